@@ -1,0 +1,3 @@
+"""agentv: evaluate AI agents."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,105 @@
+"""The `agentv` command: finds a command's file when it is called, and turns errors into exit codes."""
+
+import importlib
+import sys
+from collections.abc import Mapping
+from typing import NamedTuple, NoReturn
+
+import click
+
+from agentv import __version__
+from agentv.types.errors import AgentvError, ConfigError, StorageError
+
+EXIT_USAGE = 4
+EXIT_INCOMPLETE = 3
+EXIT_INTERRUPTED = 130
+
+
+class Entry(NamedTuple):
+    """Where a command lives, and the line that `--help` shows without importing it."""
+
+    module: str
+    summary: str
+    hidden: bool = False
+
+
+COMMANDS: Mapping[str, Entry] = {
+    "init": Entry("agentv.cli.init", "Write a first suite, targets and CI workflow that run offline."),
+    "check": Entry("agentv.cli.check", "Find every problem of eval files, targets and config."),
+    "validate": Entry("agentv.cli.check", "The same as check.", hidden=True),
+    "schema": Entry("agentv.cli.schema", "Print or write the JSON Schema of a file kind."),
+    "run": Entry("agentv.cli.run", "Run eval files against targets and give a verdict."),
+    "eval": Entry("agentv.cli.run", "The same as run.", hidden=True),
+    "show": Entry("agentv.cli.show", "Look into a stored run: reasons, answers, transcripts."),
+    "runs": Entry("agentv.cli.runs", "List stored runs."),
+    "convert": Entry("agentv.cli.convert", "Turn eval files and results into other formats."),
+    "doctor": Entry("agentv.cli.doctor", "Say what this machine has and what is missing."),
+    "plugins": Entry("agentv.cli.plugins", "List evaluators and providers, with their settings."),
+    "completion": Entry("agentv.cli.completion", "Print the shell completion script."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module only when that command is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the commands in the order of a user's day, not of the alphabet."""
+        return [name for name, entry in COMMANDS.items() if not entry.hidden]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """Import and return one command; None when there is no such name."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command: click.Command = importlib.import_module(entry.module).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one was probably meant."""
+        if args and args[0] not in COMMANDS:
+            from agentv.types.errors import nearest
+
+            near = nearest(args[0], COMMANDS)
+            hint = f" Did you mean {near!r}?" if near else " See `agentv --help`."
+            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of commands from the table, importing none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items() if not entry.hidden])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="agentv")
+def agentv() -> None:
+    """Evaluate AI agents: run eval files against targets, judge the answers, say whether it is good enough."""
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Print one error to standard error and leave with `code`."""
+    click.echo(f"error: {message}", err=True)
+    sys.exit(code)
+
+
+def main() -> None:
+    """Run the command line. Exit codes are those of product.md; no error of ours shows a traceback."""
+    try:
+        code = agentv.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(EXIT_INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(EXIT_USAGE)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(EXIT_INCOMPLETE)
+    except ConfigError as error:
+        fail(str(error), EXIT_USAGE)
+    except StorageError as error:
+        fail(str(error), EXIT_INCOMPLETE)
+    except AgentvError as error:
+        fail(str(error), EXIT_INCOMPLETE)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,1 @@
+"""Frozen dataclasses, protocols and exceptions; imports only the standard library."""

@@ -1,0 +1,169 @@
+"""Eval cases, the suites they stand in, and the settings of their evaluators."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import Message
+from agentv.types.problems import Problem
+from agentv.types.scales import EvaluationCriteria
+
+
+@dataclass(frozen=True, slots=True)
+class RubricItem:
+    """One requirement that a rubric judge checks. `scale` is None (met or not) or `likert5` (1..5)."""
+
+    id: str
+    description: str
+    weight: float = 1.0
+    required: bool = False
+    scale: Literal["likert5"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorConfig:
+    """How one evaluator is set up: the common keys as fields, its own keys in `settings`, as written.
+
+    `type` is the canonical type name. `weight` is finite and >= 0. `required` is False, True (its verdict must be
+    `pass`) or a number (its score must reach it). Relative paths in `settings` are relative to `base_dir`.
+    """
+
+    name: str
+    type: str
+    settings: Mapping[str, JsonValue] = field(default_factory=dict)
+    weight: float = 1.0
+    required: bool | float = False
+    negate: bool = False
+    criterion: str | None = None
+    source: str = "response"
+    timeout_s: float | None = None
+    base_dir: str = "."
+
+
+class EvaluatorObject(Protocol):
+    """Any evaluator object, as far as a case needs to know it; `evaluation.Evaluator` is the whole contract."""
+
+    @property
+    def kind(self) -> str:
+        """What sort of evaluator this is."""
+
+
+EvaluatorLike: TypeAlias = EvaluatorConfig | EvaluatorObject
+"""What may stand in a list of evaluators: a config (data), or an object that evaluates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where something stands in a file; `line` counts from 1, 0 when it came from Python."""
+
+    path: str
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EvalCase:
+    """One question for a target, with what a good answer must bring.
+
+    `input_messages` may be given as a plain string: one user message. `evaluators` None means that the suite's list
+    applies, and without one the default judge (decisions.md, "Which evaluators apply").
+    `guidelines` and `files` are derived from the file parts of `input_messages`.
+    """
+
+    id: str
+    input_messages: tuple[Message, ...]
+    expected_outcome: str = ""
+    expected_messages: tuple[Message, ...] = ()
+    conversation_id: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: JsonObject = field(default_factory=dict)
+    rubrics: tuple[RubricItem, ...] = ()
+    evaluators: tuple[EvaluatorLike, ...] | None = None
+    evaluator: str | None = None
+    grader: str | None = None
+    criteria: tuple[EvaluationCriteria, ...] = ()
+    trials: int | None = None
+    workspace: JsonObject | None = None
+    location: Location | None = None
+
+    def __post_init__(self) -> None:
+        """Accept a string or any sequence where a tuple is kept."""
+        messages: object = self.input_messages
+        if isinstance(messages, str):
+            object.__setattr__(self, "input_messages", (Message(role="user", content=messages),))
+        for name in ("input_messages", "expected_messages", "tags", "rubrics", "criteria", "evaluators"):
+            value = getattr(self, name)
+            if isinstance(value, list):
+                object.__setattr__(self, name, tuple(value))
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenCase:
+    """A line of a streamed dataset that could not be read; it becomes a row with `error.kind: config_error`."""
+
+    id: str
+    problems: tuple[Problem, ...]
+    location: Location
+
+
+class CaseSource(Protocol):
+    """Cases that can be opened again and again. `len()` may be unknown: then `count` is None."""
+
+    @property
+    def count(self) -> int | None:
+        """How many cases there are, when that is known without reading them."""
+
+    def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
+        """Open the source and yield its cases in file order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCases:
+    """Cases held in memory."""
+
+    cases: tuple[EvalCase | BrokenCase, ...]
+
+    @property
+    def count(self) -> int | None:
+        """How many cases there are."""
+        return len(self.cases)
+
+    def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
+        """Yield the cases in order."""
+        return iter(self.cases)
+
+
+@dataclass(frozen=True, slots=True)
+class EvalSuite:
+    """One eval file. `path` names it (relative to the repository root with `/`), `dataset` labels it.
+
+    `evaluators` and `evaluator` apply to cases that name none. `prices` map model globs to dollars per million
+    tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run.
+    """
+
+    path: str
+    cases: CaseSource
+    dataset: str = ""
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+    target: str | None = None
+    evaluators: tuple[EvaluatorLike, ...] | None = None
+    evaluator: str | None = None
+    criteria: tuple[EvaluationCriteria, ...] = ()
+    workers: int | None = None
+    trials: int = 1
+    timeout_s: float | None = None
+    evaluator_timeout_s: float | None = None
+    workspace: JsonObject | None = None
+    gates: tuple[str, ...] = ()
+    base_dir: str = "."
+    repository_root: str = "."
+    prices: Mapping[str, JsonObject] = field(default_factory=dict)
+    redact: tuple[str, ...] = ()
+    sha256: str = ""
+    warnings: tuple[Problem, ...] = ()
+
+
+def listed(cases: Iterable[EvalCase] | Sequence[EvalCase]) -> ListedCases:
+    """Hold cases in memory as a source."""
+    return ListedCases(tuple(cases))

@@ -1,0 +1,172 @@
+"""The contract of an evaluator: what it sees, what it says, and how one judgement is kept."""
+
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+from agentv.types.cases import EvalCase, EvaluatorConfig
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import ChatMessage, Message, TraceEvent, TraceSummary
+from agentv.types.provider import Provider
+from agentv.types.scales import EvaluationCriteria, EvaluationScale
+from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import Usage
+
+Verdict: TypeAlias = Literal["pass", "borderline", "fail"]
+EvaluatorStatus: TypeAlias = Literal["scored", "error", "skipped", "unverified"]
+JudgeRole: TypeAlias = Literal["sample", "repair", "swap", "member"]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptInputs:
+    """A case's messages as one target is asked them (formats.md, "From messages to a prompt").
+
+    `question` is what judges see too. `chat_prompt` is set when role markers are used and the target is a chat model.
+    `guidelines` is the text of the guideline files, which have left the question.
+    """
+
+    question: str
+    guidelines: str = ""
+    chat_prompt: tuple[ChatMessage, ...] | None = None
+    guideline_paths: tuple[str, ...] = ()
+    file_paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationResult:
+    """The judgement of one criterion: `score` on the criterion's own scale, `value` the same on 0..1.
+
+    `value` is None when there is an error or the scale cannot be averaged.
+    """
+
+    criterion_name: str
+    score: float | bool | str | None
+    value: float | None = None
+    scale: EvaluationScale = "binary"
+    reasoning: str | None = None
+    evaluator_type: str = ""
+    error: str | None = None
+    metadata: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCall:
+    """One call of a judge model, with its reply as it came. `score` is None when the reply held none."""
+
+    judge: str
+    role: JudgeRole
+    reply: str
+    score: float | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    duration_ms: float | None = None
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationScore:
+    """What one evaluator says about one answer (seed REQ-EVAL-005).
+
+    `score` is 0..1. `expected_aspect_count` is at least 1. `verdict` is set only when it does not follow from the
+    score (a required rubric item unmet). `error` means that nothing was judged: the score is then 0.0 by decision and
+    the row is outside every mean. `evaluator_raw_request` keeps what was sent to a judge.
+    """
+
+    score: float
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    expected_aspect_count: int = 1
+    reasoning: str | None = None
+    raw_aspects: tuple[str, ...] | None = None
+    evaluator_raw_request: JsonObject | None = None
+    verdict: Verdict | None = None
+    status: EvaluatorStatus = "scored"
+    error: Failure | None = None
+    results: tuple[EvaluationResult, ...] = ()
+    judge_calls: tuple[JudgeCall, ...] = ()
+    members: "tuple[EvaluatorResult, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorResult:
+    """One evaluator's score as it is kept in a row, with its name, weight and what it cost."""
+
+    name: str
+    type: str
+    score: float
+    status: EvaluatorStatus = "scored"
+    weight: float = 1.0
+    required: bool | float = False
+    verdict: Verdict | None = None
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    reasoning: str | None = None
+    expected_aspect_count: int = 1
+    raw_aspects: tuple[str, ...] | None = None
+    error: Failure | None = None
+    results: tuple[EvaluationResult, ...] = ()
+    evaluator_provider_request: JsonObject | None = None
+    judge_calls: tuple[JudgeCall, ...] = ()
+    duration_ms: float | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    evaluator_results: "tuple[EvaluatorResult, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationContext:
+    """Everything an evaluator may look at. Frozen: no evaluator can change what the next one sees.
+
+    `candidate` is the answer's text. `candidate_trace` is None unless the provider gave a trace; the summary is set by
+    output messages or a trace. `system_prompt` replaces a judge's own instructions. `ground_truth` defaults to the
+    case's reference answer.
+    """
+
+    eval_case: EvalCase
+    candidate: str
+    target: ResolvedTarget
+    provider: Provider
+    prompt_inputs: PromptInputs
+    attempt: int = 0
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    judge_provider: Provider | None = None
+    system_prompt: str | None = None
+    evaluator: EvaluatorConfig | None = None
+    judge_model: str | None = None
+    reference_answer: str | None = None
+    output_messages: tuple[Message, ...] | None = None
+    trace: tuple[TraceEvent, ...] | None = None
+    candidate_trace: tuple[TraceEvent, ...] | None = None
+    candidate_trace_summary: TraceSummary | None = None
+    criteria: tuple[EvaluationCriteria, ...] = ()
+    ground_truth: JsonValue = None
+    context: JsonObject = field(default_factory=dict)
+    message_history: tuple[Message, ...] = ()
+    agent_config: JsonObject | None = None
+    session_id: str | None = None
+    agent_id: str | None = None
+    metadata: JsonObject = field(default_factory=dict)
+    workspace_path: str | None = None
+    diff: str | None = None
+
+
+EvaluatorOutput: TypeAlias = EvaluationScore | EvaluationResult | Sequence[EvaluationResult] | float | bool
+"""What `evaluate` may return; scoring.completion turns the simpler forms into an EvaluationScore."""
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """Judges one answer (seed REQ-EVAL-001).
+
+    `kind` names the sort of evaluator. `evaluate` may be a plain function or a coroutine. An exception is kept as this
+    evaluator's error and never as a judgement of the answer.
+    """
+
+    @property
+    def kind(self) -> str:
+        """What sort of evaluator this is, `llm_judge` or `code` for instance."""
+
+    def evaluate(self, context: EvaluationContext) -> EvaluatorOutput | Awaitable[EvaluatorOutput]:
+        """Judge the answer in `context`."""

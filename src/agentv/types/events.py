@@ -1,0 +1,78 @@
+"""What happens in a run, as values for whoever watches: the terminal, plain lines, JSON lines."""
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from agentv.types.results import Answer, CaseResult, RunReport
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run begins. `planned` is None when the number of rows is not known yet (a stream)."""
+
+    run_id: str
+    planned: int | None
+    suites: tuple[str, ...]
+    targets: tuple[str, ...]
+    workers: int
+    folder: str | None
+    cases: int | None = None
+    trials: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerArrived:
+    """A target answered (or failed to); nothing is judged yet."""
+
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class RowFinished:
+    """A row is judged and stored."""
+
+    result: CaseResult
+
+
+@dataclass(frozen=True, slots=True)
+class RetryNoted:
+    """A call is being repeated."""
+
+    target: str
+    eval_id: str
+    kind: str
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunNote:
+    """Something people should know: a warning, a fallback, a deprecated key."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunStopping:
+    """The run was asked to stop; rows in flight are given up."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The run is over."""
+
+    report: RunReport
+
+
+RunEvent: TypeAlias = RunStarted | AnswerArrived | RowFinished | RetryNoted | RunNote | RunStopping | RunEnded
+
+
+class Observer(Protocol):
+    """Watches a run. Called in the run's own thread, one event at a time; must return quickly."""
+
+    def notify(self, event: RunEvent) -> None:
+        """Take note of one event."""
+
+    def close(self) -> None:
+        """Stop watching; called once, also after an interrupt."""

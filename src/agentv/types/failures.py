@@ -1,0 +1,47 @@
+"""What can go wrong with one case, as a value. The list of kinds is closed (formats.md, section 4)."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from agentv.types.json_value import JsonObject
+
+FailureKind: TypeAlias = Literal[
+    "deadline",
+    "rate_limited",
+    "server_error",
+    "auth",
+    "bad_request",
+    "content_filter",
+    "transport",
+    "malformed_reply",
+    "unexpected_shape",
+    "too_large",
+    "healthcheck",
+    "target_exit",
+    "target_timeout",
+    "target_missing",
+    "judge_error",
+    "evaluator_error",
+    "regex_timeout",
+    "config_error",
+    "plugin_error",
+    "store_error",
+    "budget",
+    "cancelled",
+]
+FAILURE_KINDS: tuple[str, ...] = get_args(FailureKind)
+
+Stage: TypeAlias = Literal["load", "healthcheck", "target", "evaluator", "store"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failure of a target, a judge or an evaluator; `message` says what happened and what to do."""
+
+    kind: FailureKind
+    message: str
+    stage: Stage = "target"
+    retryable: bool = False
+    http_status: int | None = None
+    retry_after_s: float | None = None
+    details: JsonObject | None = None

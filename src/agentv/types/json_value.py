@@ -1,0 +1,7 @@
+"""JSON as Python sees it: the one name for data whose shape we do not know."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+JsonValue: TypeAlias = bool | int | float | str | Sequence["JsonValue"] | Mapping[str, "JsonValue"] | None
+JsonObject: TypeAlias = Mapping[str, JsonValue]

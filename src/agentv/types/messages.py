@@ -1,0 +1,111 @@
+"""Messages, their parts, tool calls and traces: what goes to a target and what comes back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from agentv.types.json_value import JsonObject, JsonValue
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A piece of text inside a message."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """An attached file, already read and checked.
+
+    `path` is what the eval file says, `real_path` where it was found. `text` is None for a binary file, which
+    travels as an attachment. `sha256` and `size` describe the bytes on disk.
+    """
+
+    path: str
+    real_path: str
+    text: str | None
+    sha256: str
+    size: int
+    media_type: str
+    is_guideline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DataPart:
+    """A part of another kind (an agent's `tool_call` content part, an audio clip), kept as it came."""
+
+    type: str
+    value: JsonObject
+
+
+Part: TypeAlias = TextPart | FilePart | DataPart
+Content: TypeAlias = str | tuple[Part, ...] | Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool by an agent. `timestamp` is ISO 8601 (seed: ToolCall with optional trace fields)."""
+
+    tool: str
+    input: JsonValue = None
+    output: JsonValue = None
+    id: str | None = None
+    timestamp: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation. `content` is text, parts, or an object; None when there are only tool calls."""
+
+    role: Role
+    content: Content | None = None
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    timestamp: str | None = None
+    metadata: JsonObject | None = None
+
+
+TraceEventType: TypeAlias = Literal["model_step", "tool_call", "tool_result", "message", "error"]
+TRACE_EVENT_TYPES: tuple[TraceEventType, ...] = ("model_step", "tool_call", "tool_result", "message", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceEvent:
+    """One step of an agent, in the older trace form. Deprecated by the seed in favour of output messages."""
+
+    type: TraceEventType
+    timestamp: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: JsonValue = None
+    output: JsonValue = None
+    text: str | None = None
+    metadata: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """Counts over a trace. `tool_names` is sorted; `tool_calls_by_name` keeps the order of first calls."""
+
+    event_count: int
+    tool_names: tuple[str, ...]
+    tool_calls_by_name: Mapping[str, int]
+    error_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message of a chat model's prompt: plain text only, roles merged as formats.md section 1 says."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+def tool_calls_of(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """Return every tool call of the messages, in order."""
+    return tuple(call for message in messages for call in message.tool_calls)

@@ -1,0 +1,265 @@
+"""Messages, tool calls and traces ↔ JSON: snake_case out; snake_case, camelCase and the OpenAI shape in."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import (
+    ROLES,
+    TRACE_EVENT_TYPES,
+    Content,
+    DataPart,
+    FilePart,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ToolCall,
+    TraceEvent,
+    TraceEventType,
+    TraceSummary,
+)
+
+
+def compact_json(value: JsonValue) -> str:
+    """Return `value` as JSON on one line, not escaped beyond need."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+
+
+def pretty_json(value: JsonValue) -> str:
+    """Return `value` as two-space JSON, the form people and models are shown."""
+    return json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"not JSON: {type(value).__name__}")
+
+
+def content_text(content: Content | None) -> str:
+    """Return the text of a message's content: all text parts joined by newline, an object as two-space JSON."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Mapping):
+        return pretty_json(content)
+    texts = [part.text for part in content if isinstance(part, TextPart | FilePart) and part.text is not None]
+    return "\n".join(texts)
+
+
+def part_to_json(part: Part) -> dict[str, JsonValue]:
+    """Return a content part as JSON; a file part keeps its path and text."""
+    match part:
+        case TextPart(text):
+            return {"type": "text", "value": text}
+        case FilePart(path=path, text=text):
+            return _without_none({"type": "file", "path": path, "text": text})
+        case DataPart(type_, value):
+            return {"type": type_, **value}
+
+
+def content_to_json(content: Content | None) -> JsonValue:
+    """Return a message's content as JSON."""
+    return [part_to_json(part) for part in content] if isinstance(content, tuple) else content
+
+
+def _without_none(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def tool_call_to_json(call: ToolCall) -> dict[str, JsonValue]:
+    """Return a tool call as JSON: `tool`, and `input`, `output`, `id`, `timestamp` when known."""
+    known = {"input": call.input, "output": call.output, "id": call.id, "timestamp": call.timestamp}
+    return {"tool": call.tool, **_without_none(known)}
+
+
+def message_to_json(message: Message) -> dict[str, JsonValue]:
+    """Return a message as JSON with the keys of formats.md."""
+    fields: dict[str, JsonValue] = {
+        "role": message.role,
+        "name": message.name,
+        "content": content_to_json(message.content),
+        "tool_calls": [tool_call_to_json(call) for call in message.tool_calls] or None,
+        "tool_call_id": message.tool_call_id,
+        "timestamp": message.timestamp,
+        "metadata": message.metadata,
+    }
+    return _without_none(fields)
+
+
+def messages_to_json(messages: Iterable[Message] | None) -> list[JsonValue] | None:
+    """Return messages as JSON; None stays None."""
+    return None if messages is None else [message_to_json(message) for message in messages]
+
+
+def trace_event_to_json(event: TraceEvent) -> dict[str, JsonValue]:
+    """Return a trace event as JSON."""
+    names = ("type", "timestamp", "id", "name", "input", "output", "text", "metadata")
+    return _without_none({name: getattr(event, name) for name in names})
+
+
+def trace_to_json(trace: Iterable[TraceEvent] | None) -> list[JsonValue] | None:
+    """Return a trace as JSON; None stays None."""
+    return None if trace is None else [trace_event_to_json(event) for event in trace]
+
+
+def trace_summary_to_json(summary: TraceSummary | None) -> dict[str, JsonValue] | None:
+    """Return a trace summary with the seed's exact keys (camelCase)."""
+    if summary is None:
+        return None
+    return {
+        "eventCount": summary.event_count,
+        "toolNames": list(summary.tool_names),
+        "toolCallsByName": dict(summary.tool_calls_by_name),
+        "errorCount": summary.error_count,
+    }
+
+
+def trace_summary_from_json(value: JsonValue) -> TraceSummary | None:
+    """Read a trace summary; None when it is none."""
+    if not isinstance(value, Mapping):
+        return None
+    calls = value.get("toolCallsByName")
+    names = value.get("toolNames")
+    return TraceSummary(
+        event_count=_integer(value.get("eventCount")),
+        tool_names=tuple(str(name) for name in names) if isinstance(names, list | tuple) else (),
+        tool_calls_by_name={str(k): _integer(v) for k, v in calls.items()} if isinstance(calls, Mapping) else {},
+        error_count=_integer(value.get("errorCount")),
+    )
+
+
+def _integer(value: JsonValue) -> int:
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def _first(fields: JsonObject, *names: str) -> JsonValue:
+    """Return the first of several spellings that is there; snake_case comes first and wins."""
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
+
+
+def _optional_text(value: JsonValue) -> str | None:
+    return None if value is None else value if isinstance(value, str) else compact_json(value)
+
+
+def tool_call_from_json(value: JsonValue) -> ToolCall | None:
+    """Read a tool call in our shape or the OpenAI one (`function.name`, `function.arguments`); None when it is none."""
+    if not isinstance(value, Mapping):
+        return None
+    function = value.get("function")
+    if isinstance(function, Mapping):
+        name, given = function.get("name"), function.get("arguments")
+    else:
+        name, given = _first(value, "tool", "name"), _first(value, "input", "args", "arguments")
+    if not isinstance(name, str) or not name:
+        return None
+    return ToolCall(
+        tool=name,
+        input=_parsed_arguments(given) if isinstance(function, Mapping) else given,
+        output=_first(value, "output", "result"),
+        id=_optional_text(value.get("id")),
+        timestamp=_optional_text(value.get("timestamp")),
+    )
+
+
+def _parsed_arguments(given: JsonValue) -> JsonValue:
+    """OpenAI sends arguments as a JSON text; what does not parse stays the text."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return cast(JsonValue, json.loads(given))
+    except ValueError:
+        return given
+
+
+def _part_from_json(value: JsonValue) -> Part | None:
+    if isinstance(value, str):
+        return TextPart(value)
+    if not isinstance(value, Mapping):
+        return None
+    kind = value.get("type")
+    text = _first(value, "value", "text")
+    if kind in (None, "text", "output_text", "input_text") and isinstance(text, str):
+        return TextPart(text)
+    return DataPart(str(kind), {key: item for key, item in value.items() if key != "type"})
+
+
+def content_from_json(value: JsonValue) -> Content | None:
+    """Read a message's content: text, a list of parts, or an object; other scalars become text."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, list | tuple):
+        parts = (_part_from_json(item) for item in value)
+        return tuple(part for part in parts if part is not None)
+    return compact_json(value)
+
+
+def message_from_json(value: JsonValue) -> Message | None:
+    """Read a message that a target returned; unknown keys are ignored, None when it is no message."""
+    if not isinstance(value, Mapping) or value.get("role") not in ROLES:
+        return None
+    calls = _first(value, "tool_calls", "toolCalls")
+    read = [tool_call_from_json(call) for call in calls] if isinstance(calls, list | tuple) else []
+    metadata = value.get("metadata")
+    return Message(
+        role=cast(Role, value["role"]),
+        content=content_from_json(value.get("content")),
+        name=_optional_text(value.get("name")),
+        tool_calls=tuple(call for call in read if call is not None),
+        tool_call_id=_optional_text(_first(value, "tool_call_id", "toolCallId")),
+        timestamp=_optional_text(value.get("timestamp")),
+        metadata=metadata if isinstance(metadata, Mapping) else None,
+    )
+
+
+def messages_from_json(value: JsonValue) -> tuple[Message, ...] | None:
+    """Read a list of messages; elements that are none are left out, None when it is no list."""
+    if not isinstance(value, list | tuple):
+        return None
+    read = (message_from_json(item) for item in value)
+    return tuple(message for message in read if message is not None)
+
+
+def trace_event_from_json(value: JsonValue) -> TraceEvent | None:
+    """Read a trace event; None when its `type` is none of the known ones."""
+    if not isinstance(value, Mapping) or value.get("type") not in TRACE_EVENT_TYPES:
+        return None
+    metadata = value.get("metadata")
+    return TraceEvent(
+        type=cast(TraceEventType, value["type"]),
+        timestamp=_optional_text(value.get("timestamp")),
+        id=_optional_text(value.get("id")),
+        name=_optional_text(value.get("name")),
+        input=value.get("input"),
+        output=value.get("output"),
+        text=_optional_text(value.get("text")),
+        metadata=metadata if isinstance(metadata, Mapping) else None,
+    )
+
+
+def trace_from_json(value: JsonValue) -> tuple[TraceEvent, ...] | None:
+    """Read a trace; elements that are no trace events are ignored, None when it is no list."""
+    if not isinstance(value, list | tuple):
+        return None
+    read = (trace_event_from_json(item) for item in value)
+    return tuple(event for event in read if event is not None)
+
+
+def reference_answer(messages: Sequence[Message]) -> str | None:
+    """Return the content of the last expected message as text; its tool calls as JSON when there is nothing else.
+
+    None without expected messages.
+    """
+    if not messages:
+        return None
+    last = messages[-1]
+    if last.content:
+        return content_text(last.content)
+    return pretty_json([tool_call_to_json(call) for call in last.tool_calls]) if last.tool_calls else ""

@@ -1,0 +1,35 @@
+"""A located problem of a file: what every loader reports and `agentv check` prints."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Severity: TypeAlias = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong in a file, with where it stands and what is allowed instead.
+
+    `line` and `column` count from 1; 0 means the whole file. `json_path` starts with `$`.
+    `allowed` completes "allowed: …" or is a full clause; `suggestion` completes "did you mean …?".
+    """
+
+    path: str
+    message: str
+    line: int = 0
+    column: int = 0
+    json_path: str = "$"
+    allowed: str | None = None
+    suggestion: str | None = None
+    severity: Severity = "error"
+
+    def render(self) -> str:
+        """Return `path:line:col  $.json.path  what is wrong; what is allowed; did you mean …?` on one line."""
+        parts = [self.message]
+        if self.allowed:
+            parts.append(self.allowed)
+        if self.suggestion:
+            parts.append(f"did you mean {self.suggestion!r}?")
+        place = f"{self.path}:{self.line}:{self.column}" if self.line else self.path
+        mark = "warning: " if self.severity == "warning" else ""
+        return f"{place}  {self.json_path}  {mark}{'; '.join(parts)}"

@@ -1,0 +1,118 @@
+"""The contract of a provider: what it is asked, what it answers, how it fails."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol, runtime_checkable
+
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject
+from agentv.types.messages import ChatMessage, Message, TraceEvent
+from agentv.types.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRequest:
+    """One question for a provider.
+
+    `question` is the whole prompt as text, `chat_prompt` the same as chat messages when role markers are used.
+    `guidelines` is the text of all guideline files; `guideline_files` and `input_files` are absolute paths.
+    `attempt` starts at 0 and counts repeats of the whole call. `response_schema` asks for structured output where the
+    API has it. `timeout_s` is the deadline of this attempt.
+    """
+
+    question: str
+    chat_prompt: tuple[ChatMessage, ...] | None = None
+    system_prompt: str | None = None
+    guidelines: str = ""
+    guideline_files: tuple[str, ...] = ()
+    input_files: tuple[str, ...] = ()
+    eval_case_id: str = ""
+    attempt: int = 0
+    trial: int = 0
+    metadata: JsonObject = field(default_factory=dict)
+    workspace: str | None = None
+    timeout_s: float | None = None
+    model: str | None = None
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    response_schema: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One try of a call: `kind` is `ok` or a failure kind; `wait_ms` is the pause before it."""
+
+    kind: str
+    started_at: datetime
+    wait_ms: float = 0.0
+    duration_ms: float = 0.0
+    status: int | None = None
+    request_id: str | None = None
+    usage: Usage | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderResponse:
+    """What a provider answered. `trace` is given only by providers that have one; `request` is kept with the row."""
+
+    text: str
+    output_messages: tuple[Message, ...] | None = None
+    trace: tuple[TraceEvent, ...] | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    finish_reason: str | None = None
+    request_id: str | None = None
+    session: str | None = None
+    model: str | None = None
+    first_token_ms: float | None = None
+    exit_code: int | None = None
+    log_paths: tuple[str, ...] = ()
+    request: JsonObject | None = None
+    calls: tuple[CallRecord, ...] = ()
+    notes: tuple[str, ...] = ()
+    metadata: JsonObject = field(default_factory=dict)
+
+
+@runtime_checkable
+class Provider(Protocol):
+    """Answers requests. Raises ProviderError when it cannot; every other exception is a fault of the plug-in.
+
+    A provider may also be a BatchProvider, a CheckedProvider or a ClosingProvider.
+    """
+
+    @property
+    def kind(self) -> str:
+        """The canonical provider name."""
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Answer one request, or raise ProviderError."""
+
+
+@runtime_checkable
+class BatchProvider(Provider, Protocol):
+    """A provider that can answer many requests with one call."""
+
+    @property
+    def supports_batch(self) -> bool:
+        """Whether this target can batch as it is configured."""
+
+    async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> "Mapping[str, ProviderResponse | Failure]":
+        """Answer all requests, by eval case id; raise ProviderError when the batch as a whole failed."""
+
+
+@runtime_checkable
+class CheckedProvider(Provider, Protocol):
+    """A provider that can tell before the first request whether it is usable."""
+
+    async def healthcheck(self) -> None:
+        """Raise ProviderError with kind `healthcheck` when the target is not usable."""
+
+
+@runtime_checkable
+class ClosingProvider(Provider, Protocol):
+    """A provider that holds something open."""
+
+    async def aclose(self) -> None:
+        """Let go of it."""

@@ -1,0 +1,64 @@
+"""Targets: who answers, how it is reached, how often it is tried."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.usage import Price
+
+DEFAULT_RETRY_STATUSES = (408, 429, 500, 502, 503, 504, 529)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how patiently a call is repeated; delays in seconds, grown by `backoff_factor`, jittered."""
+
+    max_retries: int = 3
+    initial_delay_s: float = 1.0
+    max_delay_s: float = 60.0
+    backoff_factor: float = 2.0
+    status_codes: tuple[int, ...] = DEFAULT_RETRY_STATUSES
+
+
+@dataclass(frozen=True, slots=True)
+class TargetConfig:
+    """A target as written: its name, its provider, and every other key in `settings`, references unexpanded.
+
+    `path` is the file it stands in ("" from Python), `base_dir` the folder that its relative paths start from.
+    """
+
+    name: str
+    provider: str
+    settings: Mapping[str, JsonValue] = field(default_factory=dict)
+    path: str = ""
+    line: int = 0
+    base_dir: str = "."
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedTarget:
+    """A target ready for use: provider name canonical, references expanded, settings typed and checked.
+
+    `settings` is the provider's own frozen settings dataclass. `public_settings` is what may be stored and hashed:
+    every setting as written, secrets struck. `secrets` are values to strike from whatever is captured.
+    """
+
+    name: str
+    provider: str
+    settings: object
+    public_settings: JsonObject = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+    workers: int | None = None
+    provider_batching: bool = False
+    batch_size: int | None = None
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    timeout_s: float | None = None
+    judge_target: str | None = None
+    system_prompt: str | None = None
+    price: Price | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    workspace: JsonObject | None = None
+    path: str = ""
+    line: int = 0
+    base_dir: str = "."

@@ -1,0 +1,38 @@
+"""What a call of a model used, and what it cost."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one or more calls. `cached_input` is part of `input`, `reasoning` part of `output`."""
+
+    input: int = 0
+    output: int = 0
+    cached_input: int = 0
+    reasoning: int = 0
+    total: int = 0
+    requests: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """Add field by field."""
+        return Usage(
+            input=self.input + other.input,
+            output=self.output + other.output,
+            cached_input=self.cached_input + other.cached_input,
+            reasoning=self.reasoning + other.reasoning,
+            total=self.total + other.total,
+            requests=self.requests + other.requests,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars per million tokens."""
+
+    input_per_million: float
+    output_per_million: float
+
+    def cost_usd(self, usage: Usage) -> float:
+        """Return what `usage` costs, in dollars."""
+        return (usage.input * self.input_per_million + usage.output * self.output_per_million) / 1_000_000
