@@ -1,0 +1,94 @@
+"""The list of what was ordered is complete, and what it says about our tests is true."""
+
+import ast
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+HERE = Path(__file__).parent
+SCENARIOS: Mapping[str, Mapping[str, Mapping[str, str]]] = tomllib.loads(
+    HERE.joinpath("scenarios.toml").read_text("utf-8")
+)
+COUNTS = {"evaluation.md": 50, "evaluator-api.md": 20, "prompt-evaluator.md": 8, "evaluation-framework-prd.md": 46}
+LATER_PARTS = {
+    "every provider",
+    "criteria door",
+    "runs that survive",
+    "numbers one can act on",
+    "telemetry",
+    "viewer",
+    "benchmark suite",
+}
+
+
+class Pinned(NamedTuple):
+    document: str
+    title: str
+    file: Path
+    function: str
+
+
+def pinned() -> Iterator[Pinned]:
+    for document, titles in SCENARIOS.items():
+        for title, entry in titles.items():
+            if reference := entry.get("test"):
+                file, _, function = reference.partition("::")
+                yield Pinned(document, title, (HERE / file).resolve(), function)
+
+
+@cache
+def functions_in(path: Path) -> frozenset[str]:
+    if not path.is_file():
+        return frozenset()
+    tree = ast.parse(path.read_text("utf-8"))
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return frozenset(node.name for node in functions if node.name.startswith("test_"))
+
+
+def name_for(title: str) -> str:
+    return "test_" + re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")
+
+
+def test_every_document_has_all_its_titles() -> None:
+    # TOML refuses a key that stands twice, so the counts are of different titles.
+    assert {document: len(titles) for document, titles in SCENARIOS.items()} == COUNTS
+
+
+def test_every_title_says_one_thing() -> None:
+    for titles in SCENARIOS.values():
+        for title, entry in titles.items():
+            assert len(entry) == 1, title
+            assert set(entry) <= {"test", "later", "not_applicable"}, title
+            assert entry.get("later", "viewer") in LATER_PARTS, title
+
+
+def test_every_test_that_is_named_exists() -> None:
+    missing = [row for row in pinned() if row.function not in functions_in(row.file)]
+    assert missing == []
+
+
+def test_a_scenario_and_its_test_bear_the_same_name() -> None:
+    scenarios = [row for row in pinned() if row.document != "evaluation-framework-prd.md"]
+    assert [row for row in scenarios if row.function != name_for(row.title)] == []
+
+
+def titles_of(document: Path) -> list[str]:
+    """Titles as they stand in a seed: scenarios, or the requirements and phase items of the PRD."""
+    text = document.read_text("utf-8")
+    if document.name != "evaluation-framework-prd.md":
+        return re.findall(r"^#### Scenario: (.*?) *$", text, re.MULTILINE)
+    requirements = re.findall(r"^ *\* +\*\*(N?FR[\d.]+[^*]*?):?\*\*", text, re.MULTILINE)
+    phases = text[text.index("\n## 7.") :]
+    return requirements + re.findall(r"^(?:\*|\d+\.) +\S+ \*\*(.+?):\*\*", phases, re.MULTILINE)
+
+
+@pytest.mark.skipif("AGENTV_SEEDS" not in os.environ, reason="AGENTV_SEEDS names the folder of the seed documents")
+@pytest.mark.parametrize("document", COUNTS)
+def test_the_list_and_the_document_hold_the_same_titles(document: str) -> None:
+    assert titles_of(Path(os.environ["AGENTV_SEEDS"]) / document) == list(SCENARIOS[document])
