@@ -1,0 +1,218 @@
+"""Run a command to its end, whatever it does: hang, flood, fork, close its pipes, or never read its input.
+
+The event loop moves the bytes and waits on a pidfd, so no thread is needed. asyncio's own subprocess support is not
+used: its wait lasts as long as any grandchild holds the pipe.
+"""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO
+
+from agentv.execution.tree import finish, kill_all, start_tree
+
+__all__ = ["MAX_OUTPUT_BYTES", "Command", "Outcome", "kill_all", "run_process"]
+
+MAX_OUTPUT_BYTES = 10 * 2**20
+STDERR_TAIL = 2_000
+"""How many characters of standard error are kept, from its end."""
+
+_CHUNK = 64 * 1024
+_DRAIN_CHUNKS = 64
+"""What a pipe can hold at most when its writer has exited; a grandchild that goes on writing is not listened to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run: `argv` directly, or `shell` as a text for sh; exactly one of the two.
+
+    `env` is added to our environment. `stdin` is written while the command runs; one that never reads it is fine.
+    """
+
+    argv: tuple[str, ...] = ()
+    shell: str | None = None
+    cwd: str | None = None
+    env: Mapping[str, str] | None = None
+    stdin: bytes = b""
+
+    def __post_init__(self) -> None:
+        """Refuse a command with no program, or with two."""
+        if bool(self.argv) == (self.shell is not None):
+            raise ValueError("a Command has either argv or shell")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The argument list that is executed."""
+        return self.argv or ("/bin/sh", "-c", self.shell or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command ended. `exit_code` is None when we ended it; -N when signal N did.
+
+    `stdout` is whole unless `too_large`. `stderr` holds its last 2,000 characters, bad bytes replaced.
+    """
+
+    exit_code: int | None
+    stdout: bytes
+    stderr: str
+    timed_out: bool = False
+    too_large: bool = False
+    duration_s: float = 0.0
+
+
+async def run_process(
+    command: Command, *, timeout_s: float | None, max_output_bytes: int = MAX_OUTPUT_BYTES
+) -> Outcome:
+    """Run a command in a session of its own and return how it ended; none of its descendants outlives the call.
+
+    Past `timeout_s`, past `max_output_bytes` of standard output, and on cancellation the whole tree gets SIGTERM,
+    after two seconds SIGKILL; what a successful command left in the background likewise. Raises OSError when it cannot
+    be started (no such program or folder, arguments too long), ValueError when an argument holds a NUL.
+    """
+    started = time.monotonic()
+    stdin = subprocess.PIPE if command.stdin else subprocess.DEVNULL
+    tree = start_tree(command.words, cwd=command.cwd, env=command.env, stdin=stdin)
+    exchange = _Exchange(tree.process, command.stdin, max_output_bytes)
+    timed_out = False
+    try:
+        async with asyncio.timeout(timeout_s):
+            await exchange.over.wait()
+    except TimeoutError:
+        timed_out = True
+    finally:
+        try:
+            await finish(tree.end())
+        finally:
+            exchange.close()
+    return Outcome(
+        exit_code=None if timed_out or exchange.too_large else tree.process.returncode,
+        stdout=bytes(exchange.stdout),
+        stderr=exchange.stderr.decode(errors="replace")[-STDERR_TAIL:],
+        timed_out=timed_out,
+        too_large=exchange.too_large,
+        duration_s=time.monotonic() - started,
+    )
+
+
+class _Exchange:
+    """The bytes that go in and out of one running command. `over` is set when it exited or wrote too much."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", stdin: bytes, max_output_bytes: int) -> None:
+        self.over = asyncio.Event()
+        self.stdout = bytearray()
+        self.stderr = bytearray()
+        self.too_large = False
+        self._limit = max_output_bytes
+        self._loop = asyncio.get_running_loop()
+        self._open: dict[IO[bytes], None] = {}
+        self._process = process
+        self._unsent = memoryview(stdin)
+        for pipe, react in ((process.stdout, self._read_stdout), (process.stderr, self._read_stderr)):
+            if pipe is not None:
+                self._watch(pipe)
+                self._loop.add_reader(pipe, react)
+        if process.stdin is not None:
+            self._watch(process.stdin)
+            self._loop.add_writer(process.stdin, self._write)
+        self._pidfd = self._wait_for_exit()
+
+    def _watch(self, pipe: IO[bytes]) -> None:
+        os.set_blocking(pipe.fileno(), False)
+        self._open[pipe] = None
+
+    def _wait_for_exit(self) -> int | None:
+        """Arrange for `_exited` to be called: by a pidfd on Linux, elsewhere by a waiting thread."""
+        try:
+            pidfd = os.pidfd_open(self._process.pid)
+        except (AttributeError, OSError):
+            threading.Thread(target=self._wait_in_thread, daemon=True, name="agentv-wait").start()
+            return None
+        self._loop.add_reader(pidfd, self._exited)
+        return pidfd
+
+    def _wait_in_thread(self) -> None:
+        self._process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._exited)
+
+    def _exited(self) -> None:
+        """Take what is left in the pipes, and stop listening: a grandchild may hold them for ever."""
+        self._stop_waiting()
+        for _ in range(_DRAIN_CHUNKS):
+            if not (self._read_stdout() | self._read_stderr()):
+                break
+        self._close_pipes()
+        self.over.set()
+
+    def _read(self, pipe: IO[bytes] | None) -> bytes:
+        """Return what the pipe holds now, at most one chunk; at its end stop watching it."""
+        if pipe is None or pipe not in self._open:
+            return b""
+        try:
+            chunk = os.read(pipe.fileno(), _CHUNK)
+        except BlockingIOError:
+            return b""
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self._close(pipe)
+        return chunk
+
+    def _read_stdout(self) -> bool:
+        chunk = self._read(self._process.stdout)
+        room = self._limit - len(self.stdout)
+        self.stdout += chunk[:room]
+        if len(chunk) > room:
+            self.too_large = True
+            self.over.set()
+            self._stop_reading_stdout()
+        return bool(chunk)
+
+    def _read_stderr(self) -> bool:
+        chunk = self._read(self._process.stderr)
+        self.stderr += chunk
+        del self.stderr[: -4 * STDERR_TAIL]
+        return bool(chunk)
+
+    def _write(self) -> None:
+        pipe = self._process.stdin
+        assert pipe is not None
+        try:
+            self._unsent = self._unsent[os.write(pipe.fileno(), self._unsent) :]
+        except BlockingIOError:
+            return
+        except OSError:  # it does not read: not our concern
+            self._unsent = self._unsent[:0]
+        if not self._unsent:
+            self._close(pipe)
+
+    def _close(self, pipe: IO[bytes]) -> None:
+        self._open.pop(pipe, None)
+        self._loop.remove_reader(pipe)
+        self._loop.remove_writer(pipe)
+        pipe.close()
+
+    def _stop_reading_stdout(self) -> None:
+        if self._process.stdout is not None:
+            self._close(self._process.stdout)
+
+    def _close_pipes(self) -> None:
+        for pipe in list(self._open):
+            self._close(pipe)
+
+    def _stop_waiting(self) -> None:
+        if self._pidfd is not None:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._stop_waiting()
+        self._close_pipes()

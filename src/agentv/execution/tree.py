@@ -1,0 +1,236 @@
+"""One command's whole family of processes: started, found wherever its members hide, and ended.
+
+A command may fork children that leave its process group and its session, and whose parents have exited. On Linux we
+are made the reaper of orphans while commands run, so whoever is left behind becomes our child, and is told apart by
+its session or by a mark in its environment. Elsewhere all processes of the machine are looked through for the same two.
+"""
+
+import asyncio
+import atexit
+import contextlib
+import ctypes
+import functools
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import psutil
+
+GRACE_S = 2.0
+"""How long a tree may take to leave after SIGTERM, before SIGKILL."""
+
+MARK = "AGENTV_COMMAND"
+"""The environment variable that tells a command's descendants; nested commands append to it."""
+
+_PAUSE_S = 0.01
+_KILL_ROUNDS = 300
+_PR_SET_CHILD_SUBREAPER = 36
+_live: dict[int, "ProcessTree"] = {}
+_lock = threading.Lock()
+
+
+class ProcessTree:
+    """A running command and all its descendants. `process` is the command itself."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", mark: str) -> None:
+        self.process = process
+        self._mark = mark
+        self._known: set[psutil.Process] = set()
+
+    async def end(self) -> None:
+        """Leave nobody behind: SIGTERM to all, two seconds of grace, then SIGKILL until no one is left.
+
+        When this itself is cancelled, SIGKILL comes at once.
+        """
+        try:
+            if self._has_exited() and not self._adopted():
+                return
+            for member in self._members():
+                _send(member, signal.SIGTERM)
+            deadline = time.monotonic() + GRACE_S
+            while self._members() and time.monotonic() < deadline:
+                await asyncio.sleep(_PAUSE_S)
+            for _ in range(_KILL_ROUNDS):
+                if self.kill():
+                    return
+                await asyncio.sleep(_PAUSE_S)
+        except asyncio.CancelledError:
+            _kill_until_gone([self])
+            raise
+        finally:
+            self.process.poll()
+            _forget(self)
+
+    def kill(self) -> bool:
+        """Send SIGKILL to everyone who is alive; True when there was nobody."""
+        members = self._members()
+        for member in members:
+            _send(member, signal.SIGKILL)
+        return not members
+
+    def _has_exited(self) -> bool:
+        """Whether the command itself is over. It stays unreaped till the end, so that its pid names nobody else."""
+        if self.process.returncode is not None:
+            return True
+        if sys.platform == "darwin":
+            return self.process.poll() is not None
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        try:
+            return os.waitid(os.P_PID, self.process.pid, flags) is not None
+        except ChildProcessError:
+            return True
+
+    def _adopted(self) -> list[int]:
+        """Return the pids of this tree's orphans."""
+        return [pid for pid in _possible_orphans() if pid not in _live and self._owns(pid)]
+
+    def _owns(self, pid: int) -> bool:
+        try:
+            return os.getsid(pid) == self.process.pid or self._mark in _mark_of(pid)
+        except OSError:
+            return False
+
+    def _members(self) -> "set[psutil.Process]":
+        """Return everyone who is alive, and remember them: who is seen once is found again wherever it goes."""
+        import psutil  # noqa: PLC0415 - 20 ms, needed only when somebody is to be ended
+
+        found: set[psutil.Process] = set()
+        for pid in (self.process.pid, *self._adopted()):
+            with contextlib.suppress(psutil.Error):
+                self._known.add(psutil.Process(pid))
+        for head in self._known - found:
+            with contextlib.suppress(psutil.Error):
+                found.update({head, *head.children(recursive=True)})
+        self._known = {process for process in found if self._is_alive(process)}
+        return self._known
+
+    def _is_alive(self, process: "psutil.Process") -> bool:
+        """Whether it still runs; a dead orphan of ours is reaped on the way."""
+        import psutil  # noqa: PLC0415 - as above
+
+        try:
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                return True
+            if process.pid != self.process.pid and process.ppid() == os.getpid():
+                os.waitpid(process.pid, os.WNOHANG)
+        except (psutil.Error, OSError):
+            pass
+        return False
+
+
+def start_tree(
+    argv: Sequence[str], *, cwd: str | None, env: Mapping[str, str] | None, stdin: int, extra_fds: Sequence[int] = ()
+) -> ProcessTree:
+    """Start a command in a session of its own, with unbuffered pipes for its output.
+
+    `env` is added to our environment; `stdin` as for Popen; no file is inherited but `extra_fds`. Raises OSError (or
+    ValueError for a NUL byte) when it cannot be started.
+    """
+    mark = secrets.token_hex(8)
+    marks = f"{os.environ.get(MARK, '')}/{mark}"
+    with _lock:
+        if not _live:
+            _adopt_orphans(True)
+        process = subprocess.Popen(  # noqa: S603 - running what the user wrote is the job
+            argv,
+            cwd=cwd,
+            env={**os.environ, **(env or {}), MARK: marks},
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+            pass_fds=tuple(extra_fds),
+        )
+        tree = ProcessTree(process, mark)
+        _live[process.pid] = tree
+    return tree
+
+
+def kill_all() -> None:
+    """Kill every live tree at once and wait till nobody is left: for a second Ctrl-C and for the end of the process."""
+    _kill_until_gone(list(_live.values()))
+
+
+async def finish(work: Coroutine[None, None, None]) -> None:
+    """Await `work` to its end even if we are cancelled meanwhile; the cancellation is raised afterwards."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    task.result()
+
+
+def _kill_until_gone(trees: Iterable[ProcessTree]) -> None:
+    left = list(trees)
+    for _ in range(_KILL_ROUNDS):
+        left = [tree for tree in left if not tree.kill()]
+        if not left:
+            return
+        time.sleep(_PAUSE_S)
+
+
+def _forget(tree: ProcessTree) -> None:
+    with _lock:
+        _live.pop(tree.process.pid, None)
+        if not _live:
+            _adopt_orphans(False)
+
+
+def _send(process: "psutil.Process", number: signal.Signals) -> None:
+    import psutil  # noqa: PLC0415 - as above
+
+    with contextlib.suppress(psutil.Error):
+        process.send_signal(number)
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+def _adopt_orphans(adopt: bool) -> None:  # noqa: FBT001 - the one argument of the system call
+    """Ask Linux to make us the parent of our descendants' orphans, or stop it."""
+    if sys.platform == "linux":
+        _libc().prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(adopt), 0, 0, 0)
+
+
+def _possible_orphans() -> list[int]:
+    """Return the pids among which orphans are: our own children on Linux, else every process."""
+    try:
+        texts = [(thread / "children").read_text() for thread in Path("/proc/self/task").iterdir()]
+    except OSError:  # not Linux, a kernel without that file, or a thread that ended while we looked
+        return _possible_orphans_by_walk()
+    return [int(pid) for text in texts for pid in text.split()]
+
+
+def _possible_orphans_by_walk() -> list[int]:
+    import psutil  # noqa: PLC0415 - as above
+
+    return [child.pid for child in psutil.Process().children()] if sys.platform == "linux" else psutil.pids()
+
+
+def _mark_of(pid: int) -> str:
+    """Return the marks that a process was started with; empty when its environment cannot be read."""
+    import psutil  # noqa: PLC0415 - as above
+
+    try:
+        return psutil.Process(pid).environ().get(MARK, "")
+    except (psutil.Error, OSError):
+        return ""
+
+
+atexit.register(kill_all)
