@@ -1,0 +1,86 @@
+"""`agentv init`: writes a first suite that runs offline, and never touches a file that is there already."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+TEMPLATES: Mapping[str, str] = {
+    "agent": "an agent that is started as a command and reports its tool calls",
+    "rag": "a retrieval pipeline in Python, judged by what it found",
+    "chat": "a chat model, with canned answers until there is a key",
+    "python": "any Python function",
+    "evaluator-plugin": "an evaluator of your own",
+}
+_FOLDER = Path(__file__).with_name("templates")
+_SCHEMAS = Path(".agentv", "schemas")
+SCHEMA_KINDS = ("eval", "targets")
+
+
+@click.command()
+@click.option(
+    "--template",
+    type=click.Choice(list(TEMPLATES)),
+    default="agent",
+    show_default=True,
+    help="; ".join(f"{name}: {what}" for name, what in TEMPLATES.items()) + ".",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what was written and kept as one JSON object.")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=".")
+def command(folder: Path, template: str, as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
+    """Write evals/, targets, .env.template and a CI workflow into FOLDER (default: here).
+
+    What is written runs at once, with no key and no network. Files that exist are kept as they are.
+    """
+    written: list[str] = []
+    kept: list[str] = []
+    for name, text in sorted(files_of(template).items()):
+        (written if _write_new(folder / name, text) else kept).append(name)
+    if as_json:
+        click.echo(json.dumps({"schema": "agentv-init-1", "folder": str(folder), "written": written, "kept": kept}))
+        return
+    for name in written:
+        click.echo(f"wrote  {folder / name}")
+    for name in kept:
+        click.echo(f"kept   {folder / name}  (it was there already)")
+    click.echo(f"\nNext: {'' if folder == Path() else f'cd {folder} && '}agentv run")
+
+
+def files_of(template: str) -> dict[str, str]:
+    """Return every file of a template, by path relative to the project's folder."""
+    return {**_copied("common"), **_copied(template), **_schemas()}
+
+
+def _copied(template: str) -> dict[str, str]:
+    root = _FOLDER / template
+    paths = [path for path in root.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    return {_target_name(path.relative_to(root)): path.read_text("utf-8") for path in paths}
+
+
+def _target_name(path: Path) -> str:
+    """Packages keep no dot-files reliably: `dot-env` in the package is `.env` in the project."""
+    return "/".join(f".{part[4:]}" if part.startswith("dot-") else part for part in path.parts)
+
+
+def _schemas() -> dict[str, str]:
+    """Return the JSON Schemas that the first lines of the YAML files point to, for completion in editors."""
+    from agentv.loading import json_schema
+    from agentv.pipeline.plugins import load_specs
+
+    specs = load_specs()
+    return {
+        (_SCHEMAS / f"{kind}.schema.json").as_posix(): json.dumps(json_schema(kind, specs), indent=2) + "\n"
+        for kind in SCHEMA_KINDS
+    }
+
+
+def _write_new(path: Path, text: str) -> bool:
+    """Write a file unless there is one; return whether it was written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        return False
+    return True

@@ -1,0 +1,140 @@
+"""`agentv plugins`: the evaluators and providers that eval files and targets may name, and their settings."""
+
+import dataclasses
+import json
+import types
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import click
+
+if TYPE_CHECKING:
+    from agentv.registry import Registry, Spec
+
+SCHEMA = "agentv-plugins-1"
+_PLAIN: Mapping[object, str] = {str: "text", bool: "true or false", int: "whole number", float: "number"}
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every setting.")
+def command(names: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
+    """List evaluators and providers; with NAMES, their settings."""
+    registries = _load_registries()
+    if as_json:
+        described = {what: [describe(spec) for spec in _chosen(registry, names)] for what, registry in registries}
+        click.echo(json.dumps({"schema": SCHEMA, **described}, indent=2, ensure_ascii=False))
+    elif names:
+        click.echo("\n\n".join(render_settings(spec) for spec in _named(registries, names)))
+    else:
+        click.echo("\n\n".join(render_list(what, registry) for what, registry in registries))
+        click.echo("\nagentv plugins NAME shows the settings of one.")
+
+
+def describe(spec: "Spec") -> dict[str, Any]:  # plain JSON for printing
+    """Return what there is to know of a plug-in, as JSON: names, cost, and each setting with type and default."""
+    return {
+        "name": spec.name,
+        "aliases": list(spec.aliases),
+        "summary": spec.summary,
+        "cost": spec.cost,
+        "settings": [_describe_setting(row) for row in _settings_of(spec)],
+    }
+
+
+def render_list(what: str, registry: "Registry") -> str:
+    """Return one line for each plug-in of a registry."""
+    rows = [(", ".join((spec.name, *spec.aliases)), _with_cost(spec)) for spec in registry]
+    width = max((len(names) for names, _ in rows), default=0)
+    return "\n".join([what, *(f"  {names:<{width}}  {summary}" for names, summary in rows)])
+
+
+def render_settings(spec: "Spec") -> str:
+    """Return a plug-in's name and summary, and one line for each of its settings."""
+    rows = [_describe_setting(row) for row in _settings_of(spec)]
+    title = f"{', '.join((spec.name, *spec.aliases))}: {_with_cost(spec)}"
+    if not rows:
+        return f"{title}\n  no settings besides the common ones"
+    widths = [max(len(row[column]) for row in rows) for column in ("name", "type", "default")]
+    lines = (
+        f"  {row['name']:<{widths[0]}}  {row['type']:<{widths[1]}}  {row['default']:<{widths[2]}}  {row['help']}"
+        for row in rows
+    )
+    return "\n".join([title, *(line.rstrip() for line in lines)])
+
+
+def _with_cost(spec: "Spec") -> str:
+    return f"{spec.summary} (may cost money)" if spec.cost == "paid" else spec.summary
+
+
+def _load_registries() -> Sequence[tuple[str, "Registry"]]:
+    from pathlib import Path
+
+    from agentv.loading import find_repository_root, load_project
+    from agentv.pipeline.plugins import load_specs
+
+    here = Path.cwd()
+    project = load_project(here, find_repository_root(here))
+    specs = load_specs(project.plugins, base_dir=project.plugins_dir)
+    return (("evaluators", specs.evaluators), ("providers", specs.providers))
+
+
+def _chosen(registry: "Registry", names: tuple[str, ...]) -> "list[Spec]":
+    return [spec for spec in registry if not names or {spec.name, *spec.aliases} & set(names)]
+
+
+def _named(registries: Sequence[tuple[str, "Registry"]], names: tuple[str, ...]) -> "list[Spec]":
+    """Return the plug-ins of these names, in the order asked for; a name may be both evaluator and provider."""
+    from agentv.types.errors import UnknownNameError
+
+    found = []
+    for name in names:
+        specs = [registry.get(name) for _, registry in registries if name in registry]
+        if not specs:
+            known = [known for _, registry in registries for known in registry.names()]
+            raise UnknownNameError("plug-in", name, known=known)
+        found += specs
+    return found
+
+
+def _settings_of(spec: "Spec") -> list[tuple[dataclasses.Field[Any], Any]]:
+    settings = spec.load_settings()
+    hints = get_type_hints(settings)
+    return [(item, hints[item.name]) for item in dataclasses.fields(settings)]
+
+
+def _describe_setting(row: tuple[dataclasses.Field[Any], Any]) -> dict[str, str]:
+    item, hint = row
+    return {
+        "name": item.name,
+        "type": describe_type(hint),
+        "default": _describe_default(item),
+        "help": str(item.metadata.get("help", "")),
+    }
+
+
+def _describe_default(item: dataclasses.Field[Any]) -> str:
+    if item.default_factory is not dataclasses.MISSING:
+        return "empty"
+    if item.default is dataclasses.MISSING:
+        return "required"
+    if item.default is None:
+        return "none"
+    return json.dumps(item.default, ensure_ascii=False, default=str)
+
+
+def describe_type(hint: Any) -> str:  # type hints have no common type
+    """Return a type in the words of people who write YAML."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return " | ".join(str(argument) for argument in arguments)
+    if origin in (Union, types.UnionType):
+        parts = [describe_type(argument) for argument in arguments if argument is not type(None)]
+        return " or ".join(dict.fromkeys(parts))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "mapping"
+    if origin in (tuple, list) or (isinstance(origin, type) and issubclass(origin, Sequence)):
+        return f"list of {describe_type(arguments[0])}" if arguments else "list"
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    return "mapping" if dataclasses.is_dataclass(hint) else "any"
