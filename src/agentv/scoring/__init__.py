@@ -1,1 +1,1 @@
-"""."""
+"""Arithmetic on judgements: values in, values out; no file, no clock, no network."""

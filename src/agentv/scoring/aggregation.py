@@ -1,0 +1,124 @@
+"""From evaluators to one case: weighted mean, verdicts, the row's strict status, its joined texts."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
+from agentv.types.results import RowStatus
+
+PASS_SCORE = 0.8
+BORDERLINE_SCORE = 0.6
+# Sums of weights such as 0.7 + 0.1 land a hair below the border that people mean.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFields:
+    """What a row says over all its evaluators (decisions.md, "Case-level fields with several evaluators")."""
+
+    hits: tuple[str, ...]
+    misses: tuple[str, ...]
+    reasoning: str | None
+    expected_aspect_count: int
+    raw_aspects: tuple[str, ...] | None
+
+
+def reaches(score: float, bound: float) -> bool:
+    """Whether a score is at least `bound`, within 1e-9."""
+    return score >= bound - TOLERANCE
+
+
+def weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:
+    """Return sum(weight * value) / sum(weight), never outside the values that weigh anything.
+
+    Weights are finite and >= 0. All weights 0, or no pair at all: 0.0.
+    """
+    weighing = [(weight, value) for weight, value in pairs if weight > 0]
+    if not weighing:
+        return 0.0
+    heaviest = max(weight for weight, _ in weighing)
+    shares = [(weight / heaviest, value) for weight, value in weighing]
+    mean = math.fsum(share * value for share, value in shares) / math.fsum(share for share, _ in shares)
+    return min(max(mean, min(value for _, value in shares)), max(value for _, value in shares))
+
+
+def evaluators_score(results: Sequence[EvaluatorResult]) -> float:
+    """Return a case's score: the evaluators' scores by their weights, errors with their 0.0 as decided."""
+    return weighted_mean((result.weight, result.score) for result in results)
+
+
+def verdict_of(score: float) -> Verdict:
+    """Return the quality band of a score: `pass` from 0.8, `borderline` from 0.6, else `fail`."""
+    if reaches(score, PASS_SCORE):
+        return "pass"
+    return "borderline" if reaches(score, BORDERLINE_SCORE) else "fail"
+
+
+def is_met(value: float | None) -> bool:
+    """Whether one criterion or rubric item on 0..1 counts as met: its band is not `fail` (4 of 5, for instance)."""
+    return value is not None and verdict_of(value) != "fail"
+
+
+def required_items_met(results: Iterable[EvaluationResult]) -> bool:
+    """Whether every rubric item that is marked `required` was answered and met."""
+    return all(
+        is_met(item.value) for item in results if isinstance(item.metadata, Mapping) and item.metadata.get("required")
+    )
+
+
+def result_verdict(result: EvaluatorResult) -> Verdict:
+    """Return one evaluator's verdict: its own when it set one, else that of its score."""
+    return result.verdict or verdict_of(result.score)
+
+
+def is_requirement_met(result: EvaluatorResult) -> bool:
+    """Whether an evaluator keeps what it and its members demand of the case.
+
+    `required: true` demands verdict `pass`, a number demands that score; required rubric items must be met.
+    """
+    if result.required is True:
+        held = result_verdict(result) == "pass"
+    elif result.required is False:
+        held = True
+    else:
+        held = reaches(result.score, result.required)
+    return held and required_items_met(result.results) and all(map(is_requirement_met, result.evaluator_results))
+
+
+def case_verdict(score: float, results: Sequence[EvaluatorResult]) -> Verdict:
+    """Return a case's verdict: `fail` when any requirement is broken, else that of the case's score."""
+    return verdict_of(score) if all(map(is_requirement_met, results)) else "fail"
+
+
+def row_status(score: float) -> RowStatus:
+    """Return the strict status of a judged row: `pass` iff its score is 1.0 within 1e-9."""
+    return "pass" if reaches(score, 1.0) else "fail"
+
+
+def first_broken(results: Sequence[EvaluatorResult]) -> EvaluatorResult | None:
+    """Return the first evaluator, or member of one, whose error puts the row outside every mean.
+
+    An error of something that weighs nothing and is not required does not.
+    """
+    for result in results:
+        if result.weight <= 0 and result.required is False:
+            continue
+        broken = result if result.error is not None else first_broken(result.evaluator_results)
+        if broken is not None:
+            return broken
+    return None
+
+
+def case_fields(results: Sequence[EvaluatorResult]) -> CaseFields:
+    """Join the evaluators' hits, misses and reasons in order; with several, each reason opens with its name."""
+    reasons = [(result.name, result.reasoning) for result in results if result.reasoning]
+    alone = len(results) == 1
+    aspects = [result.raw_aspects for result in results if result.raw_aspects is not None]
+    return CaseFields(
+        hits=tuple(hit for result in results for hit in result.hits),
+        misses=tuple(miss for result in results for miss in result.misses),
+        reasoning=" | ".join(text if alone else f"{name}: {text}" for name, text in reasons) or None,
+        expected_aspect_count=sum(max(1, result.expected_aspect_count) for result in results),
+        raw_aspects=tuple(aspect for group in aspects for aspect in group) if aspects else None,
+    )

@@ -1,0 +1,92 @@
+"""Scores on named scales → 0..1 (decisions.md, "Normalisation"). The only place where scale arithmetic stands."""
+
+import math
+import re
+
+from agentv.types.scales import NAMED_SCALES, EvaluationCriteria
+
+_TRUE_WORDS = frozenset({"true", "pass", "yes", "1"})
+_FALSE_WORDS = frozenset({"false", "fail", "no", "0"})
+_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:(%)|/\s*(\d+(?:\.\d+)?))?\s*", re.ASCII)
+
+
+def normalize(score: float | str, criterion: EvaluationCriteria) -> float | None:
+    """Return a score on its criterion's scale as 0..1; None when the scale is a custom text that is not averaged.
+
+    A bool is 1 or 0 on every scale. Raises ValueError, saying what the scale allows, for a score that cannot be placed.
+    """
+    if criterion.labels and isinstance(score, str):
+        return _label_value(score, criterion.labels)
+    if isinstance(score, bool):
+        return float(score)
+    if isinstance(score, str):
+        return _text_value(score, criterion)
+    return _number_value(float(score), criterion)
+
+
+def _label_value(label: str, labels: tuple[str, ...]) -> float:
+    folded = [known.casefold() for known in labels]
+    if label.strip().casefold() not in folded:
+        raise ValueError(f"{label!r} is none of the labels {', '.join(labels)}")
+    return folded.index(label.strip().casefold()) / (len(labels) - 1) if len(labels) > 1 else 1.0
+
+
+def _text_value(text: str, criterion: EvaluationCriteria) -> float | None:
+    number = _NUMBER.fullmatch(text) if criterion.scale in {"numeric", "likert5", "percent"} else None
+    if number is not None:
+        return _written_number(number, criterion)
+    word = text.strip().casefold()
+    if word in _TRUE_WORDS or word in _FALSE_WORDS:
+        return float(word in _TRUE_WORDS)
+    if criterion.scale not in NAMED_SCALES:
+        return None
+    raise ValueError(f"{text!r} cannot be read on the scale {criterion.scale}")
+
+
+def _written_number(number: re.Match[str], criterion: EvaluationCriteria) -> float:
+    value, percent, whole = float(number[1]), number[2], number[3]
+    if percent is None and whole is None:
+        return _number_value(value, criterion)
+    if criterion.scale == "likert5":
+        if whole is None or float(whole) != 5:  # noqa: PLR2004 - the five of likert5
+            raise ValueError(f"{number[0]!r} cannot be read on the scale likert5; allowed: 1 to 5, or 4/5")
+        return _number_value(value, criterion)
+    share = value / 100 if whole is None else _share(value, float(whole))
+    return _within(share, 0.0, 1.0, number[0].strip())
+
+
+def _share(part: float, whole: float) -> float:
+    if whole == 0:
+        raise ValueError("a share of 0 is no number")
+    return part / whole
+
+
+def _number_value(value: float, criterion: EvaluationCriteria) -> float:
+    match criterion.scale:
+        case "binary" | "pass/fail":
+            if value not in {0.0, 1.0}:
+                raise ValueError(f"{value:g} is not 0 or 1, as the scale {criterion.scale} demands")
+            return value
+        case "likert5":
+            return (_within(value, 1.0, 5.0, "likert5") - 1) / 4
+        case "percent":
+            return _within(value, 0.0, 100.0, "percent") / 100
+        case _:
+            return _numeric_value(value, criterion)
+
+
+def _numeric_value(value: float, criterion: EvaluationCriteria) -> float:
+    if criterion.min is not None or criterion.max is not None:
+        low = 0.0 if criterion.min is None else criterion.min
+        high = 1.0 if criterion.max is None else criterion.max
+        if not low < high:
+            raise ValueError(f"the bounds {low:g} to {high:g} of {criterion.name!r} are no range")
+        return (_within(value, low, high, criterion.name) - low) / (high - low)
+    _within(value, 0.0, 100.0, criterion.name)
+    return value / 100 if value > 1 else value
+
+
+def _within(value: float, low: float, high: float, what: str) -> float:
+    if not (math.isfinite(value) and low <= value <= high):
+        raise ValueError(f"{value:g} is outside {low:g} to {high:g} ({what})")
+    return value

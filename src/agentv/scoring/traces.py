@@ -1,0 +1,52 @@
+"""What an agent did, counted: the trace summary, and its tool calls in order."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from agentv.types.evaluation import EvaluationContext
+from agentv.types.messages import Message, ToolCall, TraceEvent, TraceSummary, tool_calls_of
+
+
+def summarize_trace(steps: Sequence[TraceEvent] | Sequence[Message]) -> TraceSummary:
+    """Count a trace, or the tool calls of output messages, which are then its events.
+
+    >>> summarize_trace([TraceEvent(type="tool_call", name="search"), TraceEvent(type="error")]).error_count
+    1
+    """
+    messages = [step for step in steps if isinstance(step, Message)]
+    events = [step for step in steps if isinstance(step, TraceEvent)]
+    calls = Counter(call.tool for call in (*tool_calls_of(messages), *tool_calls_of_trace(events)))
+    return TraceSummary(
+        event_count=len(events) + len(tool_calls_of(messages)),
+        tool_names=tuple(sorted(calls)),
+        tool_calls_by_name=dict(calls),
+        error_count=sum(event.type == "error" for event in events),
+    )
+
+
+def tool_calls_of_trace(trace: Sequence[TraceEvent]) -> tuple[ToolCall, ...]:
+    """Return the named tool calls of a trace, in order."""
+    return tuple(
+        ToolCall(tool=event.name, input=event.input, output=event.output, id=event.id, timestamp=event.timestamp)
+        for event in trace
+        if event.type == "tool_call" and event.name
+    )
+
+
+def observed_calls(context: EvaluationContext) -> tuple[ToolCall, ...] | None:
+    """Return the tool calls behind an answer, from its output messages, else its trace; None without either."""
+    if context.output_messages:
+        return tool_calls_of(context.output_messages)
+    trace = context.trace if context.trace is not None else context.candidate_trace
+    if trace is not None:
+        return tool_calls_of_trace(trace)
+    return None if context.output_messages is None else ()
+
+
+def counted_calls(context: EvaluationContext) -> tuple[ToolCall, ...] | None:
+    """Return the calls behind an answer without their order when only their counts are known; None without any."""
+    calls = observed_calls(context)
+    summary = context.candidate_trace_summary
+    if calls is not None or summary is None:
+        return calls
+    return tuple(ToolCall(tool) for tool, count in summary.tool_calls_by_name.items() for _ in range(count))
