@@ -37,8 +37,9 @@ def weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:
     weighing = [(weight, value) for weight, value in pairs if weight > 0]
     if not weighing:
         return 0.0
-    heaviest = max(weight for weight, _ in weighing)
-    shares = [(weight / heaviest, value) for weight, value in weighing]
+    # Scaled by a power of two, which is exact, so that weights near the largest float do not overflow.
+    _, exponent = math.frexp(max(weight for weight, _ in weighing))
+    shares = [(math.ldexp(weight, -exponent), value) for weight, value in weighing]
     mean = math.fsum(share * value for share, value in shares) / math.fsum(share for share, _ in shares)
     return min(max(mean, min(value for _, value in shares)), max(value for _, value in shares))
 
@@ -62,9 +63,8 @@ def is_met(value: float | None) -> bool:
 
 def required_items_met(results: Iterable[EvaluationResult]) -> bool:
     """Whether every rubric item that is marked `required` was answered and met."""
-    return all(
-        is_met(item.value) for item in results if isinstance(item.metadata, Mapping) and item.metadata.get("required")
-    )
+    demanded = (item for item in results if item.metadata is not None and item.metadata.get("required"))
+    return all(is_met(item.value) for item in demanded)
 
 
 def result_verdict(result: EvaluatorResult) -> Verdict:
