@@ -59,7 +59,7 @@ def _copied(template: str) -> dict[str, str]:
 
 
 def _target_name(path: Path) -> str:
-    """Packages keep no dot-files reliably: `dot-env` in the package is `.env` in the project."""
+    """Return where a template file goes: `dot-env` in the package is `.env` in the project, which keeps it visible."""
     return "/".join(f".{part[4:]}" if part.startswith("dot-") else part for part in path.parts)
 
 

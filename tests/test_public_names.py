@@ -1,0 +1,72 @@
+"""The names at the top of the package are a promise: adding one is a decision, losing one breaks somebody."""
+
+import agentv
+
+PUBLIC = [
+    "AgentvError",
+    "CaseResult",
+    "CodeEvaluator",
+    "CodeEvaluatorOptions",
+    "CompositeEvaluator",
+    "ConfigError",
+    "EVALUATOR_KIND_VALUES",
+    "EvalCase",
+    "EvalFileError",
+    "EvalSuite",
+    "EvaluationContext",
+    "EvaluationCriteria",
+    "EvaluationResult",
+    "EvaluationScore",
+    "Evaluator",
+    "EvaluatorConfig",
+    "EvaluatorError",
+    "EvaluatorKind",
+    "EvaluatorResult",
+    "LlmJudgeEvaluator",
+    "LlmJudgeEvaluatorOptions",
+    "Message",
+    "MissingExtraError",
+    "PluginError",
+    "PromptEvaluator",
+    "Provider",
+    "ProviderError",
+    "ProviderRequest",
+    "ProviderResponse",
+    "ResolvedTarget",
+    "RunReport",
+    "StorageError",
+    "TargetConfig",
+    "TargetError",
+    "TemplateError",
+    "ToolCall",
+    "ToolTrajectoryEvaluator",
+    "TraceEvent",
+    "TraceSummary",
+    "UnknownNameError",
+    "__version__",
+    "build_evaluator_registry",
+    "evaluate",
+    "evaluate_async",
+    "evaluator",
+    "is_evaluator_kind",
+    "load_suite",
+    "load_targets",
+    "provider",
+    "run_evaluators_for_case",
+    "summarize_trace",
+]
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(agentv.__all__) == sorted(PUBLIC)
+
+
+def test_every_public_name_is_there_and_listed_by_dir() -> None:
+    assert [name for name in PUBLIC if not hasattr(agentv, name)] == []
+    assert set(PUBLIC) <= set(dir(agentv))
+
+
+def test_everything_public_says_what_it_is() -> None:
+    documented = (getattr(agentv, name) for name in PUBLIC if name not in ("__version__", "EVALUATOR_KIND_VALUES"))
+    undocumented = [thing for thing in documented if not (thing.__doc__ or "").strip()]
+    assert undocumented == []
