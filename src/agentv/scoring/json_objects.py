@@ -1,0 +1,123 @@
+"""JSON objects inside free text: found in order, each read strictly, with bounded work for hostile text."""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from agentv.types.json_value import JsonObject, JsonValue
+
+MAX_OBJECT_CHARS = 100_000
+"""An object longer than this is not read."""
+
+MAX_FAILED_TRIES = 2_000
+"""After so many braces that open no object the rest of a text is not searched: 200,000 `{` must not cost an hour."""
+
+MAX_DEPTH = 64
+"""An object nested deeper than this is not read: walking and writing it again would meet the recursion limit."""
+
+_OPENING = re.compile(r'\{\s*["}]')
+
+
+@dataclass(frozen=True, slots=True)
+class FoundObjects:
+    """The outermost objects of a text, in order. `complete` is False when the search was given up."""
+
+    objects: tuple[JsonObject, ...]
+    complete: bool = True
+
+
+class _UnreadableError(ValueError):
+    """An object with a key twice (which one counts is anybody's guess), or nested too deep."""
+
+
+def _without_duplicates(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise _UnreadableError
+    return made
+
+
+# Every number is read as a float, so that 1 and 1.0 are the same number and a huge one is infinite, never an error.
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_int=float)
+
+
+def find_objects(text: str) -> FoundObjects:
+    """Try every `{` of a text in order and return the objects that can be read; nested ones stand in their parents.
+
+    Duplicate keys are refused. Objects over 100,000 characters are not read.
+    """
+    found: list[JsonObject] = []
+    position, failures = 0, 0
+    while (opening := _OPENING.search(text, position)) is not None:
+        start = opening.start()
+        # Cutting the text keeps an error's search for its line number from making the whole quadratic.
+        window = text[start : start + MAX_OBJECT_CHARS]
+        try:
+            value, length = _read_object(window)
+        except (ValueError, RecursionError):
+            failures += 1
+            if failures >= MAX_FAILED_TRIES:
+                return FoundObjects(tuple(found), complete=False)
+            position = start + 1
+        else:
+            found.append(value)
+            position = start + length
+    return FoundObjects(tuple(found))
+
+
+def _read_object(window: str) -> tuple[JsonObject, int]:
+    value, length = _DECODER.raw_decode(window)
+    if _is_too_deep(value):
+        raise _UnreadableError
+    return cast(JsonObject, value), length
+
+
+def _is_too_deep(value: JsonValue) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: JsonValue) -> Iterable[JsonValue]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def nested_objects(value: JsonValue) -> Iterator[JsonObject]:
+    """Yield every object inside a JSON value, itself included, parents before children, in order."""
+    waiting: list[JsonValue] = [value]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, Mapping):
+            yield current
+        waiting.extend(reversed(list(_children(current))))
+
+
+def nested_texts(value: JsonValue) -> Iterator[str]:
+    """Yield every string inside a JSON value, keys left out."""
+    waiting: list[JsonValue] = [value]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, str):
+            yield current
+        waiting.extend(_children(current))
+
+
+def canonical(value: JsonValue) -> str:
+    """Return JSON that is the same for equal values, whatever their key order and number spelling."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def finite_number(value: JsonValue) -> float | None:
+    """Return a JSON number as a float; None for everything else: booleans, texts, NaN, infinity."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None

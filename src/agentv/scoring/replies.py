@@ -1,0 +1,148 @@
+"""What a judge said, read from its reply (decisions.md, "Judges cannot be forged").
+
+An object that carries the call's nonce is the verdict. Without one, objects that the judge was shown are set aside and
+the first that has a verdict's shape counts; several that differ leave it unverified.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from agentv.scoring.evidence import collect_evidence
+from agentv.scoring.json_objects import canonical, find_objects, finite_number, nested_objects
+from agentv.types.json_value import JsonObject, JsonValue
+
+MAX_LINES = 4
+"""How many hits, and how many misses, a judge may name (seed: JSON prompt contract)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreeformReply:
+    """A judge's verdict in freeform mode. `score` is clamped to 0..1; hits and misses are at most four each."""
+
+    score: float
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    reasoning: str | None = None
+    unverified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RubricCheck:
+    """What a judge said about one rubric item: met or not, or its mark 1..5 on a graded one."""
+
+    satisfied: bool | None
+    mark: float | None = None
+    reasoning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RubricReply:
+    """A judge's checks by item id. An id in `contradicted` was answered twice, differently, and counts for nothing."""
+
+    checks: Mapping[str, RubricCheck] = field(default_factory=dict)
+    contradicted: frozenset[str] = frozenset()
+    reasoning: str | None = None
+    unverified: bool = False
+
+
+Reply = TypeVar("Reply", FreeformReply, RubricReply)
+
+
+def parse_freeform(reply: str, *, nonce: str | None = None, shown: Iterable[str] = ()) -> FreeformReply | None:
+    """Return the verdict in a reply, or None when it holds none. `shown` are the texts that were judged."""
+    return _chosen(reply, _read_freeform, nonce, shown)
+
+
+def parse_rubric(
+    reply: str, *, item_ids: Sequence[str], nonce: str | None = None, shown: Iterable[str] = ()
+) -> RubricReply | None:
+    """Return the checks in a reply, or None when it answers none of the items."""
+    known = frozenset(item_ids)
+    return _chosen(reply, lambda found: _read_rubric(found, known), nonce, shown)
+
+
+def _chosen(
+    reply: str, read: Callable[[JsonObject], Reply | None], nonce: str | None, shown: Iterable[str]
+) -> Reply | None:
+    search = find_objects(reply)
+    verdicts = [(found, verdict) for found in search.objects for found, verdict in _outermost_verdicts(found, read)]
+    signed = [pair for pair in verdicts if nonce is not None and pair[0].get("nonce") == nonce]
+    if signed:
+        return _first_of(signed)
+    if not verdicts:
+        return None
+    evidence = collect_evidence(shown)
+    own = [pair for pair in verdicts if not evidence.holds(pair[0])]
+    return _first_of(own, unverified=not evidence.complete) if own else None
+
+
+def _outermost_verdicts(
+    outer: JsonObject, read: Callable[[JsonObject], Reply | None]
+) -> Iterator[tuple[JsonObject, Reply]]:
+    """Yield the verdicts in an object: itself, or those nested in it. What a verdict contains is part of it."""
+    inside: set[int] = set()
+    for found in nested_objects(outer):
+        if id(found) in inside:
+            continue
+        verdict = read(found)
+        if verdict is not None:
+            yield found, verdict
+            inside.update(id(each) for each in nested_objects(found))
+
+
+def _first_of(verdicts: Sequence[tuple[JsonObject, Reply]], *, unverified: bool = False) -> Reply:
+    differing = len({canonical(found) for found, _ in verdicts}) > 1
+    first = verdicts[0][1]
+    return replace(first, unverified=True) if differing or unverified else first
+
+
+def _read_freeform(found: JsonObject) -> FreeformReply | None:
+    score = finite_number(found.get("score"))
+    if score is None:
+        return None
+    return FreeformReply(
+        score=min(1.0, max(0.0, score)),
+        hits=_lines(found.get("hits")),
+        misses=_lines(found.get("misses")),
+        reasoning=_text(found.get("reasoning")),
+    )
+
+
+def _lines(value: JsonValue) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        return ()
+    texts = (text.strip() for text in value if isinstance(text, str))
+    return tuple(text for text in texts if text)[:MAX_LINES]
+
+
+def _text(value: JsonValue) -> str | None:
+    return value.strip() or None if isinstance(value, str) else None
+
+
+def _read_rubric(found: JsonObject, known: frozenset[str]) -> RubricReply | None:
+    given = found.get("checks")
+    if not isinstance(given, list):
+        return None
+    checks: dict[str, RubricCheck] = {}
+    contradicted: set[str] = set()
+    for item_id, check in filter(None, map(_read_check, given)):
+        earlier = checks.setdefault(item_id, check)
+        if (earlier.satisfied, earlier.mark) != (check.satisfied, check.mark):
+            contradicted.add(item_id)
+    checks = {item_id: check for item_id, check in checks.items() if item_id in known}
+    if not checks:
+        return None
+    return RubricReply(checks, frozenset(contradicted), _text(found.get("overall_reasoning")))
+
+
+def _read_check(value: JsonValue) -> tuple[str, RubricCheck] | None:
+    if not isinstance(value, Mapping) or not isinstance(value.get("id"), str):
+        return None
+    satisfied = value.get("satisfied")
+    check = RubricCheck(
+        satisfied=satisfied if isinstance(satisfied, bool) else None,
+        mark=finite_number(value.get("score")),
+        reasoning=_text(value.get("reasoning")) or "",
+    )
+    return str(value["id"]).strip(), check
