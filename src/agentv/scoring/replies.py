@@ -74,7 +74,7 @@ def _chosen(
         return None
     evidence = collect_evidence(shown)
     own = [pair for pair in verdicts if not evidence.holds(pair[0])]
-    return _first_of(own, unverified=not evidence.complete) if own else None
+    return _first_of(own, unverified=not (search.complete and evidence.complete)) if own else None
 
 
 def _outermost_verdicts(

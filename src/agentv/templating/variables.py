@@ -1,0 +1,74 @@
+"""`{{ name }}` in judge prompts. Filled once, in one pass: what a value brings along is never filled again."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+ANSWER_NAMES = ("candidate_answer", "output_messages", "diff")
+"""A prompt without any of these asks a judge about nothing."""
+
+JUDGE_VARIABLES = (
+    "question",
+    "expected_outcome",
+    "reference_answer",
+    "candidate_answer",
+    "input_messages",
+    "expected_messages",
+    "output_messages",
+    "guidelines",
+    "trace_summary",
+    "diff",
+    "evaluator_results",
+    "criterion_name",
+    "criterion_description",
+    "criterion_scale",
+)
+"""Every name a judge prompt may use (formats.md, section 3), beside `context.PATH`."""
+
+_VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A filled template and the values that stand in it, by name."""
+
+    text: str
+    values: dict[str, str]
+
+
+def fill(template: str, value_of: Callable[[str], str | None]) -> Filled:
+    """Put values where `{{ name }}` stands, each asked for once; a name without value stays as it is written."""
+    values: dict[str, str] = {}
+    unknown: set[str] = set()
+
+    def put(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in values and name not in unknown:
+            value = value_of(name)
+            if value is None:
+                unknown.add(name)
+            else:
+                values[name] = value
+        return values.get(name, match[0])
+
+    return Filled(_VARIABLE.sub(put, template), values)
+
+
+def variable_names(template: str) -> tuple[str, ...]:
+    """Return the names a template uses, each once, in order."""
+    return tuple(dict.fromkeys(_VARIABLE.findall(template)))
+
+
+def template_warnings(
+    template: str, *, known: Iterable[str] = JUDGE_VARIABLES, needed: Iterable[str] = ANSWER_NAMES
+) -> tuple[str, ...]:
+    """Say what is odd about a prompt: names nobody fills, or no name that brings the answer. The run goes on."""
+    listed = tuple(known)
+    used = variable_names(template)
+    names = ", ".join((*listed, "context.PATH"))
+    unknown = [name for name in used if name not in listed and not name.startswith("context.")]
+    warnings = [f"unknown variable {{{{ {name} }}}}, left as it is; known: {names}" for name in unknown]
+    if not set(used) & set(needed):
+        wanted = ", ".join(f"{{{{ {name} }}}}" for name in needed)
+        warnings.append(f"the prompt shows the judge no answer: it uses none of {wanted}; known: {names}")
+    return tuple(warnings)
