@@ -1,0 +1,81 @@
+"""Finding a stored run by what people type: an id or the start of one, a name, a path, `latest`, `latest~2`."""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentv.storage.stored_run import StoredRun
+from agentv.types.errors import ConfigError, StorageError
+
+_LATEST = re.compile(r"latest(?:~(\d+))?")
+_SHOWN = 8
+
+
+def runs_folder(home: Path) -> Path:
+    """Return the folder of runs inside `.agentv`."""
+    return home / "runs"
+
+
+def list_run_folders(home: Path) -> tuple[Path, ...]:
+    """Return the folders of all runs, oldest first."""
+    try:
+        entries = sorted(runs_folder(home).iterdir())
+    except FileNotFoundError:
+        return ()
+    return tuple(entry for entry in entries if (entry / "run.json").is_file())
+
+
+def list_runs(home: Path) -> tuple[StoredRun, ...]:
+    """Return all runs that can be read, oldest first; a broken one is left out."""
+    runs = (_readable(folder) for folder in list_run_folders(home))
+    return tuple(run for run in runs if run is not None)
+
+
+def _readable(folder: Path) -> StoredRun | None:
+    try:
+        return StoredRun(folder)
+    except StorageError:
+        return None
+
+
+def find_run(home: Path, reference: str) -> Path:
+    """Return the folder of the run that `reference` means.
+
+    It may be `latest`, `latest~1` (the one before), a path, an id, the start of an id or of its random suffix, or a
+    name. Raises ConfigError that lists the runs when none or several fit.
+    """
+    folders = list_run_folders(home)
+    latest = _LATEST.fullmatch(reference)
+    if latest:
+        back = int(latest[1] or 0)
+        if back < len(folders):
+            return folders[-1 - back]
+        raise ConfigError(f"there is no run {reference!r}; {_listed(folders)}")
+    path = Path(reference)
+    if (os.sep in reference or reference in (".", "..")) and (path / "run.json").is_file():
+        return path
+    fitting = _fitting(folders, reference)
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise ConfigError(f"{reference!r} fits {len(fitting)} runs; say more of one of: {_names(fitting)}")
+    raise ConfigError(f"there is no run {reference!r}; {_listed(folders)}")
+
+
+def _fitting(folders: Sequence[Path], reference: str) -> list[Path]:
+    exact = [folder for folder in folders if folder.name == reference]
+    if exact or not reference:
+        return exact
+    started = [f for f in folders if f.name.startswith(reference) or f.name.rpartition("-")[2].startswith(reference)]
+    return started or [run.folder for run in map(_readable, folders) if run is not None and run.run.name == reference]
+
+
+def _listed(folders: Sequence[Path]) -> str:
+    return f"known, latest first: {_names(folders)}" if folders else "no run is stored yet"
+
+
+def _names(folders: Sequence[Path]) -> str:
+    names = [folder.name for folder in reversed(folders)]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,142 @@
+"""Answers ↔ records: the lines of answers.jsonl (formats.md, section 4)."""
+
+from typing import Literal, cast
+
+from agentv.storage.record_fields import (
+    failure_to_record,
+    optional_failure,
+    optional_integer,
+    optional_number,
+    optional_object,
+    optional_text,
+    optional_usage,
+    read_integer,
+    read_number,
+    read_objects,
+    read_text,
+    read_texts,
+    read_time,
+    time_text,
+    usage_to_record,
+)
+from agentv.storage.schema import ANSWER_SCHEMA, check_schema
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import messages_from_json, messages_to_json, trace_from_json, trace_to_json
+from agentv.types.provider import CallRecord
+from agentv.types.results import Answer, Slot
+
+
+def slot_to_record(slot: Slot) -> dict[str, JsonValue]:
+    """Return a slot as a record."""
+    return {"suite": slot.suite, "eval_id": slot.eval_id, "target": slot.target, "trial": slot.trial}
+
+
+def read_slot(record: JsonObject) -> Slot:
+    """Return the slot of a row; an exported row has its fields at the top."""
+    fields = optional_object(record, "slot") or record
+    return Slot(
+        suite=read_text(fields, "suite", ""),
+        eval_id=read_text(fields, "eval_id"),
+        target=read_text(fields, "target", ""),
+        trial=read_integer(fields, "trial"),
+    )
+
+
+def answer_to_record(answer: Answer, *, run_id: str) -> dict[str, JsonValue]:
+    """Return an answer as the line of answers.jsonl has it; what is not known is absent."""
+    record: dict[str, JsonValue] = {
+        "schema": ANSWER_SCHEMA,
+        "run_id": run_id,
+        "seq": answer.seq,
+        "slot": slot_to_record(answer.slot),
+        "generation": answer.generation,
+        "answer_key": answer.answer_key,
+        "kind": answer.kind,
+        "text": answer.text,
+        "output_messages": messages_to_json(answer.output_messages),
+        "trace": trace_to_json(answer.trace),
+        "finish_reason": answer.finish_reason,
+        "session": answer.session,
+        "usage": None if answer.usage is None else usage_to_record(answer.usage),
+        "cost_usd": answer.cost_usd,
+        "billed_usd": answer.billed_usd,
+        "started_at": time_text(answer.started_at),
+        "ended_at": time_text(answer.ended_at),
+        "first_token_ms": answer.first_token_ms,
+        "duration_ms": answer.duration_ms,
+        "attempt": answer.attempt,
+        "calls": [call_to_record(call) for call in answer.calls] or None,
+        "cached": answer.cached,
+        "workspace": answer.workspace,
+        "exit_code": answer.exit_code,
+        "log_paths": answer.log_paths or None,
+        "request": answer.request,
+        "error": None if answer.error is None else failure_to_record(answer.error),
+        "repaired": answer.repaired or None,
+    }
+    return {key: value for key, value in record.items() if value is not None}
+
+
+def record_to_answer(record: JsonObject) -> Answer:
+    """Read an answer; unknown keys are ignored. Raises StorageError for a newer schema, ValueError for a broken row."""
+    check_schema(record, ANSWER_SCHEMA)
+    return Answer(
+        slot=read_slot(record),
+        answer_key=read_text(record, "answer_key", ""),
+        text=read_text(record, "text", ""),
+        started_at=read_time(record, "started_at"),
+        ended_at=read_time(record, "ended_at"),
+        duration_ms=read_number(record, "duration_ms"),
+        kind=cast(Literal["answer", "turn"], read_text(record, "kind", "answer")),
+        generation=read_integer(record, "generation"),
+        attempt=read_integer(record, "attempt"),
+        output_messages=messages_from_json(record.get("output_messages")),
+        trace=trace_from_json(record.get("trace")),
+        finish_reason=optional_text(record, "finish_reason"),
+        session=optional_text(record, "session"),
+        usage=optional_usage(record),
+        cost_usd=optional_number(record, "cost_usd"),
+        billed_usd=optional_number(record, "billed_usd"),
+        first_token_ms=optional_number(record, "first_token_ms"),
+        calls=tuple(record_to_call(call) for call in read_objects(record, "calls")),
+        cached=optional_object(record, "cached"),
+        workspace=optional_object(record, "workspace"),
+        exit_code=optional_integer(record, "exit_code"),
+        log_paths=read_texts(record, "log_paths"),
+        request=optional_object(record, "request"),
+        error=optional_failure(record),
+        repaired=record.get("repaired") is True,
+        seq=optional_integer(record, "seq"),
+    )
+
+
+def call_to_record(call: CallRecord) -> dict[str, JsonValue]:
+    """Return one try of a call as a record."""
+    record: dict[str, JsonValue] = {
+        "kind": call.kind,
+        "status": call.status,
+        "started_at": time_text(call.started_at),
+        "wait_ms": call.wait_ms,
+        "duration_ms": call.duration_ms,
+        "request_id": call.request_id,
+        "usage": None if call.usage is None else usage_to_record(call.usage),
+        "error": call.error,
+    }
+    return {key: value for key, value in record.items() if value is not None}
+
+
+def record_to_call(record: JsonObject) -> CallRecord:
+    """Read one try of a call."""
+    return CallRecord(
+        kind=read_text(record, "kind"),
+        started_at=read_time(record, "started_at"),
+        wait_ms=read_number(record, "wait_ms"),
+        duration_ms=read_number(record, "duration_ms"),
+        status=optional_integer(record, "status"),
+        request_id=optional_text(record, "request_id"),
+        usage=optional_usage(record),
+        error=optional_text(record, "error"),
+    )
+
+
+__all__ = ["answer_to_record", "read_slot", "record_to_answer", "slot_to_record"]

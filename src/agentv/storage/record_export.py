@@ -1,0 +1,92 @@
+"""Rows as users get them with `-o x.jsonl` and `-o x.yaml`: the keys of formats.md section 4, in their order."""
+
+from collections.abc import Mapping
+
+from agentv.storage.record_evaluator import evaluator_to_record
+from agentv.storage.record_result import result_to_record
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.json_value import JsonValue
+from agentv.types.results import CaseResult
+
+EXPORT_KEYS = (
+    "schema",
+    "run_id",
+    "timestamp",
+    "eval_id",
+    "suite",
+    "dataset",
+    "conversation_id",
+    "tags",
+    "metadata",
+    "target",
+    "trial",
+    "attempt",
+    "generation",
+    "status",
+    "score",
+    "verdict",
+    "hits",
+    "misses",
+    "reasoning",
+    "expected_aspect_count",
+    "raw_aspects",
+    "candidate_answer",
+    "evaluator_results",
+    "evaluator_provider_request",
+    "evaluator_raw_request",
+    "evaluator_error",
+    "trace_summary",
+    "trace",
+    "output_messages",
+    "agent_provider_request",
+    "lm_provider_request",
+    "usage_by",
+    "cost_usd",
+    "duration_ms",
+    "cached",
+    "error",
+)
+"""Every key an exported row may have, in order; what is not known is absent."""
+
+_SINGLE_FORM_FIELDS = ("hits", "misses", "reasoning", "expected_aspect_count", "raw_aspects")
+
+
+def export_record(result: CaseResult, *, include_trace: bool = False) -> dict[str, JsonValue]:
+    """Return a row as exports write it; `trace` and `output_messages` only with `include_trace`.
+
+    A case of the single form has no `evaluator_results`: its evaluator's fields stand at the top (seed REQ-EVAL-008).
+    """
+    record = result_to_record(result)
+    if not include_trace:
+        record.pop("trace", None)
+        record.pop("output_messages", None)
+    if result.single_form:
+        record |= _flat_fields(result.evaluator_results)
+        record.pop("evaluator_results", None)
+    else:
+        record["evaluator_results"] = [_with_both_names(evaluator_to_record(e)) for e in result.evaluator_results]
+    return {key: record[key] for key in EXPORT_KEYS if key in record}
+
+
+def _flat_fields(evaluators: tuple[EvaluatorResult, ...]) -> dict[str, JsonValue]:
+    if not evaluators:
+        return {}
+    record = _with_both_names(evaluator_to_record(evaluators[0]))
+    kept = (*_SINGLE_FORM_FIELDS, "evaluator_provider_request", "evaluator_raw_request")
+    flat = {key: record[key] for key in kept if key in record}
+    if "error" in record:
+        flat["evaluator_error"] = record["error"]
+    return flat
+
+
+def _with_both_names(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Give what a judge was asked under its present and, for the transition, under its older name."""
+    named: dict[str, JsonValue] = {}
+    for key, value in record.items():
+        named[key] = value
+        if key == "evaluator_provider_request":
+            named["evaluator_raw_request"] = value
+    members = record.get("evaluator_results")
+    if isinstance(members, list):
+        named["evaluator_results"] = [_with_both_names(dict(m)) for m in members if isinstance(m, Mapping)]
+    return named

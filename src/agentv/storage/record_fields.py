@@ -1,0 +1,156 @@
+"""Single fields of a record: narrowing what was read, and the small values that stand inside several records."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import cast
+
+from agentv.types.failures import Failure, FailureKind, Stage
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.usage import Usage
+
+
+def time_text(moment: datetime) -> str:
+    """Return a moment as ISO 8601 in UTC, `2026-01-31T12:00:00.5Z` for instance."""
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return moment.isoformat()[:-6] + "Z"
+
+
+def read_time(record: JsonObject, key: str) -> datetime:
+    """Return the moment under `key`. Raises ValueError when there is none."""
+    return datetime.fromisoformat(read_text(record, key))
+
+
+def read_text(record: JsonObject, key: str, default: str | None = None) -> str:
+    """Return the text under `key`, or `default`. Raises ValueError when it is missing or no text."""
+    value = record.get(key, default)
+    if not isinstance(value, str):
+        raise _unexpected(key, "a text", value)
+    return value
+
+
+def optional_text(record: JsonObject, key: str) -> str | None:
+    """Return the text under `key`, None when it is absent."""
+    return None if record.get(key) is None else read_text(record, key)
+
+
+def optional_number(record: JsonObject, key: str) -> float | None:
+    """Return the number under `key`, None when it is absent."""
+    value = record.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _unexpected(key, "a number", value)
+    return value
+
+
+def read_number(record: JsonObject, key: str, default: float = 0.0) -> float:
+    """Return the number under `key`, or `default`."""
+    value = optional_number(record, key)
+    return default if value is None else value
+
+
+def read_integer(record: JsonObject, key: str, default: int = 0) -> int:
+    """Return the whole number under `key`, or `default`."""
+    return int(read_number(record, key, default))
+
+
+def optional_integer(record: JsonObject, key: str) -> int | None:
+    """Return the whole number under `key`, None when it is absent."""
+    value = optional_number(record, key)
+    return None if value is None else int(value)
+
+
+def read_texts(record: JsonObject, key: str) -> tuple[str, ...]:
+    """Return the list of texts under `key`, empty when it is absent."""
+    value = record.get(key)
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        raise _unexpected(key, "a list", value)
+    return tuple(map(str, value))
+
+
+def optional_texts(record: JsonObject, key: str) -> tuple[str, ...] | None:
+    """Return the list of texts under `key`, None when it is absent."""
+    return None if record.get(key) is None else read_texts(record, key)
+
+
+def optional_object(record: JsonObject, key: str) -> JsonObject | None:
+    """Return the object under `key`, None when it is absent."""
+    value = record.get(key)
+    if value is not None and not isinstance(value, Mapping):
+        raise _unexpected(key, "an object", value)
+    return value
+
+
+def read_object(record: JsonObject, key: str) -> JsonObject:
+    """Return the object under `key`, empty when it is absent."""
+    return optional_object(record, key) or {}
+
+
+def read_objects(record: JsonObject, key: str) -> tuple[JsonObject, ...]:
+    """Return the objects in the list under `key`; elements that are none are left out."""
+    value = record.get(key)
+    if not isinstance(value, list | tuple):
+        return ()
+    return tuple(item for item in value if isinstance(item, Mapping))
+
+
+def _unexpected(key: str, wanted: str, value: object) -> ValueError:
+    return ValueError(f"{key}: expected {wanted}, found {repr(value)[:60]}")
+
+
+def usage_to_record(usage: Usage) -> dict[str, JsonValue]:
+    """Return token counts as a record."""
+    return {
+        "input": usage.input,
+        "output": usage.output,
+        "cached_input": usage.cached_input,
+        "reasoning": usage.reasoning,
+        "total": usage.total,
+        "requests": usage.requests,
+    }
+
+
+def optional_usage(record: JsonObject, key: str = "usage") -> Usage | None:
+    """Return the token counts under `key`, None when they are absent."""
+    fields = optional_object(record, key)
+    if fields is None or "input" not in fields:
+        return None
+    names = ("input", "output", "cached_input", "reasoning", "total", "requests")
+    return Usage(*(read_integer(fields, name) for name in names))
+
+
+def failure_to_record(failure: Failure, *, at: Stage | None = None) -> dict[str, JsonValue]:
+    """Return a failure as a record; `stage` and `retryable` are left out where they follow from the place `at`."""
+    record: dict[str, JsonValue] = {}
+    if failure.stage != at:
+        record["stage"] = failure.stage
+    record["kind"] = failure.kind
+    record["message"] = failure.message
+    if failure.retryable or at is None:
+        record["retryable"] = failure.retryable
+    if failure.http_status is not None:
+        record["http_status"] = failure.http_status
+    if failure.retry_after_s is not None:
+        record["retry_after_s"] = failure.retry_after_s
+    if failure.details is not None:
+        record["details"] = failure.details
+    return record
+
+
+def optional_failure(record: JsonObject, *, at: Stage = "target") -> Failure | None:
+    """Return the failure under `error`, None when there is none."""
+    fields = optional_object(record, "error")
+    if fields is None:
+        return None
+    return Failure(
+        kind=cast(FailureKind, read_text(fields, "kind")),
+        message=read_text(fields, "message", ""),
+        stage=cast(Stage, read_text(fields, "stage", at)),
+        retryable=fields.get("retryable") is True,
+        http_status=optional_integer(fields, "http_status"),
+        retry_after_s=optional_number(fields, "retry_after_s"),
+        details=optional_object(fields, "details"),
+    )

@@ -1,0 +1,66 @@
+"""Messages of a planned case ↔ records: as other messages, but an attached file keeps all that is known of it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from agentv.storage.blobs import BlobReference
+from agentv.storage.record_fields import optional_text, read_integer, read_text
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import DataPart, FilePart, Message, Part
+from agentv.types.messages_json import message_from_json, message_to_json, part_to_json
+
+
+def case_messages_to_record(messages: Iterable[Message]) -> list[JsonValue]:
+    """Return a case's messages as records, attached files with path, hash, size and text."""
+    return [_message_to_record(message) for message in messages]
+
+
+def _message_to_record(message: Message) -> dict[str, JsonValue]:
+    record = message_to_json(message)
+    if isinstance(message.content, tuple):
+        record["content"] = [
+            _file_to_record(part) if isinstance(part, FilePart) else part_to_json(part) for part in message.content
+        ]
+    return record
+
+
+def _file_to_record(part: FilePart) -> dict[str, JsonValue]:
+    """Return an attached file; a binary one's bytes stand in a blob, whose reference says hash, size and media type."""
+    record: dict[str, JsonValue] = {"type": "file", "path": part.path, "real_path": part.real_path}
+    if part.is_guideline:
+        record["is_guideline"] = True
+    if part.text is None:
+        record["binary"] = BlobReference.to(part.sha256, size=part.size, media_type=part.media_type)
+    else:
+        record |= {"sha256": part.sha256, "bytes": part.size, "media_type": part.media_type, "text": part.text}
+    return record
+
+
+def case_messages_from_record(value: JsonValue) -> tuple[Message, ...]:
+    """Read a case's messages; what is no message is left out."""
+    if not isinstance(value, list | tuple):
+        return ()
+    read = (message_from_json(item) for item in value)
+    return tuple(_with_files(message) for message in read if message is not None)
+
+
+def _with_files(message: Message) -> Message:
+    if not isinstance(message.content, tuple):
+        return message
+    return replace(message, content=tuple(_file_from_part(part) for part in message.content))
+
+
+def _file_from_part(part: Part) -> Part:
+    if not isinstance(part, DataPart) or part.type != "file" or "real_path" not in part.value:
+        return part
+    binary = part.value.get("binary")
+    source: JsonObject = part.value if not isinstance(binary, Mapping) else BlobReference(binary).described()
+    return FilePart(
+        path=read_text(part.value, "path"),
+        real_path=read_text(part.value, "real_path"),
+        text=None if binary is not None else optional_text(part.value, "text"),
+        sha256=read_text(source, "sha256"),
+        size=read_integer(source, "bytes"),
+        media_type=read_text(source, "media_type"),
+        is_guideline=part.value.get("is_guideline") is True,
+    )

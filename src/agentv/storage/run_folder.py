@@ -1,0 +1,209 @@
+"""A run on disk: append-only JSON Lines, each written the moment it is true (formats.md, section 4)."""
+
+import os
+import platform
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC
+from pathlib import Path
+from random import Random
+
+from agentv.storage.blobs import BLOB_LIMIT, BlobFolder
+from agentv.storage.digests import DigestSet
+from agentv.storage.flusher import Flusher
+from agentv.storage.json_line import decode, encode, pretty
+from agentv.storage.line_file import LineFile, whole_lines
+from agentv.storage.numbered import with_seq
+from agentv.storage.records import (
+    EventRecord,
+    answer_to_record,
+    case_name,
+    case_to_record,
+    event_to_record,
+    result_to_record,
+    run_to_record,
+)
+from agentv.storage.run_lock import RunLock
+from agentv.types.errors import StorageError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import FilePart, Message
+from agentv.types.protocols import Clock
+from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
+
+HOME_NAME = ".agentv"
+RUN_FILE = "run.json"
+LINE_FILES = ("events.jsonl", "cases.jsonl", "answers.jsonl", "results.jsonl")
+
+_GITIGNORE = "# Written by agentv: what runs leave behind.\n/runs/\n/logs/\n/cache/\n/index.db*\n"
+
+
+def new_run_id(clock: Clock, rng: Random) -> str:
+    """Return an id that sorts by time: UTC to the second, then six random hexadecimal digits."""
+    return f"{clock().astimezone(UTC):%Y%m%dT%H%M%S}-{rng.getrandbits(24):06x}"
+
+
+class RunFolder:
+    """Writes one run below `runs_folder`; a ResultStore, for one thread.
+
+    Making one creates or reopens the folder, takes its lock, and cuts torn last lines (noted in events.jsonl). Every
+    write returns when its line survives the process; fsync follows in the background. Raises StorageError when another
+    process writes this run or the disk does not take a line; what was acknowledged stays readable then.
+    """
+
+    def __init__(
+        self, runs_folder: Path, run_id: str, *, clock: Clock, fsync: Callable[[int], None] = os.fsync
+    ) -> None:
+        self._run_id = run_id
+        self._clock = clock
+        self._folder = runs_folder / run_id
+        self._blobs = BlobFolder(self._folder / "blobs")
+        self._broken: OSError | None = None
+        with self._disk("open the run"):
+            _make_folder(self._folder)
+            self._lock = RunLock(self._folder)
+            self._files = _open_files(self._folder, self._lock)
+            self._folders = [os.open(folder, os.O_RDONLY) for folder in (self._folder, runs_folder)]
+        self._events, self._cases, self._answers, self._results = self._files
+        self._flusher = Flusher(fsync=fsync)
+        for descriptor in self._folders:
+            self._flusher.wrote(descriptor)
+        self._known_cases = DigestSet()
+        for line in whole_lines(self._cases.path):
+            self._known_cases.add(case_name(decode(line)))
+        for file in self._files:
+            if file.torn_bytes:
+                self.note("torn_line_cut", {"file": file.path.name, "bytes": file.torn_bytes})
+
+    @property
+    def run_id(self) -> str:
+        """The run that is written."""
+        return self._run_id
+
+    @property
+    def folder(self) -> str:
+        """Where the run lies."""
+        return str(self._folder)
+
+    def begin(self, run: RunRecord) -> None:
+        """Write run.json, once in the life of a run, and note who runs it now."""
+        path = self._folder / RUN_FILE
+        if not path.exists():
+            data = pretty(run_to_record(run))
+            with self._disk(f"write {RUN_FILE}"):
+                _write_by_rename(path, data)
+        versions: JsonObject = {"agentv": run.agentv_version, "python": platform.python_version()}
+        self.note("started", {"pid": os.getpid(), "host": socket.gethostname(), "versions": versions})
+
+    def note(self, type_: str, fields: Mapping[str, JsonValue]) -> None:
+        """Write one event of the run."""
+        event = EventRecord(type_, self._clock(), fields, self._events.next_seq)
+        self._write(self._events, event_to_record(event))
+
+    def append_case(self, case: CaseRecord) -> None:
+        """Write a planned case and its binary attachments; a second write of the same case is dropped."""
+        record = case_to_record(case)
+        if self._known_cases.add(case_name(record)):
+            for part in _binary_files((*case.input_messages, *case.expected_messages)):
+                self._save_attachment(part)
+            self._write(self._cases, record)
+
+    def append_answer(self, answer: Answer) -> Answer:
+        """Write what a target returned; the answer comes back with its `seq`."""
+        numbered = with_seq(answer, self._answers.next_seq)
+        self._write(self._answers, answer_to_record(numbered, run_id=self._run_id))
+        return numbered
+
+    def append(self, result: CaseResult) -> CaseResult:
+        """Write a judged row; the row comes back with its `seq`."""
+        numbered = with_seq(result, self._results.next_seq)
+        self._write(self._results, result_to_record(numbered))
+        return numbered
+
+    def close(self, state: str) -> None:
+        """Write the end of the run, bring everything to the disk, and let go of the lock.
+
+        A run whose disk failed before ends without its last event: the failure was raised when it happened.
+        """
+        raised = self._broken is not None
+        try:
+            if not raised:
+                self.note("ended", {"state": state})
+        finally:
+            self._flusher.close()
+            for file in self._files:
+                file.close()
+            for descriptor in self._folders:
+                os.close(descriptor)
+            self._lock.release()
+        if self._flusher.error is not None and not raised:
+            raise self._failed(self._flusher.error, "bring the last rows to the disk")
+
+    def _write(self, file: LineFile, record: dict[str, JsonValue]) -> None:
+        line = encode(record)
+        try:
+            if len(line) > BLOB_LIMIT or b'"$blob":' in line:
+                line = encode(self._blobs.take_out(record))
+            if self._flusher.error is not None:
+                raise self._flusher.error
+            file.append(line)
+            self._flusher.wrote(file.descriptor)
+        except OSError as error:
+            raise self._failed(error, f"write {file.path.name}") from error
+
+    def _save_attachment(self, part: FilePart) -> None:
+        """Keep a binary file. One that is gone since it was loaded is the business of the target that needs it."""
+        data = b""
+        with suppress(OSError):
+            data = Path(part.real_path).read_bytes()
+        if data:
+            with self._disk(f"keep the attachment {part.path}"):
+                self._blobs.save(data, part.media_type)
+
+    @contextmanager
+    def _disk(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except StorageError:
+            raise
+        except OSError as error:
+            raise self._failed(error, doing) from error
+
+    def _failed(self, error: OSError, doing: str) -> StorageError:
+        self._broken = error
+        return StorageError(
+            f"cannot {doing} in {self._folder}: {error.strerror or error}. "
+            "Every row that was reported is kept and readable; make room or mend the disk, then go on with this run."
+        )
+
+
+def _open_files(folder: Path, lock: RunLock) -> list[LineFile]:
+    try:
+        return [LineFile(folder / name) for name in LINE_FILES]
+    except OSError:
+        lock.release()
+        raise
+
+
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    home = folder.parent.parent
+    ignore = home / ".gitignore"
+    if home.name == HOME_NAME and not ignore.exists():
+        ignore.write_text(_GITIGNORE, encoding="utf-8")
+
+
+def _write_by_rename(path: Path, data: bytes) -> None:
+    part = path.with_suffix(".part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    part.rename(path)
+
+
+def _binary_files(messages: Iterable[Message]) -> Iterator[FilePart]:
+    for message in messages:
+        parts = message.content if isinstance(message.content, tuple) else ()
+        yield from (part for part in parts if isinstance(part, FilePart) and part.text is None)

@@ -1,0 +1,153 @@
+"""Reading a run's folder, while it is written or long after. Nothing here writes."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from agentv.storage.blobs import BlobFolder
+from agentv.storage.json_line import decode
+from agentv.storage.line_file import whole_lines
+from agentv.storage.records import (
+    EventRecord,
+    record_to_answer,
+    record_to_case,
+    record_to_event,
+    record_to_result,
+    record_to_run,
+)
+from agentv.storage.run_lock import is_being_written
+from agentv.types.errors import StorageError
+from agentv.types.json_value import JsonObject
+from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
+
+Row = TypeVar("Row")
+
+
+class _SlotLine(msgspec.Struct, frozen=True):
+    suite: str = ""
+    eval_id: str = ""
+    target: str = ""
+    trial: int = 0
+
+
+class _RowHead(msgspec.Struct, frozen=True):
+    """As much of a row as says where it belongs; the rest of the line is skipped unread."""
+
+    slot: _SlotLine = _SlotLine()
+    generation: int = 0
+    status: str = ""
+    verdict: str | None = None
+
+
+_decode_head = msgspec.json.Decoder(_RowHead).decode
+
+
+class StoredRun:
+    """A run as it stands on disk. Each method opens its file anew and yields in the order of writing.
+
+    A torn last line (the writer was killed, or writes at this moment) is left out. Raises StorageError for a line that
+    cannot be read, with its number, and for a schema newer than this program.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._blobs = BlobFolder(folder / "blobs")
+        path = folder / "run.json"
+        try:
+            self.run: RunRecord = record_to_run(decode(path.read_bytes()))
+        except FileNotFoundError as error:
+            raise StorageError(f"{folder} is no run: it has no run.json") from error
+        except ValueError as error:
+            raise StorageError(f"{path}: {error}") from error
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.run.run_id
+
+    def events(self) -> Iterator[EventRecord]:
+        """Yield what happened to the run, events of unknown types included."""
+        return self._read("events.jsonl", record_to_event)
+
+    def cases(self) -> Iterator[CaseRecord]:
+        """Yield the planned cases that were used."""
+        return self._read("cases.jsonl", record_to_case)
+
+    def answers(self) -> Iterator[Answer]:
+        """Yield the current generation of answers: for each slot the highest that there is."""
+        return self._current("answers.jsonl", record_to_answer)
+
+    def results(self) -> Iterator[CaseResult]:
+        """Yield the current generation of judged rows: for each slot the highest that there is."""
+        return self._current("results.jsonl", record_to_result)
+
+    def all_answers(self) -> Iterator[Answer]:
+        """Yield the answers of every generation."""
+        return self._read("answers.jsonl", record_to_answer)
+
+    def all_results(self) -> Iterator[CaseResult]:
+        """Yield the judged rows of every generation."""
+        return self._read("results.jsonl", record_to_result)
+
+    def counts(self) -> dict[str, int]:
+        """Count the current rows by state: pass, borderline, fail, error, skipped."""
+        counts: dict[str, int] = {}
+        current = self._generations("results.jsonl")
+        for line in whole_lines(self.folder / "results.jsonl"):
+            head = _decode_head(line)
+            if head.generation == current.get(head.slot, 0):
+                state = head.status if head.status in ("error", "skipped") else head.verdict or head.status
+                counts[state] = counts.get(state, 0) + 1
+        return counts
+
+    def state(self) -> str:
+        """How the run ended: as its last writer said, else `running` or `interrupted`."""
+        last = None
+        for event in self.events():
+            if event.type in ("started", "ended"):
+                last = event
+        if last is not None and last.type == "ended":
+            return str(last.fields.get("state", "finished"))
+        return "running" if is_being_written(self.folder) else "interrupted"
+
+    def _current(self, name: str, read: Callable[[JsonObject], Row]) -> Iterator[Row]:
+        current = self._generations(name)
+        if not current:
+            yield from self._read(name, read)
+            return
+        for number, line in enumerate(whole_lines(self.folder / name), start=1):
+            head = _decode_head(line)
+            if head.generation == current.get(head.slot, 0):
+                yield self._row(name, number, line, read)
+
+    def _generations(self, name: str) -> dict[_SlotLine, int]:
+        """Return the highest generation of each slot that has one above 0; most runs have none."""
+        highest: dict[_SlotLine, int] = {}
+        for number, line in enumerate(whole_lines(self.folder / name), start=1):
+            try:
+                head = _decode_head(line)
+            except ValueError as error:
+                raise StorageError(f"{self.folder / name}:{number}: {error}") from error
+            if head.generation > highest.get(head.slot, 0):
+                highest[head.slot] = head.generation
+        return highest
+
+    def _read(self, name: str, read: Callable[[JsonObject], Row]) -> Iterator[Row]:
+        for number, line in enumerate(whole_lines(self.folder / name), start=1):
+            yield self._row(name, number, line, read)
+
+    def _row(self, name: str, number: int, line: bytes, read: Callable[[JsonObject], Row]) -> Row:
+        try:
+            record = decode(line)
+            if b'"$blob":' in line:
+                record = self._blobs.resolve(record)
+            return read(record)
+        except (ValueError, StorageError) as error:
+            raise StorageError(f"{self.folder / name}:{number}: {error}") from error
+
+
+def open_run(folder: Path) -> StoredRun:
+    """Open a run for reading. Raises StorageError when the folder holds none, or a newer one."""
+    return StoredRun(folder)
