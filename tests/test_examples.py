@@ -1,0 +1,93 @@
+"""Every example runs as its README says, away from the repository, with no key."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+NAMES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "agents")
+ROWS = {
+    "batch-cli": 3,
+    "code-judge": 2,
+    "custom-evaluator": 2,
+    "jsonl-dataset": 3,
+    "python-agent": 2,
+    "quickstart": 6,
+    "rubric": 2,
+    "tool-trajectory": 3,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__", ".agentv"))
+    return tmp_path
+
+
+def environment() -> Mapping[str, str]:
+    """The interpreter of this test is `python3` for the agents too, and nothing of ours leaks in."""
+    kept = {name: os.environ[name] for name in ("HOME", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
+    return {**kept, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+
+
+def agentv(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "agentv", *arguments]
+    return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_every_example_is_listed_here() -> None:
+    assert sorted(ROWS) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_ends_as_it_says(name: str, folder: Path) -> None:
+    done = agentv("run", f"examples/{name}", "-o", "out.jsonl", cwd=folder)
+    rows = [json.loads(line) for line in (folder / "out.jsonl").read_text("utf-8").splitlines()]
+    assert done.returncode == (1 if name == "quickstart" else 0), done.stdout + done.stderr
+    assert len(rows) == ROWS[name]
+    assert {row["status"] for row in rows} <= {"pass", "fail"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_has_no_problem(name: str, folder: Path) -> None:
+    done = agentv("check", f"examples/{name}", cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_readme_shows_how_to_run_it_in_about_ten_lines(name: str) -> None:
+    text = (EXAMPLES / name / "README.md").read_text("utf-8")
+    assert f"    ./run agentv run examples/{name}\n" in text
+    assert len(text.splitlines()) <= 16
+
+
+def test_the_quickstart_names_its_wrong_answer_and_passes_a_gentler_gate(folder: Path) -> None:
+    done = agentv("run", "examples/quickstart", "-o", "out.jsonl", cwd=folder)
+    rows = [json.loads(line) for line in (folder / "out.jsonl").read_text("utf-8").splitlines()]
+    assert [row["eval_id"] for row in rows if row["status"] == "fail"] == ["refund-on-the-last-day"]
+    assert re.search(r"refund-on-the-last-day.*£24\.50", done.stdout)
+    gentle = agentv("run", "examples/quickstart", "--gate", "pass_rate >= 50%", cwd=folder)
+    assert gentle.returncode == 0, gentle.stdout + gentle.stderr
+
+
+def test_the_quickstart_passes_once_its_bug_is_mended(folder: Path) -> None:
+    agent = folder / "examples" / "agents" / "order_agent.py"
+    agent.write_text(agent.read_text("utf-8").replace("passed >= allowed", "passed > allowed"), "utf-8")
+    done = agentv("run", "examples/quickstart", cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_batch_starts_the_agent_once(folder: Path) -> None:
+    starts = folder / "starts"
+    agent = folder / "examples" / "agents" / "order_agent.py"
+    counted = f"open({str(starts)!r}, 'a').write('x')\n"
+    agent.write_text(agent.read_text("utf-8").replace("SHOP = ", f"{counted}SHOP = ", 1), "utf-8")
+    agentv("run", "examples/batch-cli", cwd=folder)
+    assert starts.read_text() == "x"

@@ -1,0 +1,123 @@
+"""Every block of the README and of docs/ is run or loaded, page by page, in the order in which a reader meets them.
+
+- a block with a file name after its language is written to that file;
+- `console`: each `$ command` runs, a comment names the exit code if it is not 0, and what follows is its output;
+- `python`: runs, and prints what the `# …` after each `print(…)` says;
+- `yaml`, `json`, `jsonl` with no file name: is at least readable.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
+NOT_RUN_HERE = {"./run pytest"}  # it is what runs this test
+
+
+class Block(NamedTuple):
+    language: str
+    file: str
+    text: str
+
+
+def blocks_of(page: str) -> list[Block]:
+    text = (ROOT / page).read_text("utf-8")
+    found = re.findall(r"^```(\w*) *(\S*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [Block(*block) for block in found]
+
+
+def environment() -> Mapping[str, str]:
+    kept = {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
+    return {**kept, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "LANG": "C.UTF-8", "COLUMNS": "100"}
+
+
+def run(command: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=100, check=False)
+
+
+def commands_of(text: str) -> Iterator[tuple[str, int, str]]:
+    """Yield each command of a console block with its exit code and its expected output ("" when none is shown)."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        line, _, output = part.partition("\n")
+        command, _, comment = line.partition("   # ")
+        code = re.fullmatch(r"exit code (\d+)", comment)
+        yield command, int(code[1]) if code else 0, output
+
+
+def normalised(output: str) -> str:
+    """Make what differs from run to run the same: ids of runs, clock times, durations, lengths of rules."""
+    output = re.sub(r"\b20\d{6}T?\d{6}\w*-\w+", "RUN", output)
+    output = re.sub(r"\d+(\.\d+)? (ms|s)\b", "TIME", output)
+    output = re.sub(r"\b\d\d:\d\d(:\d\d)?\b", "TIME", output)
+    return re.sub(r"[ ─]+", " ", output).strip()
+
+
+def check_console(block: Block, folder: Path) -> None:
+    for command, code, expected in commands_of(block.text):
+        if command in NOT_RUN_HERE:
+            continue
+        # ./run is the same command in the project's environment, which is where this test runs already.
+        done = run(["bash", "-c", command.removeprefix("./run ")], folder)
+        assert done.returncode == code, f"{command}\n{done.stdout}{done.stderr}"
+        if expected:
+            assert normalised(done.stdout) == normalised(expected), command
+
+
+def check_python(block: Block, folder: Path) -> None:
+    done = run([sys.executable, "-c", block.text], folder)
+    assert done.returncode == 0, done.stderr
+    expected = re.findall(r"^ *print\(.*\)  # (.*)$", block.text, re.MULTILINE)
+    assert done.stdout.splitlines() == expected
+
+
+def check_yaml(block: Block, _: Path) -> None:
+    assert yaml.safe_load(block.text) is not None
+
+
+def check_json(block: Block, _: Path) -> None:
+    json.loads(block.text)
+
+
+CHECKS: Mapping[str, Callable[[Block, Path], None]] = {
+    "console": check_console,
+    "python": check_python,
+    "yaml": check_yaml,
+    "json": check_json,
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_of_a_page_holds(page: str, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__", ".agentv"))
+    for block in blocks_of(page):
+        if block.file:
+            path = tmp_path / block.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, "utf-8")
+        else:
+            CHECKS[block.language](block, tmp_path)
+
+
+def test_the_readme_opens_with_the_two_commands() -> None:
+    first = next(block for block in blocks_of("README.md"))
+    assert [command for command, _, _ in commands_of(first.text)] == [
+        "./run agentv run examples/quickstart",
+        "./run pytest",
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", (ROOT / page).read_text("utf-8"))
+    local = [link for link in links if "://" not in link]
+    assert [link for link in local if not (ROOT / page).parent.joinpath(link).exists()] == []
