@@ -1,1 +1,117 @@
-"""."""
+"""Who judges: one file per evaluator, and the registry of their names. Importing this room loads none of them."""
+
+from typing import TypeAlias
+
+from agentv.registry import Registry, Spec, make_registry
+
+__all__ = ["EVALUATORS", "EVALUATOR_KIND_VALUES", "EvaluatorKind", "is_evaluator_kind"]
+
+EvaluatorKind: TypeAlias = str
+"""The name of a sort of evaluator: one of EVALUATOR_KIND_VALUES, an alias of one, or a plug-in's own name."""
+
+EVALUATORS: Registry = make_registry(
+    "evaluator type",
+    (
+        Spec(
+            "llm_judge",
+            "a model reads the answer and scores it, with hits, misses and a reason",
+            settings="agentv.evaluators.llm_judge:LlmJudgeSettings",
+            factory="agentv.evaluators.llm_judge:make_llm_judge",
+            aliases=("prompt",),
+            cost="paid",
+        ),
+        Spec(
+            "rubric",
+            "a model checks the answer against a list of requirements, one by one",
+            settings="agentv.evaluators.llm_judge:RubricSettings",
+            factory="agentv.evaluators.llm_judge:make_rubric",
+            aliases=("rubrics",),
+            cost="paid",
+        ),
+        Spec(
+            "code_judge",
+            "a script or Python function of yours scores the answer",
+            settings="agentv.evaluators.code_judge:CodeJudgeSettings",
+            factory="agentv.evaluators.code_judge:make_code_judge",
+            aliases=("code",),
+        ),
+        Spec(
+            "tool_trajectory",
+            "which tools the agent called, how often, in what order, with which arguments",
+            settings="agentv.evaluators.tool_trajectory:ToolTrajectorySettings",
+            factory="agentv.evaluators.tool_trajectory:make_tool_trajectory",
+        ),
+        Spec(
+            "composite",
+            "several evaluators made into one score",
+            settings="agentv.evaluators.composite:CompositeSettings",
+            factory="agentv.evaluators.composite:make_composite",
+        ),
+        Spec(
+            "contains",
+            "the text contains a text, any of several, or all of them",
+            settings="agentv.evaluators.text_rules:TextSettings",
+            factory="agentv.evaluators.text_rules:make_contains",
+        ),
+        Spec(
+            "equals",
+            "the text is exactly this, white space around it aside",
+            settings="agentv.evaluators.text_rules:EqualsSettings",
+            factory="agentv.evaluators.text_rules:make_equals",
+        ),
+        Spec(
+            "one_of",
+            "the text is one of a list",
+            settings="agentv.evaluators.text_rules:OneOfSettings",
+            factory="agentv.evaluators.text_rules:make_one_of",
+        ),
+        Spec(
+            "starts_with",
+            "the text starts with this",
+            settings="agentv.evaluators.text_rules:TextSettings",
+            factory="agentv.evaluators.text_rules:make_starts_with",
+        ),
+        Spec(
+            "ends_with",
+            "the text ends with this",
+            settings="agentv.evaluators.text_rules:TextSettings",
+            factory="agentv.evaluators.text_rules:make_ends_with",
+        ),
+        Spec(
+            "regex",
+            "a regular expression matches, or does not",
+            settings="agentv.evaluators.regex_rule:RegexSettings",
+            factory="agentv.evaluators.regex_rule:make_regex",
+        ),
+        Spec(
+            "is_json",
+            "the text is JSON, of a given schema if there is one",
+            settings="agentv.evaluators.json_rule:JsonSettings",
+            factory="agentv.evaluators.json_rule:make_is_json",
+        ),
+        Spec(
+            "numeric",
+            "the last number in the text is this one, within a tolerance",
+            settings="agentv.evaluators.number_rules:NumericSettings",
+            factory="agentv.evaluators.number_rules:make_numeric",
+        ),
+        Spec(
+            "length",
+            "the text has so many characters, words or tokens",
+            settings="agentv.evaluators.number_rules:LengthSettings",
+            factory="agentv.evaluators.number_rules:make_length",
+        ),
+    ),
+)
+
+EVALUATOR_KIND_VALUES: tuple[EvaluatorKind, ...] = tuple(spec.name for spec in EVALUATORS)
+"""The canonical names of the built-in evaluators."""
+
+
+def is_evaluator_kind(value: object, *, registry: Registry = EVALUATORS) -> bool:
+    """Whether a value names a sort of evaluator: a canonical name, an alias, or a plug-in in `registry`.
+
+    >>> is_evaluator_kind("code"), is_evaluator_kind("llm_juge")
+    (True, False)
+    """
+    return value in registry

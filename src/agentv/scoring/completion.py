@@ -7,7 +7,7 @@ from dataclasses import replace
 from numbers import Real
 
 from agentv.scoring.aggregation import TOLERANCE, is_met, weighted_mean
-from agentv.scoring.scales import normalize
+from agentv.scoring.scales import denormalize, normalize
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorStatus
 from agentv.types.failures import Failure, FailureKind
@@ -39,7 +39,7 @@ def to_score(
     if negate and score.error is None:
         score = _negated(score)
     if not score.results:
-        score = replace(score, results=(_implicit_result(score, name, kind),))
+        score = replace(score, results=(_implicit_result(score, name, kind, criteria),))
     return score
 
 
@@ -183,14 +183,18 @@ def _negated_result(result: EvaluationResult) -> EvaluationResult:
     return result if result.value is None else replace(result, score=flipped, value=1.0 - result.value)
 
 
-def _implicit_result(score: EvaluationScore, name: str, kind: str) -> EvaluationResult:
-    """Return the judgement of the criterion that an evaluator stands for when it names none."""
+def _implicit_result(
+    score: EvaluationScore, name: str, kind: str, criteria: Sequence[EvaluationCriteria]
+) -> EvaluationResult:
+    """Return the judgement of the one criterion that an evaluator stands for when it names none."""
+    own = EvaluationCriteria(name or kind, scale="numeric")
+    criterion = next((each for each in criteria if each.name == own.name), own)
     failed = score.error is not None
     return EvaluationResult(
-        criterion_name=name or kind,
-        score=None if failed else score.score,
+        criterion_name=criterion.name,
+        score=None if failed else denormalize(score.score, criterion),
         value=None if failed else score.score,
-        scale="numeric",
+        scale=criterion.scale,
         reasoning=score.reasoning,
         evaluator_type=kind,
         error=score.error.message if score.error is not None else None,

@@ -24,6 +24,26 @@ def normalize(score: float | str, criterion: EvaluationCriteria) -> float | None
     return _number_value(float(score), criterion)
 
 
+def denormalize(value: float, criterion: EvaluationCriteria) -> float | bool | str:
+    """Return a 0..1 value on a criterion's own scale, the inverse of `normalize`: 1.0 is 5 on likert5.
+
+    A value between 0 and 1 stays as it is on a scale that has no place for it.
+    """
+    if criterion.labels:
+        return criterion.labels[round(value * (len(criterion.labels) - 1))]
+    if criterion.scale in {"binary", "pass/fail"} and value in {0.0, 1.0}:
+        passed = value == 1.0
+        return passed if criterion.scale == "binary" else ("pass" if passed else "fail")
+    if criterion.scale == "likert5":
+        return 1 + 4 * value
+    if criterion.scale == "percent":
+        return 100 * value
+    if criterion.scale == "numeric" and criterion.max is not None:
+        low = criterion.min or 0.0
+        return low + value * (criterion.max - low)
+    return value
+
+
 def _label_value(label: str, labels: tuple[str, ...]) -> float:
     folded = [known.casefold() for known in labels]
     if label.strip().casefold() not in folded:

@@ -98,11 +98,14 @@ _ROOTS: Mapping[str, Callable[[EvaluationContext], JsonValue | tuple[Message, ..
 }
 
 
+_WHOLE_MESSAGE = ((), ("content",))
+
+
 def _walk(value: JsonValue | tuple[Message, ...], path: SourcePath) -> JsonValue:
     found: object = value
     for number, step in enumerate(path.steps):
         found = _child(found, step)
-        if isinstance(found, Message) and path.steps[number + 1 :] in {(), ("content",)}:
+        if isinstance(found, Message) and found.content is not None and path.steps[number + 1 :] in _WHOLE_MESSAGE:
             return content_text(found.content)
     plain = _as_json(found)
     if plain is None:

@@ -1,0 +1,78 @@
+"""The `is_json` rule: strict JSON, and with a schema JSON of that shape."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from agentv.evaluators.json_schema import check_schema, schema_problems
+from agentv.evaluators.rules import Finding, RuleEvaluator, quoted
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.json_value import JsonValue
+from agentv.types.protocols import EvaluatorTools
+
+MAX_MISSES = 10
+"""How many violations of a schema are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSettings:
+    """Settings of `is_json`."""
+
+    schema: Mapping[str, JsonValue] | None = field(
+        default=None, metadata={"help": "a JSON Schema (draft 2020-12) that the value must satisfy"}
+    )
+    fenced: bool = field(default=False, metadata={"help": "look inside the first code fence, if there is one"})
+
+    def __post_init__(self) -> None:
+        """Refuse a schema that is none."""
+        if self.schema is not None:
+            check_schema(self.schema)
+
+
+def make_is_json(config: EvaluatorConfig, settings: JsonSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+    """Make an `is_json`."""
+
+    def check(text: str) -> Finding:
+        inner = fenced_text(text) if settings.fenced else text
+        try:
+            value = _strict_json(inner)
+        except (ValueError, RecursionError) as error:
+            return Finding(passed=False, misses=(f"expected JSON, got {quoted(inner)}: {_reason(error)}",))
+        if settings.schema is None:
+            return Finding(passed=True, hits=("is JSON",))
+        problems = list(_first(schema_problems(value, settings.schema)))
+        return Finding(not problems, () if problems else ("is JSON that fits the schema",), tuple(problems))
+
+    return RuleEvaluator("is_json", check, source=config.source, inline=False)
+
+
+def fenced_text(text: str) -> str:
+    """Return what stands in the first code fence of a text, or the whole text when there is none."""
+    _, fence, rest = text.partition("```")
+    inside, closing, _ = rest.partition("```")
+    if not fence or not closing:
+        return text
+    first_line, newline, body = inside.partition("\n")
+    # The line of the opening fence may name a language, which is not part of the code.
+    return body if newline and not first_line.strip().startswith(("{", "[", '"')) else inside
+
+
+def _strict_json(text: str) -> JsonValue:
+    value: JsonValue = json.loads(text, parse_constant=_refuse_constant)
+    return value
+
+
+def _refuse_constant(name: str) -> JsonValue:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _reason(error: Exception) -> str:
+    return "nested too deep" if isinstance(error, RecursionError) else str(error)
+
+
+def _first(problems: Iterator[str]) -> Iterator[str]:
+    for count, problem in enumerate(problems):
+        if count == MAX_MISSES:
+            yield "… and more"
+            return
+        yield problem

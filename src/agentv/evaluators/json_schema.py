@@ -1,0 +1,98 @@
+"""JSON Schema, by the reference implementation, imported when the first schema is met.
+
+Patterns in a schema run under the same one-second limit as the `regex` rule, and nothing is ever fetched: a `$ref` to
+an address is an error.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import regex
+
+from agentv.types.errors import EvaluatorError
+from agentv.types.json_value import JsonValue
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
+PATTERN_TIMEOUT_S = 1.0
+
+
+def check_schema(schema: Mapping[str, JsonValue]) -> None:
+    """Raise ValueError, saying what is wrong and where, for a schema that is none."""
+    import jsonschema  # noqa: PLC0415 - only suites with a schema pay for it
+
+    try:
+        _validator_class().check_schema(_plain(schema))
+    except jsonschema.SchemaError as error:
+        raise ValueError(f"`schema` is no JSON Schema: {error.json_path}: {error.message}") from error
+
+
+def schema_problems(value: JsonValue, schema: Mapping[str, JsonValue]) -> Iterator[str]:
+    """Yield every violation as `$.path: what is wrong`. Raises EvaluatorError when the schema cannot be applied."""
+    import jsonschema  # noqa: PLC0415 - as above
+    import referencing  # noqa: PLC0415
+    import referencing.exceptions  # noqa: PLC0415
+
+    validator = _validator_class()(_plain(schema), registry=referencing.Registry())
+    try:
+        for error in validator.iter_errors(value):
+            yield f"{error.json_path}: {_shortened(error.message)}"
+    except referencing.exceptions.Unresolvable as error:
+        raise EvaluatorError(f"the schema refers to what it does not hold: {error.ref}") from error
+    except (jsonschema.exceptions.UndefinedTypeCheck, RecursionError) as error:
+        raise EvaluatorError(f"the schema cannot be applied: {type(error).__name__}") from error
+
+
+@functools.cache
+def _validator_class() -> "type[Validator]":
+    import jsonschema  # noqa: PLC0415 - as above
+
+    extend: Callable[..., type[Validator]] = jsonschema.validators.extend
+    keywords = {"pattern": _pattern, "patternProperties": _pattern_properties}
+    return extend(jsonschema.Draft202012Validator, keywords)
+
+
+def _pattern(_validator: Any, pattern: str, instance: object, _schema: object) -> Iterator[Exception]:
+    import jsonschema  # noqa: PLC0415 - as above
+
+    if isinstance(instance, str) and not _matches(pattern, instance):
+        yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def _pattern_properties(
+    validator: Any, patterns: Mapping[str, JsonValue], instance: object, _schema: object
+) -> Iterator[Exception]:
+    if not isinstance(instance, Mapping):
+        return
+    for pattern, subschema in patterns.items():
+        for key, value in instance.items():
+            if _matches(pattern, key):
+                yield from validator.descend(value, subschema, path=key, schema_path=pattern)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    try:
+        return regex.search(pattern, text, timeout=PATTERN_TIMEOUT_S) is not None
+    except TimeoutError as error:
+        message = f"the pattern {pattern!r} of the schema did not finish within {PATTERN_TIMEOUT_S:g} s"
+        raise EvaluatorError(message, kind="regex_timeout") from error
+    except regex.error as error:
+        raise EvaluatorError(f"the pattern {pattern!r} of the schema is no regular expression: {error}") from error
+
+
+def _plain(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the schema as dicts and lists: the reference implementation knows no other mappings."""
+    plain: dict[str, JsonValue] = {key: _plain_value(value) for key, value in schema.items()}
+    return plain
+
+
+def _plain_value(value: JsonValue) -> JsonValue:
+    if isinstance(value, Mapping):
+        return _plain(value)
+    return [_plain_value(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= 200 else f"{message[:200]} …"  # noqa: PLR2004 - one line on a screen

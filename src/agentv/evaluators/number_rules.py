@@ -1,0 +1,114 @@
+"""Rules that count or compare: `numeric` and `length`."""
+
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+from math import isfinite
+from typing import Literal, TypeAlias
+
+from agentv.evaluators.rules import Finding, RuleEvaluator, quoted
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.protocols import EvaluatorTools
+
+Unit: TypeAlias = Literal["characters", "words", "tokens"]
+
+_NUMBER = re.compile(
+    r"(?<![\w.])[-+]?(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,4})?", re.ASCII
+)
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class NumericSettings:
+    """Settings of `numeric`."""
+
+    value: float | tuple[float, ...] = field(metadata={"help": "the number to find, or a list of which one must be it"})
+    tolerance: float = field(default=0.0, metadata={"help": "how far off it may be, in the number's own unit"})
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that no number can meet."""
+        values = self.value if isinstance(self.value, tuple) else (self.value,)
+        if not values or not all(map(isfinite, values)):
+            raise ValueError("`value` must be a finite number, or a list of them")
+        if not (isfinite(self.tolerance) and self.tolerance >= 0):
+            raise ValueError("`tolerance` must be a finite number of at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class LengthSettings:
+    """Settings of `length`."""
+
+    min: int | None = field(default=None, metadata={"help": "at least so many"})
+    max: int | None = field(default=None, metadata={"help": "at most so many"})
+    unit: Unit = field(
+        default="characters",
+        metadata={"help": "`characters` (code points), `words`, or `tokens` (words and punctuation marks)"},
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse a range that says nothing or that no text can meet."""
+        if self.min is None and self.max is None:
+            raise ValueError("`length` needs `min`, `max` or both")
+        if (self.min is not None and self.min < 0) or (self.max is not None and self.max < 0):
+            raise ValueError("`min` and `max` must be at least 0")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"`min` {self.min} is larger than `max` {self.max}")
+
+
+def make_numeric(config: EvaluatorConfig, settings: NumericSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+    """Make a `numeric`: it compares the last number of a text, thousands commas read, in decimal arithmetic."""
+    values = settings.value if isinstance(settings.value, tuple) else (settings.value,)
+    wanted = [Decimal(repr(value)) for value in values]
+    tolerance = Decimal(repr(settings.tolerance))
+    expected = " or ".join(f"{value:g}" for value in values)
+    if settings.tolerance:
+        expected += f" ± {settings.tolerance:g}"
+
+    def check(text: str) -> Finding:
+        number = last_number(text)
+        if number is None:
+            return Finding(passed=False, misses=(f"expected {expected}, found no number in {quoted(text)}",))
+        if any(abs(number - each) <= tolerance for each in wanted):
+            return Finding(passed=True, hits=(f"is {_shown(number)}",))
+        return Finding(passed=False, misses=(f"expected {expected}, got {_shown(number)}",))
+
+    return RuleEvaluator("numeric", check, source=config.source)
+
+
+def last_number(text: str) -> Decimal | None:
+    """Return the last number in a text, or None. `1,234.5`, `-3` and `1e3` are numbers, `v2` has none."""
+    last = None
+    for last in _NUMBER.finditer(text.replace("\N{MINUS SIGN}", "-")):  # noqa: B007 - only the last one is wanted
+        pass
+    return None if last is None else Decimal(last[0].replace(",", ""))
+
+
+def _shown(number: Decimal) -> str:
+    text = str(number)
+    return text if len(text) <= 40 else f"{number:.10g}"  # noqa: PLR2004 - a line, not a page, of digits
+
+
+def make_length(config: EvaluatorConfig, settings: LengthSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+    """Make a `length`."""
+
+    def check(text: str) -> Finding:
+        count = count_units(text, settings.unit)
+        got = f"{count} {settings.unit if count != 1 else settings.unit.removesuffix('s')}"
+        if settings.min is not None and count < settings.min:
+            return Finding(passed=False, misses=(f"expected at least {settings.min} {settings.unit}, got {count}",))
+        if settings.max is not None and count > settings.max:
+            return Finding(passed=False, misses=(f"expected at most {settings.max} {settings.unit}, got {count}",))
+        return Finding(passed=True, hits=(f"has {got}",))
+
+    return RuleEvaluator("length", check, source=config.source)
+
+
+def count_units(text: str, unit: Unit) -> int:
+    """Return how many characters, words or tokens a text has."""
+    match unit:
+        case "characters":
+            return len(text)
+        case "words":
+            return len(text.split())
+        case "tokens":
+            return sum(1 for _ in _TOKEN.finditer(text))

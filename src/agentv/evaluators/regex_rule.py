@@ -1,0 +1,72 @@
+"""The `regex` rule. A match is given one second: no pattern and no answer can hang a run."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import regex
+
+from agentv.evaluators.rules import Finding, RuleEvaluator, quoted
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import EvaluatorError
+from agentv.types.protocols import EvaluatorTools
+
+MATCH_TIMEOUT_S = 1.0
+
+_FLAGS = {"i": regex.IGNORECASE, "m": regex.MULTILINE, "s": regex.DOTALL, "x": regex.VERBOSE}
+
+
+@dataclass(frozen=True, slots=True)
+class RegexSettings:
+    """Settings of `regex`."""
+
+    pattern: str = field(metadata={"help": "a regular expression, searched for anywhere in the text"})
+    flags: str = field(
+        default="",
+        metadata={"help": "any of i (ignore case), m (^ and $ at lines), s (. matches newlines), x (verbose)"},
+    )
+    expect: Literal["match", "no_match"] = field(default="match", metadata={"help": "whether a match is wanted"})
+
+    def __post_init__(self) -> None:
+        """Refuse a pattern that cannot be compiled, before anything runs."""
+        unknown = sorted(set(self.flags) - set(_FLAGS))
+        if unknown:
+            raise ValueError(f"unknown flag {unknown[0]!r} in `flags`; allowed: {', '.join(_FLAGS)}")
+        compile_pattern(self)
+
+
+def compile_pattern(settings: RegexSettings) -> "regex.Pattern[str]":
+    """Compile a pattern. Raises ValueError saying what is wrong with it, and where."""
+    flags = 0
+    for letter in settings.flags:
+        flags |= _FLAGS[letter]
+    try:
+        return regex.compile(settings.pattern, flags)
+    except (regex.error, RecursionError) as error:
+        raise ValueError(f"the pattern {quoted(settings.pattern)} is no regular expression: {error}") from error
+
+
+def make_regex(config: EvaluatorConfig, settings: RegexSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+    """Make a `regex`."""
+    pattern = compile_pattern(settings)
+    shown = quoted(settings.pattern)
+
+    def check(text: str) -> Finding:
+        try:
+            # `concurrent` lets the other threads go on while a hard match uses up its second.
+            found = pattern.search(text, timeout=MATCH_TIMEOUT_S, concurrent=True)
+        except TimeoutError as error:
+            message = f"the pattern {shown} did not finish within {MATCH_TIMEOUT_S:g} s; make it simpler"
+            raise EvaluatorError(message, kind="regex_timeout") from error
+        if settings.expect == "match":
+            return _matched(found, f"expected a match of {shown}, got {quoted(text)}")
+        if found is None:
+            return Finding(passed=True, hits=(f"no match of {shown}",))
+        return Finding(passed=False, misses=(f"expected no match of {shown}, found {quoted(found[0])}",))
+
+    return RuleEvaluator("regex", check, source=config.source, inline=False)
+
+
+def _matched(found: "regex.Match[str] | None", miss: str) -> Finding:
+    if found is None:
+        return Finding(passed=False, misses=(miss,))
+    return Finding(passed=True, hits=(f"matches {quoted(found[0])}",))

@@ -1,0 +1,81 @@
+"""What all single rules share: they look at one text and say what they expected and what they got."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from agentv.scoring.sources import source_text
+from agentv.types.errors import EvaluatorError
+from agentv.types.evaluation import EvaluationContext, EvaluationScore
+
+SHOWN_CHARS = 120
+"""How much of a text is quoted in a hit or a miss."""
+
+MAX_FILE_BYTES = 10 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule found in a text. It passed or not, whatever the number of hits and misses."""
+
+    passed: bool
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+
+
+Check: TypeAlias = Callable[[str], Finding]
+
+
+class RuleEvaluator:
+    """A deterministic check of one text: 1.0 when it passes, 0.0 when not.
+
+    `inline` tells that the check is quick whatever the text, so that it needs no thread of its own.
+    """
+
+    def __init__(self, kind: str, check: Check, *, source: str = "response", inline: bool = True) -> None:
+        self.kind = kind
+        self.inline = inline
+        self._check = check
+        self._source = source
+
+    def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Check the text that `source` leads to; raises EvaluatorError when it leads nowhere."""
+        finding = self._check(judged_text(context, self._source))
+        return EvaluationScore(
+            score=1.0 if finding.passed else 0.0,
+            hits=finding.hits,
+            misses=finding.misses,
+            expected_aspect_count=max(1, len(finding.hits) + len(finding.misses)),
+        )
+
+
+def judged_text(context: EvaluationContext, source: str) -> str:
+    """Return the text an evaluator looks at. Raises EvaluatorError when `source` leads nowhere."""
+    workspace = context.workspace_path
+    read_file = None if workspace is None else lambda path: _read_workspace_file(Path(workspace), path)
+    return source_text(context, source, read_file=read_file)
+
+
+def _read_workspace_file(workspace: Path, path: str) -> str:
+    """Read a file that lies in the workspace; a link out of it is refused, since an agent may have made it."""
+    root = workspace.resolve()
+    file = (root / path).resolve()
+    if not file.is_relative_to(root) or not file.is_file():
+        raise EvaluatorError(f"there is no file {path!r} in the workspace")
+    if file.stat().st_size > MAX_FILE_BYTES:
+        raise EvaluatorError(f"the file {path!r} is larger than 10 MiB")
+    return file.read_text(encoding="utf-8", errors="replace")
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotes on one line, shortened in the middle when it is long."""
+    return json.dumps(_shortened(text), ensure_ascii=False)
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= SHOWN_CHARS:
+        return text
+    half = SHOWN_CHARS // 2
+    return f"{text[:half]} … {text[-half:]}"

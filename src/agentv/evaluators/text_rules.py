@@ -1,0 +1,120 @@
+"""Rules on literal text: contains, equals, one_of, starts_with, ends_with. White space around a text never counts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from agentv.evaluators.rules import Finding, RuleEvaluator, quoted
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.messages_json import compact_json
+from agentv.types.protocols import EvaluatorTools
+
+Scalar: TypeAlias = str | bool | int | float
+Expect: TypeAlias = Literal["any", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextSettings:
+    """Settings of `contains`, `starts_with` and `ends_with`."""
+
+    value: Scalar | tuple[Scalar, ...] = field(metadata={"help": "the text to look for, or a list of texts"})
+    expect: Expect = field(default="any", metadata={"help": "of a list: `any` of them, or `all`"})
+
+    def __post_init__(self) -> None:
+        """Refuse a text that every answer has."""
+        if not texts_of(self.value) or "" in texts_of(self.value):
+            raise ValueError("`value` must not be empty: every text contains the empty text")
+
+
+@dataclass(frozen=True, slots=True)
+class EqualsSettings:
+    """Settings of `equals`."""
+
+    value: Scalar | tuple[Scalar, ...] = field(metadata={"help": "what the text must be, or a list of such texts"})
+    expect: Expect = field(default="any", metadata={"help": "of a list: `any` of them, or `all`"})
+
+
+@dataclass(frozen=True, slots=True)
+class OneOfSettings:
+    """Settings of `one_of`."""
+
+    values: tuple[Scalar, ...] = field(metadata={"help": "the texts that are allowed"})
+
+    def __post_init__(self) -> None:
+        """Refuse an empty list, which nothing can match."""
+        if not self.values:
+            raise ValueError("`values` must name at least one text")
+
+
+def texts_of(value: Scalar | tuple[Scalar, ...]) -> tuple[str, ...]:
+    """Return a value, or a list of them, as texts: `true` and `4` as JSON writes them."""
+    values = value if isinstance(value, tuple) else (value,)
+    return tuple(each if isinstance(each, str) else compact_json(each) for each in values)
+
+
+def make_contains(config: EvaluatorConfig, settings: TextSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+    """Make a `contains`."""
+    return _rule("contains", config, settings, lambda text, wanted: wanted in text, ("contains", "expected"))
+
+
+def make_starts_with(config: EvaluatorConfig, settings: TextSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+    """Make a `starts_with`."""
+    words = ("starts with", "expected it to start with")
+    return _rule("starts_with", config, settings, lambda text, wanted: text.strip().startswith(wanted.strip()), words)
+
+
+def make_ends_with(config: EvaluatorConfig, settings: TextSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+    """Make an `ends_with`."""
+    words = ("ends with", "expected it to end with")
+    return _rule("ends_with", config, settings, lambda text, wanted: text.strip().endswith(wanted.strip()), words)
+
+
+def make_equals(config: EvaluatorConfig, settings: EqualsSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+    """Make an `equals`."""
+    return _rule("equals", config, settings, _is_same, ("equals", "expected"))
+
+
+def make_one_of(config: EvaluatorConfig, settings: OneOfSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+    """Make a `one_of`."""
+    allowed = texts_of(settings.values)
+
+    def check(text: str) -> Finding:
+        found = next((each for each in allowed if _is_same(text, each)), None)
+        if found is not None:
+            return Finding(passed=True, hits=(f"is {quoted(found)}",))
+        return Finding(passed=False, misses=(f"expected one of {_listed(allowed)}, got {quoted(text)}",))
+
+    return RuleEvaluator("one_of", check, source=config.source)
+
+
+def _is_same(text: str, wanted: str) -> bool:
+    return text.strip() == wanted.strip()
+
+
+def _listed(texts: tuple[str, ...]) -> str:
+    return ", ".join(map(quoted, texts))
+
+
+def _rule(
+    kind: str,
+    config: EvaluatorConfig,
+    settings: TextSettings | EqualsSettings,
+    holds: Callable[[str, str], bool],
+    words: tuple[str, str],
+) -> RuleEvaluator:
+    """Return a rule over one wanted text or several; `words` open its hits and its misses."""
+    wanted = texts_of(settings.value)
+    hit, miss = words
+
+    def check(text: str) -> Finding:
+        found = [each for each in wanted if holds(text, each)]
+        absent = tuple(each for each in wanted if each not in found)
+        hits = tuple(f"{hit} {quoted(each)}" for each in found)
+        if settings.expect == "all":
+            return Finding(not absent, hits, tuple(f"{miss} {quoted(each)}, got {quoted(text)}" for each in absent))
+        if found:
+            return Finding(passed=True, hits=hits)
+        one_of = "any of " if len(wanted) > 1 else ""
+        return Finding(passed=False, misses=(f"{miss} {one_of}{_listed(wanted)}, got {quoted(text)}",))
+
+    return RuleEvaluator(kind, check, source=config.source)
