@@ -119,7 +119,7 @@ class _Exchange:
                 self._loop.add_reader(pipe, react)
         if process.stdin is not None:
             self._watch(process.stdin)
-            self._loop.add_writer(process.stdin, self._write)
+            self._loop.add_writer(process.stdin, self._write, process.stdin)
         self._pidfd = self._wait_for_exit()
 
     def _watch(self, pipe: IO[bytes]) -> None:
@@ -180,9 +180,7 @@ class _Exchange:
         del self.stderr[: -4 * STDERR_TAIL]
         return bool(chunk)
 
-    def _write(self) -> None:
-        pipe = self._process.stdin
-        assert pipe is not None
+    def _write(self, pipe: IO[bytes]) -> None:
         try:
             self._unsent = self._unsent[os.write(pipe.fileno(), self._unsent) :]
         except BlockingIOError:

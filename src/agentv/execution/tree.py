@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ MARK = "AGENTV_COMMAND"
 """The environment variable that tells a command's descendants; nested commands append to it."""
 
 _PAUSE_S = 0.01
-_KILL_ROUNDS = 300
+_KILL_S = 3.0
 _PR_SET_CHILD_SUBREAPER = 36
 _live: dict[int, "ProcessTree"] = {}
 _lock = threading.Lock()
@@ -55,13 +55,8 @@ class ProcessTree:
                 return
             for member in self._members():
                 _send(member, signal.SIGTERM)
-            deadline = time.monotonic() + GRACE_S
-            while self._members() and time.monotonic() < deadline:
-                await asyncio.sleep(_PAUSE_S)
-            for _ in range(_KILL_ROUNDS):
-                if self.kill():
-                    return
-                await asyncio.sleep(_PAUSE_S)
+            await _poll(lambda: not self._members(), for_s=GRACE_S)
+            await _poll(self.kill, for_s=_KILL_S)
         except asyncio.CancelledError:
             _kill_until_gone([self])
             raise
@@ -126,13 +121,11 @@ class ProcessTree:
         return False
 
 
-def start_tree(
-    argv: Sequence[str], *, cwd: str | None, env: Mapping[str, str] | None, stdin: int, extra_fds: Sequence[int] = ()
-) -> ProcessTree:
+def start_tree(argv: Sequence[str], *, cwd: str | None, env: Mapping[str, str] | None, stdin: int) -> ProcessTree:
     """Start a command in a session of its own, with unbuffered pipes for its output.
 
-    `env` is added to our environment; `stdin` as for Popen; no file is inherited but `extra_fds`. Raises OSError (or
-    ValueError for a NUL byte) when it cannot be started.
+    `env` is added to our environment; `stdin` as for Popen; no other file is inherited. Raises OSError (or ValueError
+    for a NUL byte) when it cannot be started.
     """
     mark = secrets.token_hex(8)
     marks = f"{os.environ.get(MARK, '')}/{mark}"
@@ -148,7 +141,6 @@ def start_tree(
             stderr=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
-            pass_fds=tuple(extra_fds),
         )
         tree = ProcessTree(process, mark)
         _live[process.pid] = tree
@@ -176,11 +168,17 @@ async def finish(work: Coroutine[None, None, None]) -> None:
 
 def _kill_until_gone(trees: Iterable[ProcessTree]) -> None:
     left = list(trees)
-    for _ in range(_KILL_ROUNDS):
-        left = [tree for tree in left if not tree.kill()]
-        if not left:
+    deadline = time.monotonic() + _KILL_S
+    while left := [tree for tree in left if not tree.kill()]:
+        if time.monotonic() > deadline:  # stuck in the kernel: not even SIGKILL ends it now
             return
         time.sleep(_PAUSE_S)
+
+
+async def _poll(is_done: Callable[[], bool], *, for_s: float) -> None:
+    deadline = time.monotonic() + for_s
+    while not is_done() and time.monotonic() < deadline:  # noqa: ASYNC110 - strangers' children announce their end to nobody
+        await asyncio.sleep(_PAUSE_S)
 
 
 def _forget(tree: ProcessTree) -> None:

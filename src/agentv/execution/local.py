@@ -1,0 +1,55 @@
+"""Work on many items on this machine: a fixed number of workers pull from one iterator."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+GIVE_WAY_S = 0.02
+"""How long work that never waits may keep the event loop, before signals, timers and the screen get a turn."""
+
+
+class LocalBackend:
+    """At most `workers` items at once. Memory is bounded by the workers, never by the number of items."""
+
+    def __init__(self, workers: int) -> None:
+        if workers < 1:
+            raise ValueError(f"workers must be at least 1, got {workers}")
+        self.workers = workers
+
+    async def run(
+        self,
+        work: Callable[[T], Awaitable[R]],
+        items: Iterable[T],
+        emit: Callable[[R], Awaitable[None] | None],
+    ) -> None:
+        """Call `work` on each item and `emit` on each result, one at a time, as they come.
+
+        An item is taken from `items` only when a worker is free. An exception of any of the three cancels the other
+        workers and is raised, once they have ended.
+        """
+        source = iter(items)
+        turn = asyncio.Lock()
+        loop = asyncio.get_running_loop()
+        gave_way_at = loop.time()
+
+        async def pull() -> None:
+            nonlocal gave_way_at
+            for item in source:
+                result = await work(item)
+                async with turn:
+                    emitted = emit(result)
+                    if emitted is not None:
+                        await emitted
+                if loop.time() - gave_way_at > GIVE_WAY_S:
+                    await asyncio.sleep(0)
+                    gave_way_at = loop.time()
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(self.workers):
+                    tasks.create_task(pull())
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from group.exceptions[0].__cause__
