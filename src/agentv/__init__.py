@@ -1,3 +1,65 @@
-"""agentv: evaluate AI agents."""
+"""agentv: evaluate AI agents.
 
-__version__ = "0.1.0"
+Every public name is imported when it is first used, so that `import agentv` (and with it the command line) costs
+nothing. `__init__.pyi` tells type checkers the same names.
+"""
+
+import importlib
+from collections.abc import Mapping
+
+from agentv.version import __version__
+
+_HOMES: Mapping[str, tuple[str, ...]] = {
+    "agentv.api": ("evaluate", "evaluate_async"),
+    "agentv.evaluators": ("EVALUATOR_KIND_VALUES", "EvaluatorKind", "build_evaluator_registry", "is_evaluator_kind"),
+    "agentv.evaluators.code_judge": ("CodeEvaluator", "CodeEvaluatorOptions"),
+    "agentv.evaluators.composite": ("CompositeEvaluator",),
+    "agentv.evaluators.llm_judge": ("LlmJudgeEvaluator", "LlmJudgeEvaluatorOptions", "PromptEvaluator"),
+    "agentv.evaluators.tool_trajectory": ("ToolTrajectoryEvaluator",),
+    "agentv.loading": ("load_suite", "load_targets"),
+    "agentv.pipeline.evaluators_for_case": ("run_evaluators_for_case",),
+    "agentv.pipeline.plugins": ("evaluator", "provider"),
+    "agentv.scoring.traces": ("summarize_trace",),
+    "agentv.types.cases": ("EvalCase", "EvalSuite", "EvaluatorConfig"),
+    "agentv.types.errors": (
+        "AgentvError",
+        "ConfigError",
+        "EvalFileError",
+        "EvaluatorError",
+        "MissingExtraError",
+        "PluginError",
+        "ProviderError",
+        "StorageError",
+        "TargetError",
+        "TemplateError",
+        "UnknownNameError",
+    ),
+    "agentv.types.evaluation": (
+        "EvaluationContext",
+        "EvaluationResult",
+        "EvaluationScore",
+        "Evaluator",
+        "EvaluatorResult",
+    ),
+    "agentv.types.messages": ("Message", "ToolCall", "TraceEvent", "TraceSummary"),
+    "agentv.types.provider": ("Provider", "ProviderRequest", "ProviderResponse"),
+    "agentv.types.results": ("CaseResult", "RunReport"),
+    "agentv.types.scales": ("EvaluationCriteria",),
+    "agentv.types.targets": ("ResolvedTarget", "TargetConfig"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = sorted([*_HOME_OF, "__version__"])  # noqa: PLE0605 - sorted() makes a list; the names stand in the table
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from where it lives."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'agentv' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

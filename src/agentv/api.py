@@ -1,1 +1,124 @@
-"""What people call: evaluate()."""
+"""What people call from Python: evaluate() and evaluate_async()."""
+
+import asyncio
+import os
+import random
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from agentv.loading import find_home
+from agentv.pipeline.clock import make_clock
+from agentv.pipeline.given import Given, Source, TargetLike, load_given
+from agentv.pipeline.options import RunOptions, make_options
+from agentv.pipeline.planning import make_plan
+from agentv.pipeline.run import run_plan
+from agentv.storage.memory import MemoryStore
+from agentv.storage.run_folder import RunFolder, new_run_id
+from agentv.types.cases import EvaluatorLike
+from agentv.types.events import Observer, RowFinished, RunEvent
+from agentv.types.protocols import ResultStore
+from agentv.types.results import CaseResult, RunReport
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Collects finished rows."""
+
+    results: list[CaseResult] = field(default_factory=list)
+
+    def notify(self, event: RunEvent) -> None:
+        if isinstance(event, RowFinished):
+            self.results.append(event.result)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def evaluate(
+    source: Source,
+    *,
+    target: TargetLike | None = None,
+    task: Callable[..., Any] | None = None,
+    evaluators: Sequence[EvaluatorLike] | None = None,
+    judge: TargetLike | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    observers: Sequence[Observer] = (),
+    **options: Any,
+) -> RunReport:
+    """Run cases against a target, judge the answers, and return the report with every row in `results`.
+
+    `source` is an eval file or folder, an EvalSuite, or EvalCases. Who answers: `target` (a name, a TargetConfig or a
+    Provider) or `task`, a function that gets a ProviderRequest and returns the answer. `evaluators` replace the
+    suite's; a case that names its own keeps them. `judge` answers for model judges. `folder` is the `.agentv` folder
+    that the run is kept in: a file's run goes to the nearest one unasked, cases given as objects stay in memory.
+    `options` are the fields of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.
+
+    Works in a script and where a loop is running already (a notebook). Raises ConfigError before any paid call.
+
+        report = evaluate([EvalCase("sum", "What is 2 + 2?")], task=lambda request: "4",
+                          evaluators=[EvaluatorConfig("four", "contains", {"value": "4"})])
+        assert report.exit_code == 0
+    """
+    given = Given(target, task, judge, evaluators)
+    return _run_blocking(_evaluate(source, given, folder, observers, make_options(options)))
+
+
+async def evaluate_async(
+    source: Source,
+    *,
+    target: TargetLike | None = None,
+    task: Callable[..., Any] | None = None,
+    evaluators: Sequence[EvaluatorLike] | None = None,
+    judge: TargetLike | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    observers: Sequence[Observer] = (),
+    **options: Any,
+) -> RunReport:
+    """Do what `evaluate` does inside a running loop; takes the same arguments."""
+    given = Given(target, task, judge, evaluators)
+    return await _evaluate(source, given, folder, observers, make_options(options))
+
+
+async def _evaluate(
+    source: Source,
+    given: Given,
+    folder: str | os.PathLike[str] | None,
+    observers: Sequence[Observer],
+    options: RunOptions,
+) -> RunReport:
+    inputs, options = load_given(source, given, options)
+    home = Path(folder) if folder is not None else find_home(Path.cwd())
+    plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
+    clock = make_clock()
+    run_id = new_run_id(clock, random.SystemRandom())
+    is_kept = folder is not None or isinstance(source, str | os.PathLike)
+    store: ResultStore = RunFolder(home / "runs", run_id, clock=clock) if is_kept else MemoryStore(run_id, clock=clock)
+    rows = _Rows()
+    rng = random.Random(options.seed)  # noqa: S311 - spreads retries, keeps no secret
+    report = await run_plan(plan, store=store, observers=[rows, *observers], clock=clock, rng=rng)
+    return replace(report, results=tuple(rows.results))
+
+
+def _run_blocking(work: Coroutine[Any, Any, RunReport]) -> RunReport:
+    """Run a coroutine to its end, in a thread of its own when this one has a loop already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    outcome: list[RunReport | BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(asyncio.run(work))
+        except BaseException as error:  # noqa: BLE001 - handed on to the thread that waits
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, name="agentv-evaluate")
+    thread.start()
+    thread.join()
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]

@@ -29,7 +29,6 @@ class Spec:
 
     `settings` is a frozen dataclass whose fields carry their description in `metadata={"help": …}`; loading derives
     the strict model, the JSON Schema and the docs table from it. `cost` says whether using it may cost money.
-    `shorthand` names the setting that a bare value stands for.
     """
 
     name: str
@@ -40,7 +39,15 @@ class Spec:
     cost: str = "free"
     extra: str | None = None
     is_model_api: bool = False
-    """Providers only: a chat model, which is prompted with chat messages and can judge."""
+    """Providers only: a chat model, prompted with chat messages, its tries counted in `calls`, not as attempts."""
+    has_files: bool = False
+    """Providers only: an agent that reads files by itself, so that a prompt names them instead of quoting them."""
+    can_judge: bool = False
+    """Providers only: may judge its own answers when no `judge_target` is named."""
+
+    def load_factory(self) -> Callable[..., Any]:
+        """Return what makes one: `factory(target, tools)` for a provider, `factory(config, settings, tools)` else."""
+        return load_reference(self.factory)
 
     def load_settings(self) -> type:
         """Return the settings dataclass."""

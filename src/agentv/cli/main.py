@@ -7,7 +7,7 @@ from typing import NamedTuple, NoReturn
 
 import click
 
-from agentv import __version__
+from agentv.version import __version__
 from agentv.types.errors import AgentvError, ConfigError, StorageError
 
 EXIT_USAGE = 4

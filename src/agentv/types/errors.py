@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.problems import Problem
+from agentv.types.provider import CallRecord
 
 
 class AgentvError(Exception):
@@ -79,10 +80,11 @@ class MissingExtraError(PluginError, ImportError):
 
 
 class ProviderError(AgentvError, RuntimeError):
-    """A target did not answer. `failure` says why, in one of the closed list of kinds."""
+    """A target did not answer. `failure` says why, in one of the closed list of kinds; `calls` are the tries made."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: Failure, *, calls: tuple[CallRecord, ...] = ()) -> None:
         self.failure = failure
+        self.calls = calls
         super().__init__(failure.message)
 
 

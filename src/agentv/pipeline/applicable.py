@@ -1,0 +1,48 @@
+"""Which evaluators judge a case (decisions.md, "Which evaluators apply")."""
+
+from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, RubricItem
+from agentv.types.json_value import JsonValue
+
+DEFAULT_EVALUATOR = "llm_judge"
+"""Judges a case for which neither the case nor its suite names anyone (seed: default evaluator)."""
+
+RUBRIC_EVALUATOR = "rubric"
+"""What the shorthand `rubrics:` stands for."""
+
+
+def applicable_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[tuple[EvaluatorLike, ...], bool]:
+    """Return a case's evaluators in order, and whether they came in the older single form."""
+    listed = case.evaluators
+    if listed is None:
+        single = case.evaluator or case.grader
+        if single is None:
+            listed, single = suite.evaluators, suite.evaluator
+        if listed is None and single is not None:
+            return _with_rubrics(case, (_single(single, suite),), single_form=True)
+    if listed is None:
+        return _with_rubrics(case, () if case.rubrics else (_single(DEFAULT_EVALUATOR, suite),), single_form=True)
+    return _with_rubrics(case, listed, single_form=False)
+
+
+def _single(kind: str, suite: EvalSuite) -> EvaluatorConfig:
+    return EvaluatorConfig(name=kind, type=kind, base_dir=suite.base_dir)
+
+
+def _with_rubrics(
+    case: EvalCase, listed: tuple[EvaluatorLike, ...], *, single_form: bool
+) -> tuple[tuple[EvaluatorLike, ...], bool]:
+    if not case.rubrics:
+        return listed, single_form
+    items: list[JsonValue] = [_item_to_json(item) for item in case.rubrics]
+    rubric = EvaluatorConfig(name=RUBRIC_EVALUATOR, type=RUBRIC_EVALUATOR, settings={"rubrics": items})
+    return (rubric, *listed), False
+
+
+def _item_to_json(item: RubricItem) -> dict[str, JsonValue]:
+    fields: dict[str, JsonValue] = {
+        "id": item.id,
+        "description": item.description,
+        "weight": item.weight,
+        "required": item.required,
+    }
+    return fields if item.scale is None else {**fields, "scale": item.scale}

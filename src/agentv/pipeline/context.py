@@ -1,0 +1,61 @@
+"""What evaluators see of one answer: built once, shared by all of a case's evaluators."""
+
+from datetime import datetime
+
+from agentv.scoring.traces import summarize_trace
+from agentv.types.cases import EvalCase, EvalSuite
+from agentv.types.evaluation import EvaluationContext, PromptInputs
+from agentv.types.messages import Message, TraceEvent, TraceSummary
+from agentv.types.messages_json import reference_answer
+from agentv.types.provider import Provider
+from agentv.types.results import Answer
+from agentv.types.scales import EvaluationCriteria
+from agentv.types.targets import ResolvedTarget
+
+
+def build_context(
+    case: EvalCase,
+    answer: Answer,
+    *,
+    target: ResolvedTarget,
+    provider: Provider,
+    prompt: PromptInputs,
+    criteria: tuple[EvaluationCriteria, ...],
+    judge: Provider | None,
+    now: datetime,
+) -> EvaluationContext:
+    """Return the context of an answer. The trace summary comes from output messages, else from the trace."""
+    reference = reference_answer(case.expected_messages)
+    return EvaluationContext(
+        eval_case=case,
+        candidate=answer.text,
+        target=target,
+        provider=provider,
+        prompt_inputs=prompt,
+        attempt=answer.attempt,
+        now=now,
+        judge_provider=judge,
+        reference_answer=reference,
+        output_messages=answer.output_messages,
+        trace=answer.trace,
+        candidate_trace=answer.trace,
+        candidate_trace_summary=trace_summary(answer.output_messages, answer.trace),
+        criteria=criteria,
+        ground_truth=reference,
+        metadata=case.metadata,
+    )
+
+
+def trace_summary(messages: tuple[Message, ...] | None, trace: tuple[TraceEvent, ...] | None) -> TraceSummary | None:
+    """Return the counts of what an agent did; None when it told nothing."""
+    if messages is not None:
+        return summarize_trace(messages)
+    return None if trace is None else summarize_trace(trace)
+
+
+def criteria_of(case: EvalCase, suite: EvalSuite) -> tuple[EvaluationCriteria, ...]:
+    """Return the suite's criteria with the case's own added; a case's criterion replaces the suite's of that name."""
+    if not case.criteria:
+        return suite.criteria
+    merged = {criterion.name: criterion for criterion in (*suite.criteria, *case.criteria)}
+    return tuple(merged.values())

@@ -1,0 +1,77 @@
+"""What a run would ask, without asking: the plan in words, and the rendered prompts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentv.pipeline.answer import Question, make_question
+from agentv.pipeline.applicable import applicable_evaluators
+from agentv.pipeline.plan import RunPlan
+from agentv.scoring.identity import digest
+from agentv.types.cases import EvalCase, EvaluatorConfig
+
+
+def describe_plan(plan: RunPlan) -> str:
+    """Return the plan as text: suites, targets, rows, evaluators, gates."""
+    lines: list[str] = []
+    for item in plan.suites:
+        cases = "a stream of cases" if item.selection.count is None else _count(item.selection.count, "case")
+        names = ", ".join(target.name for target in item.targets)
+        trials = plan.options.trials or item.suite.trials
+        repeated = f" × {trials} trials" if trials > 1 else ""
+        lines.append(f"{item.suite.path}: {cases}{repeated} against {names}")
+    planned = "unknown" if plan.planned is None else f"{plan.planned:,}"
+    lines.append(f"rows planned: {planned}; calls of targets: {planned}; cost: unknown (nothing was measured yet)")
+    evaluators = _evaluator_names(plan)
+    lines.append(f"evaluators: {', '.join(evaluators) or 'none'}")
+    gates = ["every judged row passes"] if plan.gates is None else [gate.expression for gate in plan.gates]
+    lines.append(f"gate: {'; '.join(gates) or 'none'}")
+    return "\n".join(lines)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _evaluator_names(plan: RunPlan) -> list[str]:
+    names: dict[str, None] = {}
+    for item in plan.suites:
+        if item.selection.count is None:
+            continue
+        for case in item.selection:
+            if isinstance(case, EvalCase):
+                for evaluator in applicable_evaluators(case, item.suite)[0]:
+                    is_config = isinstance(evaluator, EvaluatorConfig)
+                    names.setdefault(f"{evaluator.name} ({evaluator.type})" if is_config else evaluator.kind)
+    return list(names)
+
+
+def questions(plan: RunPlan) -> Iterator[Question]:
+    """Yield every question of a plan, once per case and target."""
+    for target in plan.targets:
+        names_files = plan.specs.providers.get(target.provider).has_files
+        for task in plan.tasks(target):
+            if task.trial == 0 and isinstance(task.case, EvalCase):
+                yield make_question(task, task.case, names_files=names_files)
+
+
+def write_prompts(plan: RunPlan, folder: Path) -> int:
+    """Write each rendered prompt as a text file `CASE.TARGET.md`; returns how many were written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    count = 0
+    for question in questions(plan):
+        parts = [f"# {question.slot.suite} · {question.slot.eval_id} · {question.slot.target}"]
+        if question.request.system_prompt:
+            parts.append(f"## system\n\n{question.request.system_prompt}")
+        if question.request.guidelines:
+            parts.append(f"## guidelines\n\n{question.request.guidelines}")
+        parts.append(f"## question\n\n{question.request.question}")
+        name = f"{_file_stem(question.slot.eval_id)}.{_file_stem(question.slot.target)}.md"
+        (folder / name).write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+        count += 1
+    return count
+
+
+def _file_stem(name: str) -> str:
+    """Return a name fit for a file; a name that has to be changed keeps a digest, so that no two collide."""
+    safe = "".join(char if char.isalnum() or char in "-_." else "_" for char in name)[:80]
+    return safe if safe == name and not safe.startswith(".") else f"{safe.lstrip('.')}-{digest(name)[:8]}"

@@ -1,0 +1,110 @@
+"""Judge one answer that is at hand with a case's evaluators (seed REQ-EVAL-007)."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentv.pipeline.applicable import applicable_evaluators
+from agentv.pipeline.clock import make_clock
+from agentv.pipeline.context import build_context
+from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.prompt import build_prompt
+from agentv.pipeline.score import SuiteTools, score_context
+from agentv.pipeline.targets import KnownTargets
+from agentv.pipeline.toolbox import Toolbox
+from agentv.scoring.aggregation import case_fields, case_verdict, evaluators_score, first_broken
+from agentv.types.cases import EvalCase, EvalSuite, listed
+from agentv.types.errors import ProviderError
+from agentv.types.evaluation import EvaluationScore, Evaluator, EvaluatorResult
+from agentv.types.failures import Failure
+from agentv.types.protocols import Clock
+from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
+from agentv.types.results import Answer, Slot
+from agentv.types.targets import ResolvedTarget
+
+GIVEN_ANSWER = "given_answer"
+
+
+@dataclass(frozen=True, slots=True)
+class GivenAnswer:
+    """The provider of an answer that exists already: it cannot be asked again."""
+
+    kind: str = GIVEN_ANSWER
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Refuse: raises ProviderError."""
+        raise ProviderError(
+            Failure("target_missing", f"the answer to {request.eval_case_id!r} was given; there is no target to ask")
+        )
+
+
+async def run_evaluators_for_case(
+    eval_case: EvalCase,
+    candidate: str | ProviderResponse,
+    *,
+    target: ResolvedTarget | None = None,
+    provider: Provider | None = None,
+    evaluator_registry: Mapping[str, Evaluator] | None = None,
+    judge_provider: Provider | None = None,
+    clock: Clock | None = None,
+) -> tuple[EvaluationScore, tuple[EvaluatorResult, ...]]:
+    """Return the case's aggregated score and one result per evaluator, run in order.
+
+    Which evaluators run is decided as in a run: the case's `evaluators`, else its `evaluator` or `grader`, else the
+    default judge. `evaluator_registry` (build_evaluator_registry) brings evaluators by type name. An evaluator that
+    fails ends as its own error; the others run.
+    """
+    clock = clock or make_clock()
+    folder = str(Path.cwd())
+    suite = EvalSuite(path="", cases=listed([eval_case]), base_dir=folder, repository_root=folder)
+    target = target or ResolvedTarget(GIVEN_ANSWER, GIVEN_ANSWER, settings=None)
+    response = candidate if isinstance(candidate, ProviderResponse) else ProviderResponse(text=candidate)
+    specs = load_specs()
+    known = KnownTargets({}, {}, specs)
+    rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
+    async with Toolbox(specs=specs, clock=clock, rng=rng, home=folder, overrides=evaluator_registry) as toolbox:
+        context = build_context(
+            eval_case,
+            _answer(eval_case, target, response, clock),
+            target=target,
+            provider=provider or GivenAnswer(),
+            prompt=build_prompt(eval_case, names_files=False),
+            criteria=eval_case.criteria,
+            judge=judge_provider,
+            now=clock(),
+        )
+        evaluators, _ = applicable_evaluators(eval_case, suite)
+        results = await score_context(context, evaluators, tools=SuiteTools(toolbox, known))
+    return _aggregated(results), results
+
+
+def _answer(case: EvalCase, target: ResolvedTarget, response: ProviderResponse, clock: Clock) -> Answer:
+    now = clock()
+    return Answer(
+        slot=Slot("", case.id, target.name),
+        answer_key="",
+        text=response.text,
+        started_at=now,
+        ended_at=now,
+        duration_ms=0.0,
+        output_messages=response.output_messages,
+        trace=response.trace,
+    )
+
+
+def _aggregated(results: tuple[EvaluatorResult, ...]) -> EvaluationScore:
+    """Return the score of a whole case. With one evaluator its request stands beside it (the older single form)."""
+    score, fields, broken = evaluators_score(results), case_fields(results), first_broken(results)
+    return EvaluationScore(
+        score=score,
+        hits=fields.hits,
+        misses=fields.misses,
+        expected_aspect_count=fields.expected_aspect_count,
+        reasoning=fields.reasoning,
+        raw_aspects=fields.raw_aspects,
+        evaluator_raw_request=results[0].evaluator_provider_request if len(results) == 1 else None,
+        verdict=None if broken else case_verdict(score, results),
+        status="error" if broken else "scored",
+        error=broken.error if broken else None,
+    )

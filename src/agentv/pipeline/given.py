@@ -1,0 +1,118 @@
+"""Cases, targets, judges and evaluators given as Python objects instead of names in files."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from agentv.pipeline.inputs import Inputs, load_inputs
+from agentv.pipeline.options import RunOptions
+from agentv.pipeline.planning import SuiteInput
+from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.targets import KnownTargets
+from agentv.registry import Spec, Specs
+from agentv.types.cases import EvalCase, EvalSuite, EvaluatorLike, listed
+from agentv.types.errors import ConfigError
+from agentv.types.provider import Provider
+from agentv.types.targets import TargetConfig
+
+Source: TypeAlias = str | os.PathLike[str] | EvalSuite | Sequence[EvalCase]
+TargetLike: TypeAlias = str | TargetConfig | Provider
+
+GIVEN_SUITE = "cases"
+
+
+@dataclass(frozen=True, slots=True)
+class NoSettings:
+    """The settings of a plug-in that was given as an object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a caller hands over: `target` or `task` answers, `judge` judges, `evaluators` replace the suite's."""
+
+    target: TargetLike | None = None
+    task: Callable[..., Any] | None = None
+    judge: TargetLike | None = None
+    evaluators: Sequence[EvaluatorLike] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself."""
+        if self.target is not None and self.task is not None:
+            raise ConfigError("give either target= or task=, not both: each says who answers")
+
+
+def load_given(source: Source, given: Given, options: RunOptions) -> tuple[Inputs, RunOptions]:
+    """Return the inputs of a run that was asked for from Python, and the options with its target chosen."""
+    if isinstance(source, str | os.PathLike):
+        inputs = load_inputs(
+            [os.fspath(source)], options, cwd=Path.cwd(), env=os.environ, needs_targets=not _answers(given)
+        )
+    else:
+        inputs = _inputs_of(source, options)
+    target = _named(given.target, "target", inputs.specs)
+    if given.task is not None:
+        target = TargetConfig(_name_of(given.task), "python", {"callable": given.task})  # type: ignore[dict-item]  # a function is no JSON, and needs none: it stays in this process
+    judge = _named(given.judge, "judge", inputs.specs)
+    suites = tuple(_with_given(item, target, judge, given.evaluators) for item in inputs.suites)
+    name = target.name if isinstance(target, TargetConfig) else target
+    chosen = options if name is None else replace(options, targets=(name,))
+    return replace(inputs, suites=suites), chosen
+
+
+def _answers(given: Given) -> bool:
+    """Whether what was given answers by itself, so that no targets file is needed."""
+    return given.task is not None or (given.target is not None and not isinstance(given.target, str))
+
+
+def _inputs_of(source: EvalSuite | Sequence[EvalCase], options: RunOptions) -> Inputs:
+    specs = load_specs()
+    suite = source if isinstance(source, EvalSuite) else _suite_of(source)
+    known = KnownTargets({}, os.environ, specs, options)
+    return Inputs((SuiteInput(suite, known),), specs)
+
+
+def _suite_of(cases: Sequence[EvalCase]) -> EvalSuite:
+    for case in cases:
+        if not isinstance(case, EvalCase):
+            raise ConfigError(f"evaluate() takes a path, an EvalSuite or EvalCases; got {type(case).__name__}")
+    ids = [case.id for case in cases]
+    twice = sorted({name for name in ids if ids.count(name) > 1}) if len(set(ids)) < len(ids) else []
+    if twice:
+        raise ConfigError(f"case ids must be unique; given twice: {', '.join(twice)}")
+    folder = str(Path.cwd())
+    return EvalSuite(GIVEN_SUITE, listed(cases), dataset=GIVEN_SUITE, base_dir=folder, repository_root=folder)
+
+
+def _name_of(task: Callable[..., Any]) -> str:
+    name = getattr(task, "__name__", type(task).__name__)
+    return "task" if name == "<lambda>" else name
+
+
+def _named(given: TargetLike | None, role: str, specs: Specs) -> TargetConfig | str | None:
+    """Return a target as a config; a live provider is registered under a name of its own."""
+    if given is None or isinstance(given, str | TargetConfig):
+        return given
+    if not isinstance(given, Provider):
+        raise ConfigError(f"{role}= takes a target's name, a TargetConfig or a Provider; got {type(given).__name__}")
+    kind = f"given {role}"
+    specs.providers.add(
+        Spec(kind, f"the {role} given from Python", NoSettings, lambda _target, _tools: given, can_judge=True)
+    )
+    return TargetConfig(role, kind)
+
+
+def _with_given(
+    item: SuiteInput,
+    target: TargetConfig | str | None,
+    judge: TargetConfig | str | None,
+    evaluators: Sequence[EvaluatorLike] | None,
+) -> SuiteInput:
+    added: Mapping[str, TargetConfig] = {
+        config.name: config for config in (target, judge) if isinstance(config, TargetConfig)
+    }
+    judge_name = judge.name if isinstance(judge, TargetConfig) else judge
+    known = replace(item.known, configs={**item.known.configs, **added}, judge=judge_name, resolved={})
+    suite = item.suite if evaluators is None else replace(item.suite, evaluators=tuple(evaluators), evaluator=None)
+    return SuiteInput(suite, known)

@@ -1,0 +1,127 @@
+"""What has happened in a run so far: written to the store first, then told, then counted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agentv.pipeline.answer import OnRetry
+from agentv.pipeline.plan import CaseTask, RunPlan
+from agentv.scoring.run_verdict import run_verdict
+from agentv.scoring.summary import Summary, row_state
+from agentv.types.events import AnswerArrived, Observer, RetryNoted, RowFinished, RunEvent, RunNote
+from agentv.types.protocols import ResultStore
+from agentv.types.provider import CallRecord
+from agentv.types.results import Answer, CaseRecord, CaseResult, RunReport, RunState
+
+
+@dataclass(slots=True)
+class Stop:
+    """A request to end a run early. Draining finishes the rows in flight; an interrupt gives them up."""
+
+    state: RunState = "finished"
+    reason: str | None = None
+    give_up: Callable[[], object] = lambda: None
+
+    def drain(self, reason: str) -> None:
+        """Start no new rows."""
+        if self.reason is None:
+            self.state, self.reason = "stopped", reason
+
+    def interrupt(self, reason: str) -> None:
+        """Start no new rows and give up those in flight."""
+        self.state, self.reason = "interrupted", reason
+        self.give_up()
+
+    def fail(self, reason: str) -> None:
+        """Note that the run cannot go on."""
+        self.state, self.reason = "failed", reason
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The owner of a run's store, observers and counts. `invalid_rows` are lines that could not be read."""
+
+    plan: RunPlan
+    store: ResultStore
+    observers: list[Observer]
+    stop: Stop
+    summary: Summary = field(default_factory=Summary)
+    invalid_rows: int = 0
+    not_passed: int = 0
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def tell(self, event: RunEvent) -> None:
+        """Tell every observer. One whose output is gone (a closed pipe) is left out from then on."""
+        for observer in tuple(self.observers):
+            try:
+                observer.notify(event)
+            except OSError:
+                self.observers.remove(observer)
+
+    def note(self, message: str) -> None:
+        """Tell people something once."""
+        if message not in self.notes:
+            self.notes[message] = None
+            self.tell(RunNote(message))
+
+    def case(self, record: CaseRecord) -> None:
+        """Keep a case before its first call."""
+        self.store.append_case(record)
+
+    def answer(self, answer: Answer) -> Answer:
+        """Keep an answer before it is judged."""
+        kept = self.store.append_answer(answer)
+        self.tell(AnswerArrived(kept))
+        return kept
+
+    def row(self, result: CaseResult) -> None:
+        """Keep, count and tell a finished row."""
+        kept = self.store.append(result)
+        self.summary.add(kept, latency_s=None if kept.duration_ms is None else kept.duration_ms / 1000)
+        if self.plan.has_trials:
+            self.summary.add_trial(kept)
+        if kept.error is not None and kept.error.stage == "load":
+            self.invalid_rows += 1
+        self.tell(RowFinished(kept))
+        self._count_for_fail_fast(kept)
+
+    def _count_for_fail_fast(self, result: CaseResult) -> None:
+        limit = self.plan.options.fail_fast
+        if limit is None or row_state(result) in ("pass", "skipped"):
+            return
+        self.not_passed += 1
+        if self.not_passed >= limit:
+            self.stop.drain(f"{self.not_passed} rows did not pass (--fail-fast)")
+
+    def on_retry(self, task: CaseTask) -> OnRetry:
+        """Return what tells people about the repeats of one task's call."""
+
+        def tell(call: CallRecord, wait_s: float) -> None:
+            self.tell(RetryNoted(task.target.name, task.case.id, call.kind, wait_s))
+
+        return tell
+
+    def report(self, duration_s: float) -> RunReport:
+        """Return the report of everything so far, with the one verdict."""
+        verdict = run_verdict(
+            self.summary,
+            gates=self.plan.gates,
+            state=self.stop.state,
+            reason=self.stop.reason,
+            max_errors=self.plan.options.max_errors,
+            invalid_rows=self.invalid_rows,
+        )
+        return RunReport(
+            run_id=self.store.run_id,
+            state=self.stop.state,
+            planned=self.plan.planned,
+            targets=self.summary.targets(),
+            evaluators=self.summary.evaluators(),
+            histogram=tuple(self.summary.histogram),
+            verdict=verdict,
+            failing=tuple(self.summary.failing),
+            failing_total=self.summary.failing_total,
+            flaky=self.summary.flaky,
+            notes=tuple(self.notes),
+            duration_s=duration_s,
+            folder=self.store.folder,
+        )

@@ -1,0 +1,56 @@
+"""What a run was asked to do: built once by the command line or `evaluate`, passed whole."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from agentv.types.errors import UnknownNameError
+from agentv.types.json_value import JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Options of one run; None means what the eval file or target says.
+
+    `case_globs`, `tags` and `expression` select cases (any glob, any tag, the expression true). `sample` takes that
+    many of them, drawn with `seed`. `timeout_s` bounds one call of the target with its retries. `max_errors` is how
+    many rows without a result a run may have and still count as complete. `fail_fast` stops after that many rows that
+    did not pass. `only="free"` leaves out evaluators that cost money. `gates` None: the gates of the files, else that
+    every judged row passes; an empty tuple: no gate.
+    """
+
+    targets: tuple[str, ...] = ()
+    targets_file: str | None = None
+    case_globs: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    expression: str | None = None
+    sample: int | None = None
+    seed: int = 0
+    trials: int | None = None
+    workers: int | None = None
+    timeout_s: float | None = None
+    max_retries: int | None = None
+    max_errors: int = 0
+    fail_fast: int | None = None
+    only: Literal["free"] | None = None
+    gates: tuple[str, ...] | None = None
+    name: str | None = None
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the options that were set, as `run.json` keeps them."""
+        defaults = asdict(RunOptions())
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in asdict(self).items()
+            if value != defaults[key]
+        }
+
+
+def make_options(given: Mapping[str, Any]) -> RunOptions:
+    """Return RunOptions from keywords; lists become tuples. Raises UnknownNameError for a name that is none."""
+    known = [item.name for item in fields(RunOptions)]
+    for name in given:
+        if name not in known:
+            raise UnknownNameError("option", name, known=known)
+    keywords: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+    return RunOptions(**keywords)

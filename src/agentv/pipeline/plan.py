@@ -1,0 +1,161 @@
+"""What a run will do: which rows there are, who answers them, what must be reached."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from agentv.pipeline.options import RunOptions
+from agentv.pipeline.selection import Selection
+from agentv.pipeline.targets import KnownTargets
+from agentv.registry import Specs
+from agentv.scoring.gates import Gate
+from agentv.scoring.identity import target_key
+from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, ListedCases
+from agentv.types.evaluation import Evaluator
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.targets import ResolvedTarget
+
+
+@dataclass(frozen=True, slots=True)
+class CaseTask:
+    """One row to be made: data only, so that it can be sent to another process."""
+
+    case: EvalCase | BrokenCase
+    suite: EvalSuite
+    target: ResolvedTarget
+    known: KnownTargets
+    trial: int = 0
+    timeout_s: float | None = None
+    only_free: bool = False
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SuitePlan:
+    """One suite with the targets that answer it. `trials` is what the command line asked for, else None."""
+
+    selection: Selection
+    targets: tuple[ResolvedTarget, ...]
+    known: KnownTargets
+    options: RunOptions
+
+    @property
+    def suite(self) -> EvalSuite:
+        """The suite."""
+        return self.selection.suite
+
+    def trials(self, case: EvalCase | BrokenCase) -> int:
+        """How often a case is repeated: `--trials` > the case's > the suite's. A broken line is told once."""
+        if isinstance(case, BrokenCase):
+            return 1
+        return self.options.trials or case.trials or self.suite.trials
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows the suite makes; None while a stream's length is unknown."""
+        if self.selection.count is None:
+            return None
+        if isinstance(self.suite.cases, ListedCases):
+            return sum(self.trials(case) for case in self.selection) * len(self.targets)
+        return self.selection.count * (self.options.trials or self.suite.trials) * len(self.targets)
+
+    def tasks(self, target: ResolvedTarget, *, by_trial: bool) -> Iterator[CaseTask]:
+        """Yield the rows of one target: all trials of a case together, or all cases of a trial when `by_trial`."""
+        if not by_trial:
+            for case in self.selection:
+                for trial in range(self.trials(case)):
+                    yield self._task(case, target, trial)
+            return
+        trial, left = 0, True
+        while left:
+            left = False
+            for case in self.selection:
+                if trial < self.trials(case):
+                    yield self._task(case, target, trial)
+                left = left or trial + 1 < self.trials(case)
+            trial += 1
+
+    def _task(self, case: EvalCase | BrokenCase, target: ResolvedTarget, trial: int) -> CaseTask:
+        timeout_s = self.options.timeout_s or self.suite.timeout_s
+        only_free = self.options.only == "free"
+        return CaseTask(case, self.suite, target, self.known, trial, timeout_s, only_free)
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """All of a run before it starts. `gates` None is the default gate; `home` is the `.agentv` folder."""
+
+    suites: tuple[SuitePlan, ...]
+    specs: Specs
+    options: RunOptions
+    gates: tuple[Gate, ...] | None
+    home: str
+    prices: Mapping[str, JsonObject] = field(default_factory=dict)
+    overrides: Mapping[str, Evaluator] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> tuple[ResolvedTarget, ...]:
+        """Every target once, in the order of first use."""
+        return tuple({id(target): target for plan in self.suites for target in plan.targets}.values())
+
+    @property
+    def planned(self) -> int | None:
+        """How many rows the run will make; None while a stream's length is unknown."""
+        rows = [plan.rows for plan in self.suites]
+        return None if None in rows else sum(count or 0 for count in rows)
+
+    @property
+    def cases(self) -> int | None:
+        """How many cases take part; None while a stream's length is unknown."""
+        counts = [plan.selection.count for plan in self.suites]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+    def workers(self, target: ResolvedTarget) -> int:
+        """How many rows of a target are worked on at once: `--workers` > the suites' > the target's > 1."""
+        of_suites = [plan.suite.workers or 0 for plan in self.suites if _is_among(target, plan.targets)]
+        return self.options.workers or max(of_suites, default=0) or target.workers or 1
+
+    def tasks(self, target: ResolvedTarget, *, by_trial: bool = False) -> Iterator[CaseTask]:
+        """Yield a target's rows over all suites."""
+        for plan in self.suites:
+            if _is_among(target, plan.targets):
+                yield from plan.tasks(target, by_trial=by_trial)
+
+    @property
+    def has_trials(self) -> bool:
+        """Whether cases may be repeated, so that their trials can disagree."""
+        if self.options.trials:
+            return self.options.trials > 1
+        return any(
+            plan.suite.trials > 1
+            or not isinstance(plan.suite.cases, ListedCases)
+            or any(plan.trials(case) > 1 for case in plan.selection)
+            for plan in self.suites
+        )
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the plan as `run.json` keeps it; secrets are struck."""
+        suites: list[JsonValue] = [
+            {"path": plan.suite.path, "sha256": plan.suite.sha256, "cases": plan.selection.count}
+            for plan in self.suites
+        ]
+        targets: list[JsonValue] = [
+            {
+                "name": target.name,
+                "provider": target.provider,
+                "key": target_key(target),
+                "settings": dict(target.public_settings),
+            }
+            for target in self.targets
+        ]
+        return {
+            "rows": self.planned,
+            "suites": suites,
+            "targets": targets,
+            "options": self.options.to_json(),
+            "seed": self.options.seed,
+        }
+
+
+def _is_among(target: ResolvedTarget, targets: tuple[ResolvedTarget, ...]) -> bool:
+    return any(target is other for other in targets)

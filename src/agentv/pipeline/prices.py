@@ -1,0 +1,53 @@
+"""What a model's tokens cost: the target's own price, else the project's, else the dated table of the package."""
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+from agentv.types.json_value import JsonObject
+from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import Price
+
+PRICE_TABLE_DATE = "2025-09-01"
+
+# Dollars per million tokens (input, output) as the vendors published them on PRICE_TABLE_DATE. A snapshot of a model
+# ("gpt-4o-2024-08-06") costs what the model costs; a newer model of the same family is unknown, not guessed.
+PRICE_TABLE: Mapping[str, Price] = {
+    "gpt-4o-mini": Price(0.15, 0.6),
+    "gpt-4o": Price(2.5, 10.0),
+    "gpt-4.1-nano": Price(0.1, 0.4),
+    "gpt-4.1-mini": Price(0.4, 1.6),
+    "gpt-4.1": Price(2.0, 8.0),
+    "gpt-5-nano": Price(0.05, 0.4),
+    "gpt-5-mini": Price(0.25, 2.0),
+    "gpt-5": Price(1.25, 10.0),
+    "o4-mini": Price(1.1, 4.4),
+    "o3-mini": Price(1.1, 4.4),
+    "o3": Price(2.0, 8.0),
+    "claude-opus-4": Price(15.0, 75.0),
+    "claude-sonnet-4": Price(3.0, 15.0),
+    "claude-3-5-haiku": Price(0.8, 4.0),
+    "gemini-2.5-flash-lite": Price(0.1, 0.4),
+    "gemini-2.5-flash": Price(0.3, 2.5),
+    "gemini-2.5-pro": Price(1.25, 10.0),
+}
+_DATED = re.compile(r"-(latest|\d{4}-?\d{2}-?\d{2})$")
+
+
+def price_of(target: ResolvedTarget, model: str | None, project_prices: Mapping[str, JsonObject]) -> Price | None:
+    """Return the price of a target's model, or None when nobody told it: unknown is not free."""
+    if target.price is not None:
+        return target.price
+    if model is None:
+        return None
+    for pattern, price in project_prices.items():
+        if fnmatchcase(model, pattern):
+            return _project_price(price)
+    return PRICE_TABLE.get(_DATED.sub("", model))
+
+
+def _project_price(price: JsonObject) -> Price | None:
+    input_price, output_price = price.get("input_per_million"), price.get("output_per_million")
+    if not isinstance(input_price, int | float) or not isinstance(output_price, int | float):
+        return None
+    return Price(float(input_price), float(output_price))

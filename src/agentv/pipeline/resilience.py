@@ -1,0 +1,113 @@
+"""A provider with its retry policy, deadlines and price around it: what targets and judges both go through."""
+
+import asyncio
+import math
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from agentv.execution.retry import retry_call
+from agentv.pipeline.prices import price_of
+from agentv.types.errors import ProviderError
+from agentv.types.json_value import JsonObject
+from agentv.types.protocols import Clock
+from agentv.types.provider import CallRecord, ClosingProvider, Provider, ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+
+DEFAULT_TIMEOUT_S = 600.0
+TRANSPORT_FAILURES_ALLOWED = 20
+
+
+class TargetStoppedError(ProviderError):
+    """The target was given up earlier in this run; this row was not tried."""
+
+
+class ResilientProvider:
+    """Makes a provider's single tries into one dependable call.
+
+    `counts_attempts` is for providers that start a process: every try is a repeat of the whole call, numbered in
+    `request.attempt`. For model APIs the tries stand in `calls` only. An `auth` failure, or 20 transport failures in a
+    row, stops the target: later calls fail at once with the same kind.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        target: ResolvedTarget,
+        *,
+        counts_attempts: bool,
+        clock: Clock,
+        rng: random.Random,
+        prices: Mapping[str, JsonObject],
+    ) -> None:
+        self.provider = provider
+        self.target = target
+        self.counts_attempts = counts_attempts
+        self._clock = clock
+        self._rng = rng
+        self._prices = prices
+        self._transport_failures = 0
+        self._stopped: ProviderError | None = None
+
+    @property
+    def kind(self) -> str:
+        """The canonical provider name."""
+        return self.provider.kind
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Answer one request with as many tries as the policy allows; raises ProviderError with its `calls`."""
+        return await self.invoke_within(request, total_s=None)
+
+    async def invoke_within(
+        self,
+        request: ProviderRequest,
+        *,
+        total_s: float | None,
+        on_retry: Callable[[CallRecord, float], None] | None = None,
+    ) -> ProviderResponse:
+        """As `invoke`, with `total_s` for all tries together and a callback before each repeat."""
+        if self._stopped is not None:
+            failure = self._stopped.failure
+            message = f"not tried: target {self.target.name!r} was stopped after: {failure.message}"
+            raise TargetStoppedError(replace(failure, message=message, retryable=False))
+        attempt_s = self.target.timeout_s or DEFAULT_TIMEOUT_S
+        now = asyncio.get_running_loop().time
+        ends_at = math.inf if total_s is None else now() + total_s
+
+        async def one_try(number: int) -> ProviderResponse:
+            attempt = number if self.counts_attempts else request.attempt
+            timeout_s = max(0.0, min(attempt_s, ends_at - now()))
+            return await self.provider.invoke(replace(request, attempt=attempt, timeout_s=timeout_s))
+
+        try:
+            response, calls = await retry_call(
+                one_try,
+                self.target.retry,
+                rng=self._rng,
+                clock=self._clock,
+                sleep=asyncio.sleep,
+                on_retry=on_retry,
+                deadline_s=total_s,
+            )
+        except ProviderError as error:
+            self._note_failure(error)
+            raise
+        self._transport_failures = 0
+        return replace(response, calls=calls or response.calls, cost_usd=self._cost_usd(response))
+
+    def _note_failure(self, error: ProviderError) -> None:
+        kind = error.failure.kind
+        self._transport_failures = self._transport_failures + 1 if kind == "transport" else 0
+        if kind == "auth" or self._transport_failures >= TRANSPORT_FAILURES_ALLOWED:
+            self._stopped = error
+
+    def _cost_usd(self, response: ProviderResponse) -> float | None:
+        if response.cost_usd is not None or response.usage is None:
+            return response.cost_usd
+        price = price_of(self.target, response.model, self._prices)
+        return price.cost_usd(response.usage) if price else None
+
+    async def aclose(self) -> None:
+        """Let go of what the provider holds open."""
+        if isinstance(self.provider, ClosingProvider):
+            await self.provider.aclose()

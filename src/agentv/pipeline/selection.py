@@ -1,0 +1,106 @@
+"""Which cases of a suite take part: globs on the id, tags, an expression, a sample."""
+
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from agentv.pipeline.options import RunOptions
+from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
+from agentv.types.errors import ConfigError
+
+_WORD = re.compile(r"\s*(\(|\)|[^\s()]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The cases of one suite that a run takes. `places` are their positions in the source; None takes all."""
+
+    suite: EvalSuite
+    places: frozenset[int] | None
+    count: int | None
+
+    def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
+        """Open the suite's source and yield the chosen cases in file order."""
+        if self.places is None:
+            return iter(self.suite.cases)
+        return (case for place, case in enumerate(self.suite.cases) if place in self.places)
+
+
+def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
+    """Return the cases of a suite that the options ask for.
+
+    Without a filter nothing is read. A line that cannot be read always takes part: it must be seen.
+    """
+    if not (options.case_globs or options.tags or options.expression or options.sample is not None):
+        return Selection(suite, None, suite.cases.count)
+    wanted = _make_filter(suite, options)
+    places = [place for place, case in enumerate(suite.cases) if wanted(case)]
+    if options.sample is not None and options.sample < len(places):
+        places = sorted(random.Random(options.seed).sample(places, options.sample))  # noqa: S311 - a sample, no secret
+    return Selection(suite, frozenset(places), len(places))
+
+
+def _make_filter(suite: EvalSuite, options: RunOptions) -> Callable[[EvalCase | BrokenCase], bool]:
+    expression = parse_expression(options.expression) if options.expression else None
+
+    def wanted(case: EvalCase | BrokenCase) -> bool:
+        if isinstance(case, BrokenCase):
+            return True
+        tags = {*suite.tags, *case.tags}
+        if options.case_globs and not any(fnmatchcase(case.id, glob) for glob in options.case_globs):
+            return False
+        if options.tags and not tags.intersection(options.tags):
+            return False
+        return expression is None or expression(" ".join((case.id, *sorted(tags), suite.dataset)).casefold())
+
+    return wanted
+
+
+def parse_expression(text: str) -> Callable[[str], bool]:
+    """Parse `-k`: words found in a case's id, tags or dataset, joined by `and`, `or`, `not` and parentheses."""
+    words = _WORD.findall(text)
+    test, rest = _parse_or(words, text)
+    if rest:
+        raise ConfigError(f"cannot read -k {text!r} at {rest[0]!r}; join words with and, or, not and parentheses")
+    return test
+
+
+def _parse_or(words: Sequence[str], text: str) -> tuple[Callable[[str], bool], Sequence[str]]:
+    left, rest = _parse_and(words, text)
+    while rest and rest[0] == "or":
+        right, rest = _parse_and(rest[1:], text)
+        left = _either(left, right)
+    return left, rest
+
+
+def _parse_and(words: Sequence[str], text: str) -> tuple[Callable[[str], bool], Sequence[str]]:
+    left, rest = _parse_not(words, text)
+    while rest and rest[0] == "and":
+        right, rest = _parse_not(rest[1:], text)
+        left = _both(left, right)
+    return left, rest
+
+
+def _parse_not(words: Sequence[str], text: str) -> tuple[Callable[[str], bool], Sequence[str]]:
+    if not words or words[0] in ("and", "or", ")"):
+        raise ConfigError(f"cannot read -k {text!r}: a word is missing; for instance 'refund and not slow'")
+    if words[0] == "not":
+        inner, rest = _parse_not(words[1:], text)
+        return (lambda hay: not inner(hay)), rest
+    if words[0] == "(":
+        inner, rest = _parse_or(words[1:], text)
+        if not rest or rest[0] != ")":
+            raise ConfigError(f"cannot read -k {text!r}: a closing parenthesis is missing")
+        return inner, rest[1:]
+    word = words[0].casefold()
+    return (lambda hay: word in hay), words[1:]
+
+
+def _either(left: Callable[[str], bool], right: Callable[[str], bool]) -> Callable[[str], bool]:
+    return lambda hay: left(hay) or right(hay)
+
+
+def _both(left: Callable[[str], bool], right: Callable[[str], bool]) -> Callable[[str], bool]:
+    return lambda hay: left(hay) and right(hay)

@@ -1,0 +1,115 @@
+"""The live side of a run: turns configs into providers and evaluators, once, and owns what they share."""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from agentv.execution.shared import Shared
+from agentv.loading import read_settings
+from agentv.pipeline.resilience import ResilientProvider
+from agentv.pipeline.targets import KnownTargets
+from agentv.registry import Specs
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import EvaluatorError, PluginError
+from agentv.types.evaluation import Evaluator
+from agentv.types.json_value import JsonObject
+from agentv.types.protocols import Clock, EvaluatorTools, SharedParts
+from agentv.types.provider import Provider
+from agentv.types.targets import ResolvedTarget
+
+SETTINGS_KEPT = 1024
+
+
+class Toolbox:
+    """Live objects of one process, made from configs when first asked for.
+
+    Use it as an async context manager: what was opened is closed at the end. `overrides` are evaluators given as
+    objects by type name (seed REQ-EVAL-006).
+    """
+
+    def __init__(
+        self,
+        *,
+        specs: Specs,
+        clock: Clock,
+        rng: random.Random,
+        home: str,
+        prices: Mapping[str, JsonObject] | None = None,
+        overrides: Mapping[str, Evaluator] | None = None,
+    ) -> None:
+        self.specs = specs
+        self.clock = clock
+        self.rng = rng
+        self.home = home
+        self.shared: SharedParts = Shared()
+        self._prices = prices or {}
+        self._overrides = overrides or {}
+        self._providers: dict[int, tuple[ResolvedTarget, ResilientProvider]] = {}
+        self._settings: dict[int, tuple[EvaluatorConfig, object]] = {}
+
+    async def __aenter__(self) -> Self:
+        """Start owning."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close what was opened, providers first."""
+        closing = [provider.aclose() for _, provider in self._providers.values()]
+        await asyncio.gather(*closing, return_exceptions=True)
+        if isinstance(self.shared, Shared):
+            await self.shared.aclose()
+
+    @property
+    def runs_folder(self) -> str:
+        """The `.agentv` folder of this run."""
+        return self.home
+
+    def provider(self, target: ResolvedTarget) -> ResilientProvider:
+        """Return the live provider of a target; the same one for the same target."""
+        known = self._providers.get(id(target))
+        if known is not None:
+            return known[1]
+        spec = self.specs.providers.get(target.provider)
+        provider = spec.load_factory()(target, self)
+        if not isinstance(provider, Provider):
+            raise PluginError(f"provider {spec.name!r} made {type(provider).__name__}, which has no kind and invoke()")
+        resilient = ResilientProvider(
+            provider,
+            target,
+            counts_attempts=not spec.is_model_api,
+            clock=self.clock,
+            rng=self.rng,
+            prices=self._prices,
+        )
+        self._providers[id(target)] = (target, resilient)
+        return resilient
+
+    def own_judge(self, target: ResolvedTarget, known: KnownTargets) -> ResilientProvider | None:
+        """Return who judges a target's answers: its `judge_target`, else itself if it can, else None."""
+        if target.judge_target:
+            return self.provider(known.get(target.judge_target))
+        return self.provider(target) if self.specs.providers.get(target.provider).can_judge else None
+
+    def evaluator(self, config: EvaluatorConfig, tools: EvaluatorTools) -> Evaluator:
+        """Return a new evaluator made from its config, or the one given as an object for its type."""
+        if config.type in self._overrides:
+            return self._overrides[config.type]
+        spec = self.specs.evaluators.get(config.type)
+        evaluator = spec.load_factory()(config, self.settings(config), tools)
+        if not isinstance(evaluator, Evaluator):
+            raise EvaluatorError(f"evaluator type {spec.name!r} made {type(evaluator).__name__}, which cannot evaluate")
+        return evaluator
+
+    def settings(self, config: EvaluatorConfig) -> object:
+        """Return a config's typed settings. Configs of a suite are read once; a stream's come and go."""
+        kept = self._settings.get(id(config))
+        if kept is not None and kept[0] is config:
+            return kept[1]
+        settings = read_settings(self.specs.evaluators.get(config.type), config.settings, where=config.name)
+        if len(self._settings) >= SETTINGS_KEPT:
+            self._settings.pop(next(iter(self._settings)))
+        self._settings[id(config)] = (config, settings)
+        return settings

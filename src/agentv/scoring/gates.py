@@ -1,0 +1,118 @@
+"""Gates: what a run must reach, as small expressions. Parsing says where an expression is wrong.
+
+gate   = metric operator number ["%"]
+metric = name [ "(" argument ")" ] [ "." name ]
+"""
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentv.types.errors import ConfigError, nearest
+from agentv.types.results import GateResult
+
+OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+RATES = ("pass_rate", "error_rate")
+GROUP_FIELDS = ("mean", "pass_rate")
+METRICS = ("mean", "pass_rate", "error_rate", "errors", "cost_usd", "evaluator", "tag", "target", "p50", "p95", "p99")
+DURATIONS = ("duration_s", "duration_ms")
+
+_GATE = re.compile(
+    r"""\s*(?P<name>[a-z_][a-z_0-9]*)\s*
+        (?:\(\s*(?P<argument>[^()]*?)\s*\))?\s*
+        (?:\.\s*(?P<field>[a-z_]+))?\s*
+        (?P<operator>>=|<=|==|!=|>|<)\s*
+        (?P<number>-?\d+(?:\.\d+)?)\s*(?P<percent>%)?\s*""",
+    re.VERBOSE,
+)
+
+
+class Measurements(Protocol):
+    """What gates can ask about a run; None means that nothing could be measured."""
+
+    def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
+        """Return the value of a metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One parsed gate. `bound` of a rate is 0..1."""
+
+    expression: str
+    name: str
+    argument: str | None
+    field: str | None
+    operator: str
+    bound: float
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether the metric is a share, shown in percent."""
+        return (self.field or self.name) in RATES
+
+    def check(self, measured: Measurements) -> GateResult:
+        """Compare; a metric with nothing to measure never passes."""
+        value = measured.measure(self.name, self.argument, self.field)
+        shown = "nothing to measure" if value is None else self._shown(value)
+        passed = value is not None and OPERATORS[self.operator](value, self.bound)
+        metric = self.expression.split(self.operator, maxsplit=1)[0].strip()
+        sentence = f"{metric} is {shown}, {'as' if passed else 'not'} {self.operator} {self._shown(self.bound)}"
+        return GateResult(expression=self.expression, passed=passed, value=value, sentence=sentence)
+
+    def _shown(self, value: float) -> str:
+        return f"{value * 100:.4g} %" if self.is_rate else f"{value:.4g}"
+
+
+def parse_gate(expression: str) -> Gate:
+    """Parse one gate. Raises ConfigError that points at the first character it cannot use."""
+    match = _GATE.fullmatch(expression)
+    if match is None:
+        raise _unreadable(expression)
+    name, argument, field = match["name"], match["argument"], match["field"]
+    _check_metric(expression, name, argument, field)
+    gate = Gate(expression.strip(), name, argument, field, match["operator"], float(match["number"]))
+    if match["percent"]:
+        gate = Gate(gate.expression, name, argument, field, gate.operator, gate.bound / 100)
+    if gate.is_rate and not 0 <= gate.bound <= 1:
+        raise ConfigError(f"gate {expression!r}: a rate lies between 0 and 1; write {gate.bound:g}% for percent")
+    return gate
+
+
+def _unreadable(expression: str) -> ConfigError:
+    read = max((_prefix_length(expression, size) for size in range(len(expression) + 1)), default=0)
+    pointer = " " * read + "^"
+    example = "for instance 'pass_rate >= 90%', 'mean >= 0.8' or 'evaluator(tone).mean >= 0.7'"
+    return ConfigError(
+        f"cannot read the gate at column {read + 1}; write METRIC OPERATOR NUMBER, {example}\n"
+        f"    {expression}\n    {pointer}"
+    )
+
+
+def _prefix_length(expression: str, size: int) -> int:
+    """Return `size` when that much of the expression could begin a gate."""
+    probes = ("", " >= 1", ">= 1", "= 1", " 1", "1", "x >= 1", ") >= 1", "x) >= 1", "mean >= 1")
+    return size if any(_GATE.fullmatch(expression[:size] + probe) for probe in probes) else 0
+
+
+def _check_metric(expression: str, name: str, argument: str | None, field: str | None) -> None:
+    if name not in METRICS:
+        near = nearest(name, METRICS)
+        hint = f" Did you mean {near!r}?" if near else ""
+        raise ConfigError(f"gate {expression!r}: unknown metric {name!r}; known: {', '.join(METRICS)}.{hint}")
+    if name in ("evaluator", "tag", "target"):
+        if not argument or field not in GROUP_FIELDS:
+            raise ConfigError(f"gate {expression!r}: write {name}(NAME).mean or {name}(NAME).pass_rate")
+    elif name in ("p50", "p95", "p99"):
+        if argument not in DURATIONS or field:
+            raise ConfigError(f"gate {expression!r}: write {name}(duration_s) or {name}(duration_ms)")
+    elif argument is not None or field is not None:
+        raise ConfigError(f"gate {expression!r}: {name} takes no argument and has no fields")

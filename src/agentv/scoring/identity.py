@@ -1,0 +1,137 @@
+"""What makes an answer or a score the same one as before: keys over contents, never over places.
+
+Position, file name and dataset are in no key, so that reordering, renaming a file or adding cases changes nothing
+that was done (formats.md, section 4).
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import FilePart, Message
+from agentv.types.messages_json import message_to_json
+from agentv.types.scales import EvaluationCriteria
+from agentv.types.targets import ResolvedTarget
+
+KEY_VERSION = "v1"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    # A function or object given from Python is known by its name only.
+    return getattr(value, "__qualname__", type(value).__qualname__)
+
+
+def canonical_json(value: object) -> str:
+    """Return JSON with sorted keys and no blanks: equal values give equal text."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_plain)
+
+
+def digest(value: object) -> str:
+    """Return the SHA-256 of `value`'s canonical JSON, in hex."""
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def files_of(messages: Iterable[Message]) -> tuple[FilePart, ...]:
+    """Return the file parts of the messages, in order."""
+    return tuple(
+        part
+        for message in messages
+        if isinstance(message.content, tuple)
+        for part in message.content
+        if isinstance(part, FilePart)
+    )
+
+
+def _question_parts(case: EvalCase) -> JsonObject:
+    return {
+        "id": case.id,
+        "messages": [message_to_json(message) for message in case.input_messages],
+        "files": [[part.path, part.sha256] for part in files_of(case.input_messages)],
+    }
+
+
+def question_key(case: EvalCase) -> str:
+    """Return the key of what is asked: id, input messages, contents of files and guidelines."""
+    return digest(_question_parts(case))
+
+
+def target_key(target: ResolvedTarget) -> str:
+    """Return the key of who is asked: name, provider, settings without secrets."""
+    return digest([target.name, target.provider, target.public_settings])
+
+
+def answer_key(question: str, target: str, trial: int) -> str:
+    """Return the key of one answer, from a question's key, a target's key, and the trial."""
+    return f"{KEY_VERSION}:{digest([question, target, trial])}"
+
+
+def expectation_key(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> str:
+    """Return the key of what is expected: outcome, messages, criteria."""
+    return digest(
+        [
+            case.expected_outcome,
+            [message_to_json(message) for message in case.expected_messages],
+            [criterion_to_json(criterion) for criterion in criteria],
+        ]
+    )
+
+
+def score_key(*, answer: str, expectation: str, evaluator: JsonValue, contents: JsonValue, judge: str | None) -> str:
+    """Return the key of one evaluator's score of one answer.
+
+    `evaluator` is its config as JSON, `contents` the digests of scripts and prompts that it names.
+    """
+    return f"{KEY_VERSION}:{digest([answer, expectation, evaluator, contents, judge])}"
+
+
+def case_key(case: EvalCase, evaluators: JsonValue, criteria: Sequence[EvaluationCriteria]) -> str:
+    """Return the key of a whole case as planned: question, expectations, evaluators, tags, metadata."""
+    return f"{KEY_VERSION}:{digest([question_key(case), expectation_key(case, criteria), evaluators])}"
+
+
+def criterion_to_json(criterion: EvaluationCriteria) -> dict[str, JsonValue]:
+    """Return a criterion as JSON; what is not set is left out."""
+    fields: dict[str, JsonValue] = {
+        "name": criterion.name,
+        "description": criterion.description,
+        "scale": criterion.scale,
+        "weight": criterion.weight,
+        "min": criterion.min,
+        "max": criterion.max,
+        "labels": list(criterion.labels) or None,
+    }
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def evaluator_to_json(evaluator: EvaluatorLike) -> dict[str, JsonValue]:
+    """Return an evaluator's config as JSON; an object from Python is known by its kind and class."""
+    if not isinstance(evaluator, EvaluatorConfig):
+        name = getattr(evaluator, "name", None)
+        shown = name if isinstance(name, str) else evaluator.kind
+        return {"name": shown, "type": evaluator.kind, "object": type(evaluator).__qualname__}
+    settings = {key: _setting_to_json(value) for key, value in evaluator.settings.items()}
+    fields: dict[str, JsonValue] = {"name": evaluator.name, "type": evaluator.type, **settings}
+    defaults = EvaluatorConfig(name="", type="")
+    for key in ("weight", "required", "negate", "criterion", "source"):
+        value = getattr(evaluator, key)
+        if value != getattr(defaults, key):
+            fields[key] = value
+    return fields
+
+
+def _setting_to_json(value: object) -> JsonValue:
+    if isinstance(value, EvaluatorConfig):
+        return evaluator_to_json(value)
+    if isinstance(value, Mapping):
+        return {str(key): _setting_to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_setting_to_json(item) for item in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(_plain(value))

@@ -1,0 +1,229 @@
+"""From rows to a report: one pass, constant memory but for one float a row and metric."""
+
+import math
+from array import array
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.results import CaseResult, EvaluatorSummary, RowState, TargetSummary
+from agentv.types.usage import Usage
+
+HISTOGRAM_BINS = 10
+FAILING_KEPT = 10
+JUDGED_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail")
+
+
+def row_state(result: CaseResult) -> RowState:
+    """Return which of the five disjoint states a row is in: why there is no verdict, or the verdict."""
+    if result.status in ("error", "skipped"):
+        return result.status
+    return result.verdict or "fail"
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """Return the value below which `share` (0..1) of the values lie, linearly interpolated; None without values."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    position = share * (len(ordered) - 1)
+    low = math.floor(position)
+    high = math.ceil(position)
+    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts and score sum of one group of rows."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    score_sum: float = 0.0
+
+    def add(self, state: RowState, score: float | None) -> None:
+        """Count one row."""
+        self.counts[state] += 1
+        if state in JUDGED_STATES and score is not None:
+            self.score_sum += score
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return self.counts.total()
+
+    @property
+    def judged(self) -> int:
+        """Rows that were cleanly judged: the denominator of every rate and mean."""
+        return sum(self.counts[state] for state in JUDGED_STATES)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean score of the judged rows."""
+        return self.score_sum / self.judged if self.judged else None
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Share of the judged rows whose verdict is pass."""
+        return self.counts["pass"] / self.judged if self.judged else None
+
+    @property
+    def error_rate(self) -> float | None:
+        """Share of all rows that have no result."""
+        return self.counts["error"] / self.rows if self.rows else None
+
+
+@dataclass(slots=True)
+class _Spending:
+    """Usage and cost of some calls. A call that used tokens and has no price makes the sum unknown (None)."""
+
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = 0.0
+
+    def add(self, usage: Usage | None, cost_usd: float | None) -> None:
+        if usage is not None:
+            self.usage += usage
+        if cost_usd is not None and self.cost_usd is not None:
+            self.cost_usd += cost_usd
+        elif usage is not None and cost_usd is None:
+            self.cost_usd = None
+
+
+@dataclass(slots=True)
+class _TargetTally:
+    rows: Tally = field(default_factory=Tally)
+    latencies_s: array[float] = field(default_factory=lambda: array("d"))
+    target: _Spending = field(default_factory=_Spending)
+    judge: _Spending = field(default_factory=_Spending)
+
+
+@dataclass(slots=True)
+class _EvaluatorTally:
+    type: str
+    judged: int = 0
+    score_sum: float = 0.0
+    errors: int = 0
+
+
+class Summary:
+    """Adds up rows as they finish, and answers what gates and reports ask."""
+
+    def __init__(self) -> None:
+        self.all = Tally()
+        self.histogram = [0] * HISTOGRAM_BINS
+        self.failing: list[CaseResult] = []
+        self.failing_total = 0
+        self._targets: dict[str, _TargetTally] = {}
+        self._evaluators: dict[str, _EvaluatorTally] = {}
+        self._tags: dict[str, Tally] = {}
+        self._verdicts: dict[tuple[str, str, str], set[str]] = {}
+
+    def add(self, result: CaseResult, *, latency_s: float | None = None) -> None:
+        """Count one finished row. `latency_s` is how long the target took to answer."""
+        state = row_state(result)
+        self.all.add(state, result.score)
+        target = self._targets.setdefault(result.slot.target, _TargetTally())
+        target.rows.add(state, result.score)
+        if latency_s is not None and state != "error":
+            target.latencies_s.append(latency_s)
+        target.target.add(result.target_usage, result.target_cost_usd)
+        target.judge.add(result.judge_usage, result.judge_cost_usd)
+        for tag in result.tags:
+            self._tags.setdefault(tag, Tally()).add(state, result.score)
+        for evaluator in result.evaluator_results:
+            self._add_evaluator(evaluator)
+        if state in JUDGED_STATES and result.score is not None:
+            edges = [n / HISTOGRAM_BINS for n in range(1, HISTOGRAM_BINS)]
+            self.histogram[bisect_right(edges, result.score)] += 1
+        if state not in ("pass", "skipped"):
+            self.failing_total += 1
+            if len(self.failing) < FAILING_KEPT:
+                self.failing.append(result)
+
+    def add_trial(self, result: CaseResult) -> None:
+        """Remember a row's verdict, to find cases whose trials disagree; call it only when there are trials."""
+        if (state := row_state(result)) in JUDGED_STATES:
+            slot = result.slot
+            self._verdicts.setdefault((slot.suite, slot.eval_id, slot.target), set()).add(state)
+
+    def _add_evaluator(self, evaluator: EvaluatorResult) -> None:
+        tally = self._evaluators.setdefault(evaluator.name, _EvaluatorTally(evaluator.type))
+        if evaluator.status == "error":
+            tally.errors += 1
+        elif evaluator.status != "skipped":
+            tally.judged += 1
+            tally.score_sum += evaluator.score
+
+    @property
+    def flaky(self) -> tuple[str, ...]:
+        """Cases whose trials have different verdicts, as `id (target)`."""
+        return tuple(f"{case} ({target})" for (_, case, target), states in self._verdicts.items() if len(states) > 1)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What everything cost, targets and judges; None when a price is unknown."""
+        parts = [part for tally in self._targets.values() for part in (tally.target.cost_usd, tally.judge.cost_usd)]
+        return None if None in parts else math.fsum(part for part in parts if part is not None)
+
+    def targets(self) -> tuple[TargetSummary, ...]:
+        """Return one summary per target, in the order they first finished a row."""
+        return tuple(_target_summary(name, tally) for name, tally in self._targets.items())
+
+    def evaluators(self) -> tuple[EvaluatorSummary, ...]:
+        """Return one summary per evaluator name."""
+        return tuple(
+            EvaluatorSummary(
+                name=name,
+                type=tally.type,
+                judged=tally.judged,
+                mean_score=tally.score_sum / tally.judged if tally.judged else None,
+                errors=tally.errors,
+            )
+            for name, tally in self._evaluators.items()
+        )
+
+    def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
+        """Return the value of a gate's metric (scoring.gates), None when there is nothing to measure."""
+        match name:
+            case "mean" | "pass_rate" | "error_rate":
+                return _of_tally(self.all, name)
+            case "errors":
+                return float(self.all.counts["error"])
+            case "cost_usd":
+                return self.cost_usd
+            case "tag":
+                return _of_tally(self._tags.get(argument or ""), field)
+            case "target":
+                found = self._targets.get(argument or "")
+                return _of_tally(found.rows if found else None, field)
+            case "evaluator":
+                means: Mapping[str, float | None] = {entry.name: entry.mean_score for entry in self.evaluators()}
+                return means.get(argument or "") if field == "mean" else None
+            case _:
+                return self._latency(float(name.removeprefix("p")) / 100, in_ms=argument == "duration_ms")
+
+    def _latency(self, share: float, *, in_ms: bool) -> float | None:
+        values = [value for tally in self._targets.values() for value in tally.latencies_s]
+        seconds = percentile(values, share)
+        return seconds * 1000 if in_ms and seconds is not None else seconds
+
+
+def _of_tally(tally: Tally | None, name: str | None) -> float | None:
+    if tally is None:
+        return None
+    return {"mean": tally.mean, "pass_rate": tally.pass_rate, "error_rate": tally.error_rate}[name or "mean"]
+
+
+def _target_summary(name: str, tally: _TargetTally) -> TargetSummary:
+    return TargetSummary(
+        target=name,
+        counts=dict(tally.rows.counts),
+        mean_score=tally.rows.mean,
+        pass_rate=tally.rows.pass_rate,
+        target_cost_usd=tally.target.cost_usd,
+        judge_cost_usd=tally.judge.cost_usd,
+        target_usage=tally.target.usage,
+        judge_usage=tally.judge.usage,
+        latency_median_s=percentile(tally.latencies_s, 0.5),
+        latency_p95_s=percentile(tally.latencies_s, 0.95),
+    )
