@@ -1,0 +1,53 @@
+"""Numbers as people read them: shares, scores, money, times, tokens."""
+
+_MINUTE_S = 60
+_HOUR_S = 3600
+_THOUSAND = 1000
+
+
+def percent_text(share: float | None) -> str:
+    """Return 0.725 as `72.5 %`; `-` for None. Never 100 % for less than all, never 0 % for more than none."""
+    if share is None:
+        return "-"
+    shown = min(max(round(share * 100, 1), 0.1), 99.9) if 0 < share < 1 else share * 100
+    return f"{shown:.4g} %"
+
+
+def score_text(score: float | None) -> str:
+    """Return a score of 0..1 with two decimals; `-` for None. Never 1.00 for less than 1."""
+    if score is None:
+        return "-"
+    return f"{min(score, 0.99) if score < 1 - 1e-9 else score:.2f}"
+
+
+def money_text(dollars: float | None) -> str:
+    """Return dollars with as many decimals as they need; `unknown` for None."""
+    if dollars is None:
+        return "unknown"
+    return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}"
+
+
+def seconds_text(seconds: float | None) -> str:
+    """Return a latency: `820 ms`, `1.2 s`, `12.4 s`, `3:05`; `-` for None."""
+    if seconds is None:
+        return "-"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < _MINUTE_S else clock_text(seconds)
+
+
+def clock_text(seconds: float) -> str:
+    """Return a span of time as `02:41`, or `1:02:41` from an hour on."""
+    whole = int(seconds)
+    hours, rest = divmod(whole, _HOUR_S)
+    minutes, left = divmod(rest, _MINUTE_S)
+    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes:02}:{left:02}"
+
+
+def tokens_text(tokens: int) -> str:
+    """Return a number of tokens: `950`, `12.3 k`, `1.2 M`."""
+    if tokens < _THOUSAND:
+        return str(tokens)
+    if tokens < _THOUSAND**2 * 0.99995:
+        return f"{tokens / _THOUSAND:.1f} k"
+    return f"{tokens / _THOUSAND**2:.1f} M"

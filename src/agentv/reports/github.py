@@ -1,0 +1,26 @@
+"""GitHub Actions: failures as annotations, and text of strangers that cannot become a workflow command."""
+
+from agentv.reports.row_text import row_label, row_reason
+from agentv.types.results import CaseResult
+
+
+def error_command(result: CaseResult) -> str:
+    """Return the `::error` command that shows a row at its case's file and line."""
+    title = f"{row_label(result)} on {result.slot.target}"
+    place = {"file": result.file or result.slot.suite, "line": str(result.line) if result.line else "", "title": title}
+    properties = ",".join(f"{name}={_property(value)}" for name, value in place.items() if value)
+    return f"::error {properties}::{_data(row_reason(result))}"
+
+
+def harmless(line: str) -> str:
+    """Return a line in which the runner finds no command of either form, `::name::` and `##[name]`."""
+    line = line.replace("##[", "## [")
+    return f".{line}" if line.lstrip().startswith("::") else line
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,77 @@
+"""Progress on a terminal: one block that is redrawn, with failures scrolling above it. Imports rich."""
+
+from typing import TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from agentv.reports.live_block import live_block
+from agentv.reports.printable import one_line
+from agentv.reports.progress import Progress
+from agentv.reports.row_text import failure_line
+from agentv.reports.signs import signs_for
+from agentv.reports.text_width import clip
+from agentv.scoring.summary import row_state
+from agentv.types.events import RowFinished, RunEvent, RunNote, RunStarted, RunStopping
+from agentv.types.protocols import Clock
+from agentv.types.results import RowState
+
+REFRESHES_PER_SECOND = 8
+
+_STYLES: dict[RowState, str] = {"fail": "red", "error": "yellow", "borderline": "yellow"}
+
+
+class LiveScreen:
+    """An observer that owns the lower lines of a terminal until it is closed.
+
+    `console` is made from `stream` unless given. A rich thread redraws the block, so the clock runs on while nothing
+    happens.
+    """
+
+    def __init__(self, stream: TextIO, *, clock: Clock, console: Console | None = None) -> None:
+        self._clock = clock
+        self._console = console or Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._signs = signs_for(stream.encoding)
+        self._progress: Progress | None = None
+        self._live = Live(
+            console=self._console,
+            get_renderable=self._block,
+            refresh_per_second=REFRESHES_PER_SECOND,
+            transient=True,
+        )
+
+    def notify(self, event: RunEvent) -> None:
+        """Take note of one event."""
+        if isinstance(event, RunStarted):
+            self._progress = Progress(event, self._clock())
+            self._live.start()
+        elif self._progress is not None:
+            self._progress.add(event)
+        match event:
+            case RowFinished(result):
+                state = row_state(result)
+                if state in _STYLES:
+                    self._say(failure_line(self._signs.marks[state], result), _STYLES[state])
+            case RunNote(message):
+                self._say(f"note: {one_line(message)}", "dim")
+            case RunStopping(reason):
+                self._say(f"stopping: {one_line(reason)}", "yellow")
+            case _:
+                pass
+
+    def close(self) -> None:
+        """Take the block off the screen and give the cursor back."""
+        self._live.stop()
+
+    def _say(self, line: str, style: str) -> None:
+        text = clip(line, self._console.width - 1, mark=self._signs.ellipsis)
+        encoding = self._console.encoding
+        safe = text.encode(encoding, "backslashreplace").decode(encoding)
+        self._console.print(Text(safe, style=style), no_wrap=True, overflow="ignore", crop=False)
+
+    def _block(self) -> Text:
+        if self._progress is None:
+            return Text("")
+        lines = live_block(self._progress, self._clock(), width=self._console.width - 1, signs=self._signs)
+        return Text("\n".join(lines), no_wrap=True)

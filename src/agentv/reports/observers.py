@@ -1,0 +1,54 @@
+"""Choosing who watches a run, from `--display` and from where the output goes."""
+
+from collections.abc import Mapping
+from typing import TextIO
+
+from agentv.reports.json_lines import JsonLines, ToRecord
+from agentv.reports.plain import PlainLines
+from agentv.types.errors import UnknownNameError
+from agentv.types.events import Observer, RunEvent
+from agentv.types.protocols import Clock
+
+DISPLAYS = ("auto", "live", "plain", "json", "none")
+_TICK_S = 5.0
+
+
+class Silence:
+    """An observer that says nothing."""
+
+    def notify(self, event: RunEvent) -> None:
+        """Let the event pass."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def choose_display(display: str, *, is_terminal: bool, env: Mapping[str, str]) -> str:
+    """Return the display that `auto` stands for: live on a terminal that can redraw, plain elsewhere and in CI.
+
+    Raises UnknownNameError for a display that there is not.
+    """
+    if display not in DISPLAYS:
+        raise UnknownNameError("display", display, known=DISPLAYS)
+    if display != "auto":
+        return display
+    in_ci = env.get("CI", "").lower() not in ("", "0", "false")
+    return "live" if is_terminal and not in_ci and env.get("TERM") != "dumb" else "plain"
+
+
+def make_observer(
+    display: str, stream: TextIO, *, is_terminal: bool, env: Mapping[str, str], clock: Clock, to_record: ToRecord
+) -> Observer:
+    """Return the observer for a display that writes to `stream`."""
+    match choose_display(display, is_terminal=is_terminal, env=env):
+        case "live":
+            # rich is worth its import only where a terminal shows what it does
+            from agentv.reports.live import LiveScreen  # noqa: PLC0415
+
+            return LiveScreen(stream, clock=clock)
+        case "json":
+            return JsonLines(stream, to_record=to_record)
+        case "none":
+            return Silence()
+        case _:
+            return PlainLines(stream, clock=clock, github=env.get("GITHUB_ACTIONS") == "true", tick_s=_TICK_S)

@@ -1,0 +1,118 @@
+"""Progress as plain lines: for logs, pipes and CI. No colour, no wrapping, nothing redrawn."""
+
+import threading
+from datetime import datetime
+from typing import TextIO
+
+from agentv.reports.amounts import percent_text
+from agentv.reports.github import error_command, harmless
+from agentv.reports.printable import one_line
+from agentv.reports.progress import Progress, plan_text
+from agentv.reports.row_text import failure_line
+from agentv.reports.signs import Signs, signs_for
+from agentv.scoring.summary import row_state
+from agentv.types.events import RowFinished, RunEvent, RunNote, RunStarted, RunStopping
+from agentv.types.protocols import Clock
+from agentv.types.results import CaseResult
+
+HEARTBEAT_S = 30.0
+HEARTBEAT_SHARE = 0.1
+
+_WORDS = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
+
+
+class PlainLines:
+    """An observer that writes one line a failure, and where the run stands every 10 % or 30 s.
+
+    With `github` each failure is also a `::error` command, which GitHub Actions pins to its file and line. `tick_s`
+    starts a thread that looks so often whether a heartbeat is due while nothing else happens.
+    """
+
+    def __init__(self, stream: TextIO, *, clock: Clock, github: bool = False, tick_s: float | None = None) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._github = github
+        self._signs: Signs = signs_for(stream.encoding)
+        self._progress: Progress | None = None
+        self._last_beat: datetime | None = None
+        self._next_share = HEARTBEAT_SHARE
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._ticker = None if tick_s is None else threading.Thread(target=self._tick, args=(tick_s,), daemon=True)
+        if self._ticker is not None:
+            self._ticker.start()
+
+    def notify(self, event: RunEvent) -> None:
+        """Take note of one event."""
+        with self._lock:
+            self._take(event)
+
+    def beat(self) -> None:
+        """Write where the run stands, if nothing was written of it for 30 s."""
+        with self._lock:
+            self._beat()
+
+    def close(self) -> None:
+        """Stop the thread and hand over what is written."""
+        self._closed.set()
+        if self._ticker is not None:
+            self._ticker.join()
+        self._stream.flush()
+
+    def _tick(self, every_s: float) -> None:
+        while not self._closed.wait(every_s):
+            self.beat()
+
+    def _take(self, event: RunEvent) -> None:
+        if isinstance(event, RunStarted):
+            self._progress = Progress(event, self._clock())
+            self._last_beat = self._clock()
+            self._line(f"run {event.run_id}: {plan_text(event, self._signs)}")
+            return
+        if self._progress is not None:
+            self._progress.add(event)
+        match event:
+            case RowFinished(result):
+                self._row(result)
+                self._beat()
+            case RunNote(message):
+                self._line(f"note: {one_line(message)}")
+            case RunStopping(reason):
+                self._line(f"stopping: {one_line(reason)}")
+            case _:
+                self._beat()
+
+    def _row(self, result: CaseResult) -> None:
+        word = _WORDS.get(row_state(result))
+        if word is None:
+            return
+        line = failure_line(word, result)
+        self._line(line)
+        if self._github:
+            self._write(error_command(result))
+
+    def _beat(self) -> None:
+        progress = self._progress
+        if progress is None or self._last_beat is None:
+            return
+        now = self._clock()
+        share = progress.share
+        reached = share is not None and share >= self._next_share - 1e-9
+        if not reached and (now - self._last_beat).total_seconds() < HEARTBEAT_S:
+            return
+        if share is not None:
+            self._next_share = (int(share / HEARTBEAT_SHARE + 1e-9) + 1) * HEARTBEAT_SHARE
+        self._last_beat = now
+        planned = "" if progress.started.planned is None else f"/{progress.started.planned}"
+        of_all = "" if share is None else f" ({percent_text(share)})"
+        states = "".join(f"  {state} {count}" for state, count in progress.counts.items())
+        pace = progress.pace_text(now, self._signs)
+        self._line(f"{progress.done}{planned}{of_all}{states}  {pace}")
+
+    def _line(self, text: str) -> None:
+        self._write(harmless(text) if self._github else text)
+
+    def _write(self, line: str) -> None:
+        encoding = self._stream.encoding or "utf-8"
+        self._stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        self._stream.flush()

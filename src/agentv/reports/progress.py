@@ -1,0 +1,113 @@
+"""Where a run stands, added up from its events: what the live block and the heartbeat show."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from agentv.reports.amounts import clock_text, money_text
+from agentv.reports.printable import one_line
+from agentv.reports.signs import Signs
+from agentv.scoring.summary import JUDGED_STATES, row_state
+from agentv.types.events import AnswerArrived, RetryNoted, RowFinished, RunEvent, RunStarted, RunStopping
+
+
+@dataclass(slots=True)
+class Progress:
+    """Counts per target and over all. `cost_usd` sums the prices that are known; `priced` says whether any was."""
+
+    started: RunStarted
+    at: datetime
+    by_target: dict[str, Counter[str]] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    retries: int = 0
+    cost_usd: float = 0.0
+    priced: bool = False
+    stopping: str | None = None
+
+    def __post_init__(self) -> None:
+        """Give every target its place, so that the block does not grow while people read it."""
+        self.by_target = {target: Counter() for target in self.started.targets}
+
+    def add(self, event: RunEvent) -> None:
+        """Take one event into account."""
+        match event:
+            case RowFinished(result):
+                state = row_state(result)
+                self.counts[state] += 1
+                self.by_target.setdefault(result.slot.target, Counter())[state] += 1
+                self._pay(result.judge_cost_usd)
+            case AnswerArrived(answer):
+                self._pay(answer.cost_usd if answer.billed_usd is None else answer.billed_usd)
+            case RetryNoted():
+                self.retries += 1
+            case RunStopping(reason):
+                self.stopping = reason
+            case _:
+                pass
+
+    def _pay(self, dollars: float | None) -> None:
+        if dollars is not None:
+            self.cost_usd += dollars
+            self.priced = True
+
+    @property
+    def done(self) -> int:
+        """Rows that are finished."""
+        return self.counts.total()
+
+    @property
+    def planned_per_target(self) -> int | None:
+        """Rows that each target is to answer; None when the plan's size is not known."""
+        planned = self.started.planned
+        return None if planned is None else planned // max(len(self.started.targets), 1)
+
+    @property
+    def share(self) -> float | None:
+        """Share of the planned rows that is finished; None when the plan's size is not known."""
+        return self.done / self.started.planned if self.started.planned else None
+
+    def elapsed_s(self, now: datetime) -> float:
+        """Seconds since the run began."""
+        return (now - self.at).total_seconds()
+
+    def left_s(self, now: datetime) -> float | None:
+        """Seconds that the rest will take at the pace so far; None when nothing can be said yet."""
+        if not self.done or self.started.planned is None:
+            return None
+        return self.elapsed_s(now) / self.done * max(self.started.planned - self.done, 0)
+
+    def pace_text(self, now: datetime, signs: Signs) -> str:
+        """Return workers, rows a second, retries, cost, time gone and time left, on one line."""
+        elapsed, left = self.elapsed_s(now), self.left_s(now)
+        parts = [_count(self.started.workers, "worker")]
+        if self.done and elapsed > 0:
+            parts.append(f"{self.done / elapsed:.1f}/s")
+        if self.retries:
+            parts.append(f"retries {self.retries}")
+        if self.priced:
+            parts.append(money_text(self.cost_usd))
+        parts.append(clock_text(elapsed))
+        if self.stopping is not None:
+            parts.append(f"stopping: {one_line(self.stopping)}")
+        elif left is not None:
+            parts.append(f"about {clock_text(left)} left")
+        return f" {signs.dot} ".join(parts)
+
+
+def judged(counts: Counter[str]) -> int:
+    """Return how many of the counted rows were cleanly judged: the denominator of a pass rate."""
+    return sum(counts[state] for state in JUDGED_STATES)
+
+
+def plan_text(started: RunStarted, signs: Signs) -> str:
+    """Return `refunds · 240 cases × 2 targets × 3 trials = 1,440`, without what is one or unknown."""  # noqa: RUF002
+    factors = [] if started.cases is None else [_count(started.cases, "case")]
+    factors += [_count(len(started.targets), "target")] if len(started.targets) > 1 else []
+    factors += [_count(started.trials, "trial")] if started.trials > 1 else []
+    total = "" if started.planned is None or len(factors) < 2 else f" = {started.planned:,}"  # noqa: PLR2004 - a product
+    suites = ", ".join(map(one_line, started.suites)) if len(started.suites) < 4 else f"{len(started.suites)} suites"  # noqa: PLR2004 - what fits a line
+    return f" {signs.dot} ".join(part for part in (suites, f" {signs.times} ".join(factors) + total) if part)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,92 @@
+"""A run's report as JSON: what `-o x.json` writes and `--display json` ends with."""
+
+from collections.abc import Mapping
+
+from agentv.reports.printable import printable_json
+from agentv.reports.row_text import row_reason
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import pretty_json
+from agentv.types.results import CaseResult, EvaluatorSummary, RunReport, TargetSummary
+from agentv.types.usage import Usage
+
+REPORT_SCHEMA = "agentv-report-1"
+
+
+def report_to_json(report: RunReport) -> JsonObject:
+    """Return a report as JSON. A rate, mean or cost that is not known is null, never 0."""
+    return {
+        "schema": REPORT_SCHEMA,
+        "run_id": report.run_id,
+        "state": report.state,
+        "exit_code": report.exit_code,
+        "verdict": report.verdict.sentence,
+        "gates": [
+            {"expression": gate.expression, "passed": gate.passed, "value": gate.value, "sentence": gate.sentence}
+            for gate in report.verdict.gates
+        ],
+        "planned": report.planned,
+        "counts": dict(report.counts),
+        "targets": [_target(target) for target in report.targets],
+        "evaluators": [_evaluator(evaluator) for evaluator in report.evaluators],
+        "histogram": report.histogram,
+        "failing": [_failing(result) for result in report.failing],
+        "failing_total": report.failing_total,
+        "flaky": report.flaky,
+        "notes": report.notes,
+        "duration_s": report.duration_s,
+        "folder": report.folder,
+    }
+
+
+def report_text(report: RunReport) -> str:
+    """Return a report as two-space JSON that may be shown on a terminal."""
+    return printable_json(pretty_json(report_to_json(report))) + "\n"
+
+
+def _target(target: TargetSummary) -> Mapping[str, JsonValue]:
+    return {
+        "target": target.target,
+        "rows": target.rows,
+        "judged": target.judged,
+        "counts": dict(target.counts),
+        "pass_rate": target.pass_rate,
+        "mean_score": target.mean_score,
+        "cost_usd": {"target": target.target_cost_usd, "judge": target.judge_cost_usd},
+        "usage": {"target": _usage(target.target_usage), "judge": _usage(target.judge_usage)},
+        "latency_median_s": target.latency_median_s,
+        "latency_p95_s": target.latency_p95_s,
+    }
+
+
+def _usage(usage: Usage) -> Mapping[str, JsonValue]:
+    return {
+        "input": usage.input,
+        "output": usage.output,
+        "cached_input": usage.cached_input,
+        "reasoning": usage.reasoning,
+        "total": usage.total,
+        "requests": usage.requests,
+    }
+
+
+def _evaluator(evaluator: EvaluatorSummary) -> Mapping[str, JsonValue]:
+    return {
+        "name": evaluator.name,
+        "type": evaluator.type,
+        "judged": evaluator.judged,
+        "mean_score": evaluator.mean_score,
+        "errors": evaluator.errors,
+    }
+
+
+def _failing(result: CaseResult) -> Mapping[str, JsonValue]:
+    return {
+        "suite": result.slot.suite,
+        "eval_id": result.slot.eval_id,
+        "target": result.slot.target,
+        "trial": result.slot.trial,
+        "status": result.status,
+        "verdict": result.verdict,
+        "score": result.score,
+        "reason": row_reason(result),
+    }

@@ -1,0 +1,57 @@
+"""The characters of a report: with Unicode, and without."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agentv.types.results import RowState
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """One set of characters. `bars` rise from left to right; `box` is a frame's corners and edges, left first."""
+
+    marks: Mapping[RowState, str]
+    bars: str
+    full: str
+    head: str
+    box: tuple[str, str, str, str, str]
+    rule: str
+    times: str
+    dot: str
+    ellipsis: str
+    gutter: str
+
+
+UNICODE = Signs(
+    marks={"pass": "✓", "borderline": "~", "fail": "✗", "error": "!", "skipped": "-"},
+    bars="▁▂▃▄▅▆▇█",
+    full="━",
+    head="╸",
+    box=("╭", "╮", "│", "╰", "╯"),
+    rule="─",
+    times="×",  # noqa: RUF001 - the sign of multiplication is meant
+    dot="·",
+    ellipsis="…",
+    gutter="│",
+)
+ASCII = Signs(
+    marks={"pass": "+", "borderline": "~", "fail": "x", "error": "!", "skipped": "-"},
+    bars=".:-=+*%#",
+    full="=",
+    head=">",
+    box=("+", "+", "|", "+", "+"),
+    rule="-",
+    times="x",
+    dot="|",
+    ellipsis="...",
+    gutter="|",
+)
+
+
+def signs_for(encoding: str | None) -> Signs:
+    """Return the Unicode signs when a stream of this encoding can take them."""
+    try:
+        "".join((*UNICODE.marks.values(), *UNICODE.box, UNICODE.bars)).encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return UNICODE
