@@ -1,0 +1,367 @@
+"""Seed evaluator-api.md: the interface, its classes and types, the registry, the results."""
+
+import asyncio
+import dataclasses
+import importlib
+import json
+import sys
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agentv as package
+from agentv import (
+    CodeEvaluator,
+    CodeEvaluatorOptions,
+    EvalCase,
+    EvaluationContext,
+    EvaluationScore,
+    Evaluator,
+    EvaluatorConfig,
+    EvaluatorResult,
+    LlmJudgeEvaluator,
+    LlmJudgeEvaluatorOptions,
+    ProviderRequest,
+    RunReport,
+    build_evaluator_registry,
+    evaluate,
+    run_evaluators_for_case,
+)
+
+SOURCE = Path(package.__file__).parent
+TESTS = Path(__file__).parent.parent
+
+
+class Spy:
+    """A custom evaluator: scores as it is told and remembers what it saw."""
+
+    kind = "spy"
+
+    def __init__(self, score: float = 1.0, log: list[str] | None = None, name: str = "spy") -> None:
+        self.score = score
+        self.name = name
+        self.log = log if log is not None else []
+        self.seen: list[EvaluationContext] = []
+
+    def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        self.seen.append(context)
+        self.log.append(self.name)
+        return EvaluationScore(score=self.score, hits=("looked",))
+
+
+def answer_hello(_: ProviderRequest) -> str:
+    return "hello"
+
+
+def evaluated(*evaluators: Any) -> RunReport:
+    """Run one case against a function with these evaluators."""
+    case = EvalCase(id="c", input_messages="hi", expected_outcome="Says hello")  # type: ignore[arg-type]  # a string is one user message
+    return evaluate([case], task=answer_hello, evaluators=list(evaluators))
+
+
+# --- REQ-EVAL-001 ------------------------------------------------------------------------------------------------
+
+
+def test_implementing_a_custom_evaluator() -> None:
+    assert isinstance(Spy(), Evaluator)
+
+    class Async:
+        kind = "async"
+
+        async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+            return EvaluationScore(score=float("hello" in context.candidate))
+
+    (row,) = evaluated(Spy(0.5), Async()).results
+    assert [(result.type, result.score) for result in row.evaluator_results] == [("spy", 0.5), ("async", 1.0)]
+
+
+def test_using_an_evaluator_in_the_orchestrator() -> None:
+    spy = Spy()
+    (row,) = evaluated(spy).results
+    (seen,) = spy.seen
+    assert isinstance(seen, EvaluationContext)
+    assert row.evaluator_results[0].hits == ("looked",)
+    assert not hasattr(spy, "grade")
+
+
+# --- REQ-EVAL-002 ------------------------------------------------------------------------------------------------
+
+
+def test_creating_an_llm_judge_evaluator(judge: Callable[..., Any], context: Callable[..., Any]) -> None:
+    model = judge('{"score": 0.9}')
+
+    async def resolve(_: EvaluationContext) -> Any:
+        return model
+
+    options = LlmJudgeEvaluatorOptions(resolve_judge_provider=resolve, max_output_tokens=1000, temperature=0.0)
+    by_keywords = LlmJudgeEvaluator(resolve_judge_provider=resolve, max_output_tokens=1000, temperature=0.0)
+    for evaluator in (LlmJudgeEvaluator(options), by_keywords):
+        assert evaluator.kind == "llm_judge"
+        assert asyncio.run(evaluator.evaluate(context("4"))).score == 0.9
+        assert model.requests[-1].max_output_tokens == 1000
+        assert model.requests[-1].temperature == 0.0
+    with pytest.raises(TypeError):
+        LlmJudgeEvaluatorOptions()  # type: ignore[call-arg]  # that it must be given is what is tested
+
+
+def test_evaluating_with_custom_prompt(judge: Callable[..., Any], context: Callable[..., Any]) -> None:
+    model = judge('{"score": 1}')
+    evaluator = LlmJudgeEvaluator(resolve_judge_provider=lambda _: model)
+    score = asyncio.run(evaluator.evaluate(context("4", system_prompt="Judge only the spelling.")))
+    asked = model.requests[0].system_prompt
+    default = LlmJudgeEvaluator(resolve_judge_provider=lambda _: model)
+    asyncio.run(default.evaluate(context("4")))
+    assert asked.startswith("Judge only the spelling.")
+    assert not model.requests[1].system_prompt.startswith("Judge only the spelling.")
+    assert score.evaluator_raw_request is not None
+    assert score.evaluator_raw_request["systemPrompt"] == asked
+
+
+# --- REQ-EVAL-003 ------------------------------------------------------------------------------------------------
+
+
+def test_creating_a_code_evaluator() -> None:
+    options = CodeEvaluatorOptions(script="python check_output.py", cwd="/path/to/scripts", agent_timeout_ms=30000)
+    assert CodeEvaluator(options).kind == "code"
+    keywords = CodeEvaluator(script="python check_output.py", cwd="/path/to/scripts", agent_timeout_ms=30000)
+    assert keywords.kind == "code"
+    with pytest.raises(TypeError):
+        CodeEvaluator()
+
+
+CHECK_OUTPUT = """
+import json, sys
+case = json.load(sys.stdin)
+right = case["candidate_answer"] == "4"
+print(json.dumps({"score": float(right), "hits": ["right"] * right, "misses": [], "reasoning": case["question"]}))
+"""
+
+
+def test_executing_a_code_evaluator(tmp_path: Path, context: Callable[..., Any]) -> None:
+    (tmp_path / "check_output.py").write_text(CHECK_OUTPUT)
+    evaluator = CodeEvaluator(script=[sys.executable, "check_output.py"], cwd=str(tmp_path))
+    score = asyncio.run(evaluator.evaluate(context("4")))
+    assert isinstance(score, EvaluationScore)
+    assert (score.score, score.hits, score.misses) == (1.0, ("right",), ())
+    assert score.reasoning == "What is 2 + 2?"
+
+    broken = CodeEvaluator(script=[sys.executable, "-c", "import sys; sys.exit('no such table')"])
+    failed = asyncio.run(broken.evaluate(context("4")))
+    assert failed.score == 0.0
+    assert any("no such table" in miss for miss in failed.misses)
+
+
+# --- REQ-EVAL-004 and 005 ----------------------------------------------------------------------------------------
+
+
+def test_passing_context_to_evaluator() -> None:
+    spy = Spy()
+    evaluated(spy)
+    (seen,) = spy.seen
+    assert (seen.eval_case.id, seen.candidate, seen.attempt) == ("c", "hello", 0)
+    assert seen.target.provider == seen.provider.kind
+    assert seen.prompt_inputs.question == "hi"
+    assert isinstance(seen.now, datetime)
+    assert seen.now.tzinfo is not None
+    assert {"judge_provider", "system_prompt", "evaluator", "judge_model"} <= {
+        field.name for field in dataclasses.fields(seen)
+    }
+
+
+def test_returning_evaluation_results() -> None:
+    fields = {field.name: field for field in dataclasses.fields(EvaluationScore)}
+    assert {
+        "score",
+        "hits",
+        "misses",
+        "expected_aspect_count",
+        "reasoning",
+        "raw_aspects",
+        "evaluator_raw_request",
+    } <= set(fields)
+    score = EvaluationScore(score=0.5)
+    assert (score.hits, score.misses, score.reasoning, score.raw_aspects) == ((), (), None, None)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        score.score = 1.0  # type: ignore[misc]  # that it cannot be set is what is tested
+
+
+# --- REQ-EVAL-006 ------------------------------------------------------------------------------------------------
+
+
+def test_building_evaluator_registry(judge: Callable[..., Any]) -> None:
+    spy = Spy()
+    registry = build_evaluator_registry({"spy": spy}, lambda _: judge('{"score": 1}'))
+    assert registry["llm_judge"].kind == "llm_judge"
+    assert registry["spy"] is spy
+    own = Spy(0.1)
+    assert build_evaluator_registry({"llm_judge": own}, lambda _: judge("{}"))["llm_judge"] is own
+
+
+def test_looking_up_evaluator_by_kind(judge: Callable[..., Any]) -> None:
+    registry = build_evaluator_registry({"spy": Spy()}, lambda _: judge('{"score": 1}'))
+    assert registry["spy"].kind == "spy"
+    assert registry["nobody-knows-this"] is registry["llm_judge"]
+
+
+# --- REQ-EVAL-007 ------------------------------------------------------------------------------------------------
+
+
+def case_with(*evaluators: Any, **fields: Any) -> EvalCase:
+    return EvalCase(
+        id="c",
+        input_messages="What is 2 + 2?",  # type: ignore[arg-type]  # a string is one user message
+        expected_outcome="It is four",
+        evaluators=tuple(evaluators) or None,
+        **fields,
+    )
+
+
+def judged_case(case: EvalCase, model: Any) -> tuple[EvaluationScore, Sequence[EvaluatorResult]]:
+    registry = build_evaluator_registry(None, lambda _: model)
+    return asyncio.run(run_evaluators_for_case(case, "4", evaluator_registry=registry))
+
+
+def test_running_evaluators_for_a_test_case(judge: Callable[..., Any]) -> None:
+    model = judge('{"score": 0.4}')
+    score, results = judged_case(case_with(Spy(1.0), Spy(0.0)), model)
+    assert score.score == 0.5
+    assert [result.score for result in results] == [1.0, 0.0]
+    for legacy in ({"evaluator": "llm_judge"}, {"grader": "llm_judge"}):
+        score, results = judged_case(case_with(**legacy), model)
+        assert (score.score, [result.type for result in results]) == (0.4, ["llm_judge"])
+
+
+def test_running_multiple_evaluators(judge: Callable[..., Any]) -> None:
+    order: list[str] = []
+    model = judge('{"score": 0.5}')
+    code = "import json; print(json.dumps({'score': 0}))"
+    case = case_with(
+        Spy(1.0, order, "first"),
+        EvaluatorConfig("judge", "llm_judge", {"prompt": "Is {{ candidate_answer }} right?"}),
+        EvaluatorConfig("code", "code_judge", {"script": [sys.executable, "-c", code]}),
+        Spy(0.5, order, "last"),
+    )
+    score, results = judged_case(case, model)
+    assert order == ["first", "last"]
+    assert [result.name for result in results] == ["first", "judge", "code", "last"]
+    assert [result.score for result in results] == [1.0, 0.5, 0.0, 0.5]
+    assert score.score == pytest.approx(0.5)
+    assert model.requests[0].question.startswith("Is ")
+
+
+# --- REQ-EVAL-008 ------------------------------------------------------------------------------------------------
+
+VERDICT = json.dumps({"score": 0.5, "hits": ["a"], "misses": ["b"], "reasoning": "c"})
+JUDGED = json.dumps(
+    {
+        "targets": [
+            {"name": "default", "provider": "mock", "response": "hello", "judge_target": "judge"},
+            {"name": "judge", "provider": "mock", "response": VERDICT},
+        ]
+    }
+)
+CASE = """
+evalcases:
+  - id: c
+    expected_outcome: Says hello
+    input_messages: [{role: user, content: hi}]
+"""
+
+
+def test_single_evaluator_result(run: Callable[..., Any]) -> None:
+    (row,) = run(CASE + "    evaluator: llm_judge\n", targets=JUDGED).rows
+    assert "hello" in row["evaluator_raw_request"]["userPrompt"]
+    assert "grader_raw_request" not in row
+    assert "evaluator_results" not in row
+
+
+def test_multiple_evaluators_result(run: Callable[..., Any]) -> None:
+    evaluators = "    evaluators: [{name: j, type: llm_judge}, {name: h, type: contains, value: hello}]\n"
+    (row,) = run(CASE + evaluators, targets=JUDGED).rows
+    judged, ruled = row["evaluator_results"]
+    assert {key: judged[key] for key in ("name", "type", "score", "hits", "misses", "reasoning")} == {
+        "name": "j",
+        "type": "llm_judge",
+        "score": 0.5,
+        "hits": ["a"],
+        "misses": ["b"],
+        "reasoning": "c",
+    }
+    assert "hello" in judged["evaluator_provider_request"]["userPrompt"]
+    assert (ruled["name"], ruled["type"], ruled["score"]) == ("h", "contains", 1.0)
+    assert row["score"] == 0.75
+
+
+# --- REQ-EVAL-009 ------------------------------------------------------------------------------------------------
+
+
+def loaded(tmp_path: Path, keys: str) -> EvalCase:
+    path = tmp_path / "suite.yaml"
+    path.write_text(CASE + keys)
+    (case,) = package.load_suite(path).cases
+    assert isinstance(case, EvalCase)
+    return case
+
+
+def test_parsing_new_evaluator_field(tmp_path: Path) -> None:
+    case = loaded(tmp_path, "    evaluator: llm_judge\n")
+    assert (case.evaluator, case.grader) == ("llm_judge", None)
+
+
+def test_parsing_legacy_grader_field(tmp_path: Path, run: Callable[..., Any], agentv: Callable[..., Any]) -> None:
+    case = loaded(tmp_path, "    grader: llm_judge\n")
+    assert (case.evaluator, case.grader) == (None, "llm_judge")
+    (row,) = run(CASE + "    grader: llm_judge\n", targets=JUDGED).rows
+    assert row["score"] == 0.5
+    checked = agentv("check", "evals")
+    warnings = [line for line in checked.output.splitlines() if "grader" in line and "warning" in line]
+    assert len(warnings) == 1
+    assert "suite.yaml:6" in warnings[0]
+    both = loaded(tmp_path, "    grader: llm_judge\n    evaluator: code_judge\n")
+    assert both.evaluator == "code_judge"
+
+
+def test_parsing_evaluators_list(tmp_path: Path, agentv: Callable[..., Any]) -> None:
+    case = loaded(
+        tmp_path,
+        "    evaluators:\n"
+        "      - {name: plain, type: llm_judge}\n"
+        "      - {name: prompted, type: llm_judge, prompt: 'Judge {{ candidate_answer }}', model: m}\n"
+        "      - {name: coded, type: code_judge, script: 'python check.py'}\n"
+        "      - {name: placed, type: code_judge, script: 'python check.py', cwd: .}\n",
+    )
+    evaluators = case.evaluators or ()
+    assert all(isinstance(evaluator, EvaluatorConfig) for evaluator in evaluators)
+    assert [getattr(evaluator, "name", None) for evaluator in evaluators] == ["plain", "prompted", "coded", "placed"]
+    for wrong, missing in [
+        ("{type: llm_judge}", "name"),
+        ("{name: x}", "type"),
+        ("{name: x, type: code_judge}", "script"),
+    ]:
+        (tmp_path / "evals").mkdir(exist_ok=True)
+        (tmp_path / "evals" / "wrong.yaml").write_text(f"{CASE}    evaluators: [{wrong}]\n")
+        done = agentv("check", "evals")
+        assert done.code == 4
+        assert missing in done.output + done.errors
+
+
+# --- REQ-EVAL-010 and 012 ----------------------------------------------------------------------------------------
+
+
+def test_importing_evaluator_types() -> None:
+    names = "Evaluator EvaluationContext EvaluationScore LlmJudgeEvaluator CodeEvaluator EvaluatorKind EvaluatorConfig"
+    assert [name for name in names.split() if not hasattr(package, name)] == []
+    assert set(names.split()) <= set(package.__all__)
+
+
+def test_evaluators_module_file() -> None:
+    assert importlib.import_module("agentv.evaluators").__name__ == "agentv.evaluators"
+    assert [path for path in SOURCE.rglob("*.py") if "grad" in path.stem] == []
+
+
+def test_evaluators_test_file() -> None:
+    assert list((TESTS / "evaluators").glob("test_*.py")) != []
+    assert [path for path in TESTS.rglob("*.py") if "grad" in path.stem] == []
