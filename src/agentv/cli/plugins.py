@@ -75,7 +75,7 @@ def _load_registries() -> Sequence[tuple[str, "Registry"]]:
 
     here = Path.cwd()
     project = load_project(here, find_repository_root(here))
-    specs = load_specs(project.plugins, base_dir=project.plugins_dir)
+    specs = load_specs(project.plugins)
     return (("evaluators", specs.evaluators), ("providers", specs.providers))
 
 
