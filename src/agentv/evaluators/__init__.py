@@ -17,7 +17,6 @@ EVALUATORS: Registry = make_registry(
             "a model reads the answer and scores it, with hits, misses and a reason",
             settings="agentv.evaluators.llm_judge:LlmJudgeSettings",
             factory="agentv.evaluators.llm_judge:make_llm_judge",
-            aliases=("prompt",),
             cost="paid",
         ),
         Spec(
@@ -25,7 +24,6 @@ EVALUATORS: Registry = make_registry(
             "a model checks the answer against a list of requirements, one by one",
             settings="agentv.evaluators.llm_judge:RubricSettings",
             factory="agentv.evaluators.llm_judge:make_rubric",
-            aliases=("rubrics",),
             cost="paid",
         ),
         Spec(

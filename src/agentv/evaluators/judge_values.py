@@ -1,0 +1,87 @@
+"""The values of a judge prompt's variables. What the judged system wrote comes fenced, whatever the prompt."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from agentv.evaluators.judge_prompts import fence
+from agentv.scoring.sources import expected_answer, source_value
+from agentv.types.evaluation import EvaluationContext
+from agentv.types.json_value import JsonValue
+from agentv.types.messages_json import compact_json, messages_to_json, pretty_json, trace_summary_to_json
+from agentv.types.scales import EvaluationCriteria
+
+NOT_GIVEN = "(none given)"
+
+FENCED = frozenset({"candidate_answer", "output_messages", "diff", "trace_summary", "evaluator_results"})
+"""Variables that hold what the judged system wrote or could have influenced."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedText:
+    """What a judge is asked about: the context, the text under judgement, and for composites the members' results."""
+
+    context: EvaluationContext
+    candidate: str
+    evaluator_results: JsonValue = None
+
+    def shown(self) -> tuple[str, ...]:
+        """Return the texts in which a judge may have met an object that is not its own verdict."""
+        names = ("candidate_answer", "question", "reference_answer", "output_messages", "diff", "evaluator_results")
+        return tuple(text for name in names if (text := self.value(name)))
+
+    def value(self, name: str) -> str | None:
+        """Return a variable's value as text, "" when this case has none, None when there is no such variable."""
+        if name.startswith("context."):
+            return _context_value(self.context, name)
+        make = _VALUES.get(name)
+        return None if make is None else make(self)
+
+    def fenced(self, nonce: str) -> Callable[[str], str | None]:
+        """Return what fills a prompt: values by name, fenced where they are evidence."""
+
+        def value_of(name: str) -> str | None:
+            text = self.value(name)
+            # An empty answer is evidence too; an absent trace or diff is not.
+            if text is not None and name in FENCED and (text or name == "candidate_answer"):
+                return fence(text, name=name, nonce=nonce)
+            return NOT_GIVEN if text == "" else text
+
+        return value_of
+
+
+def _context_value(context: EvaluationContext, name: str) -> str | None:
+    try:
+        found = source_value(context, name)
+    except ValueError:
+        return None
+    return found if isinstance(found, str) or found is None else compact_json(found)
+
+
+def _criterion(context: EvaluationContext) -> EvaluationCriteria:
+    config = context.evaluator
+    name = "" if config is None else config.criterion or config.name
+    return next((each for each in context.criteria if each.name == name), EvaluationCriteria(name, scale="numeric"))
+
+
+def _text(value: JsonValue) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else pretty_json(value)
+
+
+_VALUES: Mapping[str, Callable[[JudgedText], str]] = {
+    "question": lambda judged: judged.context.prompt_inputs.question,
+    "expected_outcome": lambda judged: judged.context.eval_case.expected_outcome,
+    "reference_answer": lambda judged: _text(expected_answer(judged.context)),
+    "candidate_answer": lambda judged: judged.candidate,
+    "input_messages": lambda judged: _text(messages_to_json(judged.context.eval_case.input_messages)),
+    "expected_messages": lambda judged: _text(messages_to_json(judged.context.eval_case.expected_messages)),
+    "output_messages": lambda judged: _text(messages_to_json(judged.context.output_messages)),
+    "guidelines": lambda judged: judged.context.prompt_inputs.guidelines,
+    "trace_summary": lambda judged: _text(trace_summary_to_json(judged.context.candidate_trace_summary)),
+    "diff": lambda judged: judged.context.diff or "",
+    "evaluator_results": lambda judged: _text(judged.evaluator_results),
+    "criterion_name": lambda judged: _criterion(judged.context).name,
+    "criterion_description": lambda judged: _criterion(judged.context).description,
+    "criterion_scale": lambda judged: _criterion(judged.context).scale,
+}

@@ -1,0 +1,175 @@
+"""One opinion of one judge: ask, read the reply, ask once more when it cannot be read."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
+
+from agentv.evaluators.judge_prompts import REPAIR_NOTE
+from agentv.evaluators.judge_values import JudgedText
+from agentv.scoring.completion import score_of_failure
+from agentv.templating.variables import fill
+from agentv.types.errors import ProviderError
+from agentv.types.evaluation import EvaluationScore, JudgeCall, JudgeRole
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
+
+REPLY_KEPT = 2_000
+"""How many characters of an unreadable reply are kept as reasoning."""
+
+Opinion = TypeVar("Opinion")
+
+
+class JudgeMode(Protocol[Opinion]):
+    """What a judge is asked for: the contract it must keep, and how its reply is read."""
+
+    @property
+    def instructions(self) -> str:
+        """The opening of the system prompt."""
+
+    @property
+    def section(self) -> str:
+        """What follows the user prompt, "" for nothing."""
+
+    @property
+    def schema(self) -> JsonObject:
+        """The reply as a JSON Schema."""
+
+    def contract(self, nonce: str) -> str:
+        """Return the reply's format in words, with the nonce it must carry."""
+
+    def parse(self, reply: str, *, nonce: str, shown: Iterable[str]) -> Opinion | None:
+        """Return the verdict in a reply, None when there is none."""
+
+    def scored(self, opinions: tuple[Opinion, ...]) -> EvaluationScore:
+        """Return the score that one opinion or several amount to."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPair:
+    """The two texts of a judge call, and the nonce they share."""
+
+    user: str
+    system: str
+    nonce: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return what a row keeps of the request, with the seed's keys."""
+        return {"userPrompt": self.user, "systemPrompt": self.system, "nonce": self.nonce}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """How judges are called: `template` is the user prompt, `custom` says that it is not ours.
+
+    `nonce` makes a one-time text for each call; `timer` tells seconds.
+    """
+
+    template: str
+    custom: bool
+    nonce: Callable[[], str]
+    timer: Callable[[], float]
+    model: str | None = None
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[Opinion]):
+    """How asking one judge ended: with an opinion, or with the failure that says why there is none."""
+
+    prompts: PromptPair
+    calls: tuple[JudgeCall, ...]
+    opinion: Opinion | None = None
+    failure: Failure | None = None
+    unread: str | None = None
+
+
+def failed_judgement(failure: Failure, unread: str | None) -> EvaluationScore:
+    """Return the score when a judge gave no opinion. `unread` is its reply, if it gave one.
+
+    An unreadable reply leaves empty lists and its first 2,000 characters as reasoning (seed: Parse JSON evaluator
+    response).
+    """
+    score = score_of_failure(failure)
+    return score if unread is None else replace(score, misses=(), reasoning=unread[:REPLY_KEPT] or None)
+
+
+async def ask(
+    provider: Provider, mode: JudgeMode[Opinion], judged: JudgedText, options: JudgeOptions, *, role: JudgeRole
+) -> Asked[Opinion]:
+    """Ask one judge, and once more when its reply holds no verdict. Never raises for a judge's own failure."""
+    first = _make_prompts(mode, judged, options)
+    again = _make_prompts(mode, judged, options, note=REPAIR_NOTE)
+    calls: list[JudgeCall] = []
+    rounds: tuple[tuple[PromptPair, JudgeRole], ...] = ((first, role), (again, "repair"))
+    for prompts, part in rounds:
+        started = options.timer()
+        try:
+            response = await provider.invoke(_request(prompts, mode, judged, options))
+        except ProviderError as error:
+            return Asked(first, tuple(calls), failure=_provider_failure(provider, error))
+        opinion = mode.parse(response.text, nonce=prompts.nonce, shown=judged.shown())
+        score = None if opinion is None else mode.scored((opinion,)).score
+        calls.append(_to_call(provider, response, part, score, (options.timer() - started) * 1000))
+        if opinion is not None:
+            return Asked(first, tuple(calls), opinion=opinion)
+    message = f"the judge {judge_name(provider)!r} gave no usable JSON, asked twice"
+    failure = Failure(kind="judge_error", message=message, stage="evaluator")
+    return Asked(first, tuple(calls), failure=failure, unread=calls[-1].reply)
+
+
+def judge_name(provider: Provider) -> str:
+    """Return a judge's name: that of its target when it has one, else its kind."""
+    name = getattr(getattr(provider, "target", None), "name", None)
+    return name if isinstance(name, str) else provider.kind
+
+
+def _make_prompts(mode: JudgeMode[Opinion], judged: JudgedText, options: JudgeOptions, *, note: str = "") -> PromptPair:
+    """Fill the prompts of one call. A custom user prompt brings its own instructions; the contract always stands."""
+    nonce = options.nonce()
+    user = fill(options.template, judged.fenced(nonce)).text + mode.section + note
+    opening = judged.context.system_prompt or ("" if options.custom else mode.instructions)
+    system = f"{opening}\n\n{mode.contract(nonce)}" if opening else mode.contract(nonce)
+    return PromptPair(user=user, system=system, nonce=nonce)
+
+
+def _request(
+    prompts: PromptPair, mode: JudgeMode[Opinion], judged: JudgedText, options: JudgeOptions
+) -> ProviderRequest:
+    return ProviderRequest(
+        question=prompts.user,
+        system_prompt=prompts.system,
+        eval_case_id=judged.context.eval_case.id,
+        model=options.model or judged.context.judge_model,
+        temperature=options.temperature,
+        max_output_tokens=options.max_output_tokens,
+        response_schema=mode.schema,
+        # Keys of caches hash the prompts with the nonce blanked, so they must know it.
+        metadata={"nonce": prompts.nonce},
+    )
+
+
+def _provider_failure(provider: Provider, error: ProviderError) -> Failure:
+    return Failure(
+        kind="judge_error",
+        message=f"the judge {judge_name(provider)!r} did not answer: {error.failure.message}",
+        stage="evaluator",
+        retryable=error.failure.retryable,
+        http_status=error.failure.http_status,
+        details={"cause": error.failure.kind},
+    )
+
+
+def _to_call(
+    provider: Provider, response: ProviderResponse, role: JudgeRole, score: float | None, duration_ms: float
+) -> JudgeCall:
+    return JudgeCall(
+        judge=judge_name(provider),
+        role=role,
+        reply=response.text,
+        score=score,
+        usage=response.usage,
+        cost_usd=response.cost_usd,
+        duration_ms=duration_ms,
+    )
