@@ -40,6 +40,15 @@ def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
     return found
 
 
+def raised_at(error: BaseException) -> str:
+    """Return the innermost line of code where `error` was raised, as the end of a message: ` (path:line)`."""
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        place = f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return place
+
+
 def _load_module(name: str, folder: Path) -> ModuleType:
     _search(folder)
     return importlib.import_module(name)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from agentv.execution.callables import load_callable
+from agentv.execution.callables import load_callable, raised_at
 from agentv.types.errors import PluginError
 
 
@@ -43,7 +43,7 @@ def _answer(function: Callable[..., Any], line: bytes) -> dict[str, Any]:
         if inspect.isawaitable(value):
             value = asyncio.run(_await(value))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's function may raise anything
-        return {"kind": "evaluator_error", "error": f"raised {type(error).__name__}: {error}{_place(error)}"}
+        return {"kind": "evaluator_error", "error": f"raised {type(error).__name__}: {error}{raised_at(error)}"}
     try:
         json.dumps(value)
     except (TypeError, ValueError) as error:
@@ -53,17 +53,6 @@ def _answer(function: Callable[..., Any], line: bytes) -> dict[str, Any]:
 
 async def _await(value: Any) -> Any:
     return await value
-
-
-def _place(error: BaseException) -> str:
-    """Return where in the user's own code it was raised: the innermost line."""
-    trace, place = error.__traceback__, ""
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        if code.co_filename != __file__:
-            place = f" ({code.co_filename}:{trace.tb_lineno})"
-        trace = trace.tb_next
-    return place
 
 
 def _reply(replies: BinaryIO, message: dict[str, Any]) -> None:

@@ -1,0 +1,88 @@
+"""`python`: a function of the user's answers, in this process."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from agentv.execution.callables import load_callable, raised_at
+from agentv.execution.threads import call_in_thread
+from agentv.providers.replies import parse_response
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+
+
+@dataclass(frozen=True, slots=True)
+class PythonSettings:
+    """Which function answers."""
+
+    callable: str | Callable[..., object] = field(
+        metadata={
+            "help": "`package.module:function` or `path/to/file.py:function`, relative to the targets file; "
+            "from Python, the function itself. Gets a ProviderRequest; returns a string, a ProviderResponse or a dict."
+        }
+    )
+
+
+class PythonProvider:
+    """Calls the function with a ProviderRequest: a coroutine function in the event loop, any other in a thread."""
+
+    kind = "python"
+
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:  # noqa: ARG002 - the factory's signature
+        given = cast(PythonSettings, target.settings).callable
+        self._function = load_callable(given, target.base_dir) if isinstance(given, str) else given
+        self._name = given if isinstance(given, str) else getattr(given, "__name__", type(given).__name__)
+        self._is_async = _is_async(self._function)
+        self._timeout_s = target.timeout_s
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Return what the function returns. What it raises is the answer's failure."""
+        timeout_s = request.timeout_s or self._timeout_s
+        deadline = asyncio.timeout(timeout_s)
+        try:
+            async with deadline:
+                returned = await self._call(request)
+        except ProviderError:
+            raise
+        except (Exception, SystemExit) as error:
+            if deadline.expired():
+                left = "" if self._is_async else " and was abandoned; it may still be running"
+                message = f"{self._name} did not return within {timeout_s:g} s{left}"
+                raise ProviderError(Failure("target_timeout", message)) from None
+            message = f"{self._name} raised {type(error).__name__}: {error}{raised_at(error)}"
+            raise ProviderError(Failure("plugin_error", message)) from error
+        return self._response(returned)
+
+    async def _call(self, request: ProviderRequest) -> object:
+        if self._is_async:
+            returned = self._function(request)
+        else:
+            returned = await call_in_thread(self._function, request, timeout_s=None)
+        return await returned if inspect.isawaitable(returned) else returned
+
+    def _response(self, returned: object) -> ProviderResponse:
+        match returned:
+            case ProviderResponse():
+                return returned
+            case str():
+                return ProviderResponse(returned)
+            case Mapping():
+                try:
+                    return parse_response(returned)
+                except ValueError as error:
+                    message = f"{self._name} returned a dict that {error}"
+            case _:
+                message = (
+                    f"{self._name} returned a value of type {type(returned).__name__}; "
+                    "it must return a string, a ProviderResponse or a dict with its keys"
+                )
+        raise ProviderError(Failure("unexpected_shape", message))
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
