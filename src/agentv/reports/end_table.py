@@ -1,9 +1,9 @@
 """What a run came to, as text: tables, histogram, evaluators, failing cases, files, and last the verdict."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from agentv.reports.amounts import money_text, percent_text, score_text, seconds_text, tokens_text
+from agentv.reports.paint import Paint, state_colour, without_colour
 from agentv.reports.printable import one_line, printable
 from agentv.reports.row_text import row_label, row_reason, row_score
 from agentv.reports.signs import ASCII, UNICODE, Signs
@@ -12,23 +12,8 @@ from agentv.scoring.summary import row_state
 from agentv.types.results import CaseResult, RunReport, TargetSummary
 from agentv.types.usage import Usage
 
-Paint: TypeAlias = Callable[[str, str], str]
-"""Gives a text a colour: `paint(text, "red")`. Colours: bold, dim, green, yellow, red."""
-
 _NAME_WIDTH = 24
 _REASON_LINES = 3
-_CODES = {"bold": "1", "dim": "2", "green": "32", "yellow": "33", "red": "31"}
-_STATE_COLOURS = {"fail": "red", "error": "yellow", "borderline": "yellow"}
-
-
-def in_colour(text: str, colour: str) -> str:
-    """Return text that a terminal shows in a colour."""
-    return f"\x1b[{_CODES[colour]}m{text}\x1b[0m"
-
-
-def without_colour(text: str, _colour: str) -> str:
-    """Return the text as it is."""
-    return text
 
 
 def end_report(
@@ -157,7 +142,7 @@ def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint) -
 def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Paint) -> list[str]:
     state = row_state(result)
     head = "  ".join(part for part in (row_label(result), one_line(result.slot.target), row_score(result)) if part)
-    mark = paint(signs.marks[state], _STATE_COLOURS.get(state, "bold"))
+    mark = paint(signs.marks[state], state_colour(state))
     reason = row_reason(result)
     if width is None:
         return [f"{mark} {head}  {reason}"]

@@ -80,6 +80,18 @@ def wrap(text: str, width: int) -> list[str]:
     return [*lines, line] if line or not lines else lines
 
 
+def wrap_lines(text: str, width: int | None) -> list[str]:
+    """Break text into lines of at most `width` cells, keeping its own line breaks and indents; None breaks nothing."""
+    lines: list[str] = []
+    for line in text.expandtabs(4).split("\n"):
+        if width is None or display_width(line) <= width:
+            lines.append(line)
+        else:
+            indent = line[: min(len(line) - len(line.lstrip()), width // 2)]
+            lines.extend(indent + piece for piece in wrap(line, width - len(indent)))
+    return lines
+
+
 def _broken(word: str, width: int) -> list[str]:
     """Break a word that is longer than a line."""
     pieces = [""]

@@ -56,10 +56,7 @@ def export_record(result: CaseResult, *, include_trace: bool = False) -> dict[st
 
     A case of the single form has no `evaluator_results`: its evaluator's fields stand at the top (seed REQ-EVAL-008).
     """
-    record = result_to_record(result)
-    if not include_trace:
-        record.pop("trace", None)
-        record.pop("output_messages", None)
+    record = result_to_record(result, with_trace=include_trace)
     if result.single_form:
         record |= _flat_fields(result.evaluator_results)
         record.pop("evaluator_results", None)

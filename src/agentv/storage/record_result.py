@@ -37,8 +37,11 @@ from agentv.types.results import CaseResult, RowStatus
 from agentv.types.usage import Usage
 
 
-def result_to_record(result: CaseResult) -> dict[str, JsonValue]:
-    """Return a row as results.jsonl has it; what is not known is absent, `score` and `verdict` are null by decision."""
+def result_to_record(result: CaseResult, *, with_trace: bool = True) -> dict[str, JsonValue]:
+    """Return a row as results.jsonl has it; what is not known is absent, `score` and `verdict` are null by decision.
+
+    Without `with_trace` the row has no `trace` and `output_messages`: its answer, at `answer_ref`, has them.
+    """
     slot = result.slot
     record: dict[str, JsonValue] = {
         "schema": RESULT_SCHEMA,
@@ -70,8 +73,8 @@ def result_to_record(result: CaseResult) -> dict[str, JsonValue]:
         "candidate_answer": result.candidate_answer,
         "evaluator_results": [evaluator_to_record(each) for each in result.evaluator_results],
         "trace_summary": trace_summary_to_json(result.trace_summary),
-        "trace": trace_to_json(result.trace),
-        "output_messages": messages_to_json(result.output_messages),
+        "trace": trace_to_json(result.trace) if with_trace else None,
+        "output_messages": messages_to_json(result.output_messages) if with_trace else None,
         "agent_provider_request": result.agent_provider_request,
         "lm_provider_request": result.lm_provider_request,
         "usage_by": _usage_by(result),

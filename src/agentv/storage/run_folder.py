@@ -115,9 +115,12 @@ class RunFolder:
         return numbered
 
     def append(self, result: CaseResult) -> CaseResult:
-        """Write a judged row; the row comes back with its `seq`."""
+        """Write a judged row; the row comes back with its `seq`.
+
+        Trace and messages are not written twice: the row's answer has them (`answer_seq`).
+        """
         numbered = with_seq(result, self._results.next_seq)
-        self._write(self._results, result_to_record(numbered))
+        self._write(self._results, result_to_record(numbered, with_trace=result.answer_seq is None))
         return numbered
 
     def close(self, state: str) -> None:

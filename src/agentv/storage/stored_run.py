@@ -1,6 +1,6 @@
 """Reading a run's folder, while it is written or long after. Nothing here writes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -90,6 +90,15 @@ class StoredRun:
     def all_results(self) -> Iterator[CaseResult]:
         """Yield the judged rows of every generation."""
         return self._read("results.jsonl", record_to_result)
+
+    def answers_at(self, numbers: Collection[int]) -> dict[int, Answer]:
+        """Return the answers with these `seq`, which rows refer to as `answer_seq`."""
+        name = "answers.jsonl"
+        return {
+            number - 1: self._row(name, number, line, record_to_answer)
+            for number, line in enumerate(whole_lines(self.folder / name), start=1)
+            if number - 1 in numbers
+        }
 
     def counts(self) -> dict[str, int]:
         """Count the current rows by state: pass, borderline, fail, error, skipped."""

@@ -1,0 +1,44 @@
+"""What the terminal at the other end can show: its width, its characters, colour."""
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass, replace
+from io import TextIOWrapper
+
+from agentv.reports import CaseView, RunView, in_colour, signs_for, without_colour
+from agentv.reports.paint import Paint
+from agentv.reports.signs import Signs
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalStyle:
+    """How text is laid out on standard output. `width` None: it is no terminal, nothing is wrapped or cut."""
+
+    width: int | None
+    signs: Signs
+    paint: Paint
+
+    def of_run(self) -> RunView:
+        """Return the view of runs in this style."""
+        return RunView(self.width, self.signs, self.paint)
+
+    def of_case(self, view: CaseView) -> CaseView:
+        """Return a view of a case in this style."""
+        return replace(view, width=self.width, signs=self.signs, paint=self.paint)
+
+
+def terminal_style() -> TerminalStyle:
+    """Look at standard output. NO_COLOR and TERM=dumb mean no colour.
+
+    A character that standard output cannot encode is written out from here on, instead of ending the command.
+    """
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    is_terminal = sys.stdout.isatty()
+    colour = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return TerminalStyle(
+        width=shutil.get_terminal_size().columns if is_terminal else None,
+        signs=signs_for(sys.stdout.encoding),
+        paint=in_colour if colour else without_colour,
+    )

@@ -1,0 +1,133 @@
+"""Everything that is kept of one row, as text: what was asked, what came, who judged it how, and the transcript."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agentv.reports.amounts import money_text, score_text, seconds_text, tokens_text
+from agentv.reports.paint import Paint, state_colour, without_colour
+from agentv.reports.printable import one_line, printable
+from agentv.reports.row_text import row_label, row_score
+from agentv.reports.signs import UNICODE, Signs
+from agentv.reports.text_width import wrap_lines
+from agentv.scoring.summary import row_state
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonValue
+from agentv.types.messages import Message, ToolCall, TraceEvent
+from agentv.types.messages_json import compact_json, content_text
+from agentv.types.results import Answer, CaseRecord, CaseResult
+
+
+@dataclass(frozen=True, slots=True)
+class CaseView:
+    """A row with its case and its answer, as far as they are kept, and how to show them.
+
+    `width` None means that nothing is wrapped.
+    """
+
+    result: CaseResult
+    case: CaseRecord | None = None
+    answer: Answer | None = None
+    width: int | None = 80
+    signs: Signs = UNICODE
+    paint: Paint = without_colour
+
+    def render(self) -> str:
+        """Return the whole view, ending with a newline. Text of strangers stands behind a gutter on every line."""
+        blocks = [
+            [self._head()],
+            *(self._section(title, text) for title, text in self._texts()),
+            self._error("error", self.result.error),
+            *(list(self._evaluator(each, "")) for each in self.result.evaluator_results),
+            self._section("transcript", "\n".join(_transcript(self._messages(), self._trace()))),
+            self._facts(),
+        ]
+        return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+    def _head(self) -> str:
+        result, state = self.result, row_state(self.result)
+        score = f", score {row_score(result)}" if row_score(result) else ""
+        place = f"  ({result.file}:{result.line})" if result.file else ""
+        mark = self.paint(self.signs.marks[state], state_colour(state))
+        return f"{mark} {row_label(result)} on {one_line(result.slot.target)}: {state}{score}{one_line(place)}"
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        if self.case is not None:
+            yield "question", self.case.question
+            yield "expected outcome", self.case.expected_outcome
+            yield "reference answer", self.case.reference_answer or ""
+        yield "answer", self.result.candidate_answer
+
+    def _section(self, title: str, text: str) -> list[str]:
+        return [self.paint(title, "bold"), *self._behind_gutter(text, "")] if text else []
+
+    def _behind_gutter(self, text: str, indent: str) -> list[str]:
+        room = None if self.width is None else self.width - len(indent) - 2
+        return [f"{indent}{self.signs.gutter} {line}".rstrip() for line in wrap_lines(printable(text), room)]
+
+    def _error(self, title: str, failure: Failure | None) -> list[str]:
+        if failure is None:
+            return []
+        status = f", HTTP {failure.http_status}" if failure.http_status is not None else ""
+        return self._section(f"{title} ({failure.kind} at {failure.stage}{status})", failure.message)
+
+    def _evaluator(self, result: EvaluatorResult, indent: str) -> Iterator[str]:
+        status = "" if result.status == "scored" else f" {result.status}"
+        weight = "" if result.weight == 1 else f"  weight {result.weight:g}"
+        required = "  required" if result.required else ""
+        verdict = f" {result.verdict}" if result.verdict else ""
+        name = self.paint(one_line(result.name), "bold")
+        score = "" if result.status in ("error", "skipped") else f"  {score_text(result.score)}"
+        yield f"{indent}{name} ({one_line(result.type)}){score}{verdict}{status}{weight}{required}"
+        if result.error is not None:
+            yield from self._behind_gutter(f"error ({result.error.kind}): {result.error.message}", indent)
+        lines = [f"+ {one_line(hit)}" for hit in result.hits] + [f"- {one_line(miss)}" for miss in result.misses]
+        for criterion in result.results if len(result.results) > 1 else ():
+            why = criterion.error or criterion.reasoning or ""
+            lines.append(f"{criterion.criterion_name} = {criterion.score}{f': {why}' if why else ''}")
+        yield from self._behind_gutter("\n".join(lines), indent) if lines else ()
+        yield from self._behind_gutter(result.reasoning, indent) if result.reasoning else ()
+        for member in result.evaluator_results:
+            yield from self._evaluator(member, f"{indent}  ")
+
+    def _messages(self) -> Sequence[Message]:
+        return (self.answer.output_messages if self.answer else self.result.output_messages) or ()
+
+    def _trace(self) -> Sequence[TraceEvent]:
+        return (self.answer.trace if self.answer else self.result.trace) or ()
+
+    def _facts(self) -> list[str]:
+        result = self.result
+        facts = [f"took {seconds_text(result.duration_ms / 1000)}"] if result.duration_ms is not None else []
+        for who, usage, cost in (
+            ("target", result.target_usage, result.target_cost_usd),
+            ("judges", result.judge_usage, result.judge_cost_usd),
+        ):
+            if usage is not None or cost is not None:
+                tokens = "" if usage is None else f"{tokens_text(usage.total or usage.input + usage.output)} tokens, "
+                facts.append(f"{who}: {tokens}{money_text(cost)}")
+        if self.answer is not None and len(self.answer.calls) > 1:
+            facts.append(f"tries: {', '.join(call.kind for call in self.answer.calls)}")
+        facts += [f"log: {one_line(path)}" for path in (self.answer.log_paths if self.answer else ())]
+        return facts
+
+
+def _transcript(messages: Sequence[Message], trace: Sequence[TraceEvent]) -> Iterator[str]:
+    """Yield what an agent said and did, from its messages, else from its trace."""
+    for message in messages:
+        text = content_text(message.content)
+        if text or not message.tool_calls:
+            yield f"{message.role}: {text}"
+        yield from map(_tool_call, message.tool_calls)
+    for event in () if messages else trace:
+        parts = (event.name, _value(event.input), event.text, _value(event.output))
+        yield f"{event.type}: {' '.join(part for part in parts if part)}"
+
+
+def _tool_call(call: ToolCall) -> str:
+    output = "" if call.output is None else f" -> {_value(call.output)}"
+    return f"{call.tool}({_value(call.input)}){output}"
+
+
+def _value(value: JsonValue) -> str:
+    return "" if value is None else value if isinstance(value, str) else compact_json(value)
