@@ -1,0 +1,65 @@
+"""The tables of settings in docs/ are those of the code. `./run python tests/test_settings_tables.py` writes them."""
+
+import re
+from pathlib import Path
+
+import agentv
+from agentv.cli.plugins import describe
+from agentv.pipeline.plugins import load_specs
+from agentv.registry import Registry
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = {"evaluators": DOCS / "evaluators.md", "providers": DOCS / "targets.md"}
+
+
+def table_of(registry: Registry) -> str:
+    parts = []
+    for spec in registry:
+        told = describe(spec)
+        names = " or ".join(f"`{name}`" for name in (told["name"], *told["aliases"]))
+        rows = [
+            f"| `{row['name']}` | {row['type']} | {row['default']} | {row['help']} |"
+            for row in ({**row, "type": row["type"].replace("|", r"\|")} for row in told["settings"])
+        ]
+        head = ["", "| key | value | default | meaning |", "| --- | --- | --- | --- |"] if rows else []
+        parts.append("\n".join([f"**{names}**: {told['summary']}", *head, *rows]))
+    return "\n\n".join(parts)
+
+
+def page_with(what: str, table: str) -> str:
+    text = PAGES[what].read_text("utf-8")
+    start, end = f"<!-- settings: {what} -->", "<!-- end -->"
+    return re.sub(f"{start}.*?{end}", lambda _: f"{start}\n\n{table}\n\n{end}", text, flags=re.DOTALL)
+
+
+def pages() -> dict[Path, str]:
+    specs = load_specs()
+    tables = {"evaluators": table_of(specs.evaluators), "providers": table_of(specs.providers)}
+    return {PAGES[what]: page_with(what, table) for what, table in tables.items()}
+
+
+def test_the_pages_hold_the_settings_of_every_plugin() -> None:
+    for path, expected in pages().items():
+        assert path.read_text("utf-8") == expected, "run: ./run python tests/test_settings_tables.py"
+
+
+def test_every_setting_says_what_it_is() -> None:
+    specs = load_specs()
+    silent = [
+        f"{spec.name}.{row['name']}"
+        for registry in (specs.evaluators, specs.providers)
+        for spec in registry
+        for row in describe(spec)["settings"]
+        if not row["help"]
+    ]
+    assert silent == []
+
+
+def test_the_python_page_names_everything_public() -> None:
+    page = (DOCS / "python-api.md").read_text("utf-8")
+    assert [name for name in agentv.__all__ if f"`{name}`" not in page and name != "__version__"] == []
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text, "utf-8")
