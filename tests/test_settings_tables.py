@@ -18,7 +18,7 @@ def table_of(registry: Registry) -> str:
         told = describe(spec)
         names = " or ".join(f"`{name}`" for name in (told["name"], *told["aliases"]))
         rows = [
-            f"| `{row['name']}` | {row['type']} | {row['default']} | {row['help']} |"
+            f"| `{row['name']}` | {row['type']} | {row['default']} | {row["help"].replace("|", r"\|")} |"
             for row in ({**row, "type": row["type"].replace("|", r"\|")} for row in told["settings"])
         ]
         head = ["", "| key | value | default | meaning |", "| --- | --- | --- | --- |"] if rows else []
