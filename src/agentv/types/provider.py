@@ -18,7 +18,8 @@ class ProviderRequest:
     `question` is the whole prompt as text, `chat_prompt` the same as chat messages when role markers are used.
     `guidelines` is the text of all guideline files; `guideline_files` and `input_files` are absolute paths.
     `attempt` starts at 0 and counts repeats of the whole call. `response_schema` asks for structured output where the
-    API has it. `timeout_s` is the deadline of this attempt.
+    API has it. `eval_dir` is the folder of the eval file, where commands run. `timeout_s` is the deadline of this
+    attempt.
     """
 
     question: str
@@ -32,6 +33,7 @@ class ProviderRequest:
     trial: int = 0
     metadata: JsonObject = field(default_factory=dict)
     workspace: str | None = None
+    eval_dir: str | None = None
     timeout_s: float | None = None
     model: str | None = None
     temperature: float | None = None
