@@ -17,10 +17,9 @@ def table_of(registry: Registry) -> str:
     for spec in registry:
         told = describe(spec)
         names = " or ".join(f"`{name}`" for name in (told["name"], *told["aliases"]))
-        rows = [
-            f"| `{row['name']}` | {row['type']} | {row['default']} | {row["help"].replace("|", r"\|")} |"
-            for row in ({**row, "type": row["type"].replace("|", r"\|")} for row in told["settings"])
-        ]
+        told_rows = ([row["type"], row["default"], row["help"]] for row in told["settings"])
+        cells = (" | ".join(cell.replace("|", r"\|") for cell in row) for row in told_rows)
+        rows = [f"| `{row['name']}` | {rest} |" for row, rest in zip(told["settings"], cells, strict=True)]
         head = ["", "| key | value | default | meaning |", "| --- | --- | --- | --- |"] if rows else []
         parts.append("\n".join([f"**{names}**: {told['summary']}", *head, *rows]))
     return "\n\n".join(parts)

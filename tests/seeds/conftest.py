@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentv import EvalCase, EvaluationContext, ProviderRequest, ProviderResponse, ResolvedTarget
-from agentv.__main__ import main
+from agentv.cli.main import main
 from agentv.types.evaluation import PromptInputs
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from agentv import LlmJudgeEvaluator, TraceEvent, summarize_trace
+from agentv.types.json_value import JsonValue
+from agentv.types.messages import TRACE_EVENT_TYPES
 from agentv.types.messages_json import messages_from_json, trace_summary_to_json
 
 SUITE = """
@@ -107,9 +109,10 @@ def test_llm_judge_may_consume_trace_opt_in(judge: Callable[..., Any], context: 
 
 
 def test_traceevent_structure() -> None:
+    assert TRACE_EVENT_TYPES == ("model_step", "tool_call", "tool_result", "message", "error")
     every = {"timestamp", "id", "name", "input", "output", "text", "metadata"}
-    for kind in ("model_step", "tool_call", "tool_result", "message", "error"):
-        event = TraceEvent(kind)  # type: ignore[arg-type]  # the loop variable is one of the literals
+    for kind in TRACE_EVENT_TYPES:
+        event = TraceEvent(kind)
         assert {name: getattr(event, name) for name in every} == dict.fromkeys(every)
 
 
@@ -119,7 +122,7 @@ def test_tracesummary_computation() -> None:
 
 
 def test_tracesummary_from_outputmessages() -> None:
-    camel_case = [{"role": "assistant", "toolCalls": [{"tool": "searchDocs"}, {"tool": "verify"}]}]
+    camel_case: JsonValue = [{"role": "assistant", "toolCalls": [{"tool": "searchDocs"}, {"tool": "verify"}]}]
     messages = messages_from_json(camel_case)
     assert messages is not None
     assert trace_summary_to_json(summarize_trace(messages)) == MESSAGES_SUMMARY

@@ -1,7 +1,5 @@
 """Seed evaluation.md: the tool trajectory evaluator."""
 
-import asyncio
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -23,8 +21,6 @@ def trajectory(context: Callable[..., Any]) -> Callable[..., EvaluationScore]:
             messages = (Message("assistant", tool_calls=tuple(ToolCall(name) for name in calls)),)
             told = {"output_messages": messages, "candidate_trace_summary": summarize_trace(messages)}
         score = ToolTrajectoryEvaluator(**settings).evaluate(context("done", **told))
-        if inspect.isawaitable(score):
-            score = asyncio.run(score)
         assert isinstance(score, EvaluationScore)
         return score
 

@@ -21,6 +21,7 @@ from agentv import (
     EvaluationScore,
     Evaluator,
     EvaluatorConfig,
+    EvaluatorError,
     EvaluatorResult,
     LlmJudgeEvaluator,
     LlmJudgeEvaluatorOptions,
@@ -103,8 +104,8 @@ def test_creating_an_llm_judge_evaluator(judge: Callable[..., Any], context: Cal
         assert asyncio.run(evaluator.evaluate(context("4"))).score == 0.9
         assert model.requests[-1].max_output_tokens == 1000
         assert model.requests[-1].temperature == 0.0
-    with pytest.raises(TypeError):
-        LlmJudgeEvaluatorOptions()  # type: ignore[call-arg]  # that it must be given is what is tested
+    with pytest.raises(EvaluatorError, match="nobody can judge"):
+        asyncio.run(LlmJudgeEvaluator().evaluate(context("4")))
 
 
 def test_evaluating_with_custom_prompt(judge: Callable[..., Any], context: Callable[..., Any]) -> None:
