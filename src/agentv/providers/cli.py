@@ -1,0 +1,162 @@
+"""`cli`: a command answers, one run of it for each case or for a batch of cases."""
+
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+from agentv.execution.processes import MAX_OUTPUT_BYTES
+from agentv.providers.cli_batch import cases_text, parse_batch
+from agentv.providers.cli_settings import CliSettings, CommandHealthcheck, HttpHealthcheck
+from agentv.providers.commands import decode, read_output_file, run_command
+from agentv.providers.replies import parse_output
+from agentv.templating.command import FilledCommand, parse_command, parse_files_format
+from agentv.types.errors import ProviderError, TemplateError
+from agentv.types.failures import Failure
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+
+DEFAULT_TIMEOUT_S = 600.0
+HEALTHCHECK_TIMEOUT_S = 30.0
+MAX_BATCH_BYTES = 256 * 2**20
+_NOTED_CHARACTERS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """What a command that ended well wrote, and what people should know about it."""
+
+    text: str
+    notes: tuple[str, ...]
+    kept: tuple[str, ...]
+
+    def add_to(self, response: ProviderResponse) -> ProviderResponse:
+        """Return the response with what is known of the command."""
+        return replace(response, exit_code=0, notes=self.notes, log_paths=self.kept)
+
+
+class CliProvider:
+    """Fills the command template, runs it, and reads {OUTPUT_FILE} or its standard output."""
+
+    kind = "cli"
+
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
+        self._target = target
+        self._tools = tools
+        self._settings = cast(CliSettings, target.settings)
+        self._template = parse_command(self._settings.command_template)
+        self._files_format = parse_files_format(self._settings.files_format)
+
+    @property
+    def supports_batch(self) -> bool:
+        """Whether the template hands over {CASES_FILE}."""
+        return "CASES_FILE" in self._template.placeholders
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Return the command's answer to one case."""
+        values = {"PROMPT": request.question, "GUIDELINES": request.guidelines, "EVAL_ID": request.eval_case_id}
+        answered = await self._answer([request], values, max_bytes=MAX_OUTPUT_BYTES)
+        return answered.add_to(parse_output(answered.text))
+
+    async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> Mapping[str, ProviderResponse | Failure]:
+        """Return the answers to many cases, by id, from one run of the command; ids it left out are not there."""
+        values = {"PROMPT": "", "GUIDELINES": "", "EVAL_ID": "batch"}
+        max_bytes = min(MAX_OUTPUT_BYTES * len(requests), MAX_BATCH_BYTES)
+        answered = await self._answer(requests, values, max_bytes=max_bytes)
+        answers = parse_batch(answered.text, {request.eval_case_id for request in requests})
+        return {case_id: answered.add_to(answer) for case_id, answer in answers.items()}
+
+    async def healthcheck(self) -> None:
+        """Raise ProviderError with kind `healthcheck` when the configured probe fails; without one, do nothing."""
+        check = self._settings.healthcheck
+        if check is None:
+            return
+        timeout_s = check.timeout_seconds or HEALTHCHECK_TIMEOUT_S
+        try:
+            if isinstance(check, HttpHealthcheck):
+                # aiohttp is imported only by targets that ask for it.
+                from agentv.providers.transport import check_url  # noqa: PLC0415
+
+                await check_url(check.url, self._tools.shared, timeout_s=timeout_s)
+            else:
+                await self._check_command(check, timeout_s)
+        except ProviderError as error:
+            message = f"the healthcheck of target {self._target.name!r} failed: {error.failure.message}"
+            failure = replace(error.failure, kind="healthcheck", stage="healthcheck", message=message, retryable=False)
+            raise ProviderError(failure) from None
+
+    async def _check_command(self, check: CommandHealthcheck, timeout_s: float) -> None:
+        filled = parse_command(check.command_template, supported=()).fill({})
+        cwd = Path(self._target.base_dir, check.cwd or "")
+        env = self._settings.env
+        await run_command(filled, cwd=cwd, env=env, timeout_s=timeout_s, max_bytes=MAX_OUTPUT_BYTES)
+
+    async def _answer(
+        self, requests: Sequence[ProviderRequest], values: Mapping[str, str], *, max_bytes: int
+    ) -> _Answered:
+        """Run the command once for all `requests`, which share their attempt, deadline and folder."""
+        first = requests[0]
+        timeout_s = first.timeout_s or self._target.timeout_s or DEFAULT_TIMEOUT_S * len(requests)
+        with _temporary_folder(keep=self._settings.keep_temp_files) as folder:
+            output_file = folder / "output"
+            filled = self._fill(requests, values, folder, output_file)
+            outcome = await run_command(
+                filled, cwd=self._cwd(first), env=self._settings.env, timeout_s=timeout_s, max_bytes=max_bytes
+            )
+            if "OUTPUT_FILE" in self._template.placeholders:
+                text, notes = decode(read_output_file(output_file, max_bytes), "{OUTPUT_FILE}")
+            else:
+                text, notes = decode(outcome.stdout, "standard output")
+        if self._settings.verbose:
+            notes = (*notes, f"ran in {outcome.duration_s:.1f} s: {shlex.join(filled.argv)[:_NOTED_CHARACTERS]}")
+        return _Answered(text, notes, (str(folder),) if self._settings.keep_temp_files else ())
+
+    def _fill(
+        self, requests: Sequence[ProviderRequest], values: Mapping[str, str], folder: Path, output_file: Path
+    ) -> FilledCommand:
+        """Write the files that the template hands over, and fill it."""
+        paths = {"PROMPT_FILE": folder / "prompt.txt", "CASES_FILE": folder / "cases.jsonl"}
+        if "PROMPT_FILE" in self._template.placeholders:
+            _write(paths["PROMPT_FILE"], values["PROMPT"])
+        if "CASES_FILE" in self._template.placeholders:
+            _write(paths["CASES_FILE"], cases_text(requests))
+        files = dict.fromkeys(path for request in requests for path in request.input_files)
+        texts = {
+            **{name: _encodable(value) for name, value in values.items()},
+            **{name: str(path) for name, path in paths.items()},
+            "OUTPUT_FILE": str(output_file),
+            "ATTEMPT": str(requests[0].attempt),
+        }
+        try:
+            return self._template.fill(texts, self._files_format.fill(list(files)))
+        except TemplateError as error:
+            raise ProviderError(Failure("bad_request", str(error))) from None
+
+    def _cwd(self, request: ProviderRequest) -> Path:
+        if request.workspace is not None:
+            return Path(request.workspace)
+        return Path(request.eval_dir or self._target.base_dir, self._settings.cwd or "")
+
+
+@contextmanager
+def _temporary_folder(*, keep: bool) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="agentv-"))
+    try:
+        yield folder
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_bytes(_encodable(text).encode())
+
+
+def _encodable(text: str) -> str:
+    """Return text without lone surrogates, which neither a file nor an argument can hold."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
