@@ -7,7 +7,6 @@ import click
 
 if TYPE_CHECKING:
     from agentv.pipeline.options import RunOptions
-    from agentv.types.results import RunReport
 
 
 def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callable[..., Any]:  # noqa: A002 - click's word
@@ -25,24 +24,53 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed for sampling and retry pauses.")
 @click.option("--trials", type=click.IntRange(min=1), help="Repeat every case N times.", metavar="N")
 @click.option("--workers", type=click.IntRange(min=1), help="Rows at once, per target.", metavar="N")
-@click.option("--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), metavar="S",
-              help="Seconds for one call of a target, its retries included.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="Seconds for one call of a target, its retries included.",
+)
 @click.option("--max-retries", type=click.IntRange(min=0), metavar="N", help="Retries instead of the targets' own.")
-@click.option("--max-errors", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
-              help="Rows without a result that a complete run may have.")
-@click.option("--fail-fast", type=click.IntRange(min=1), is_flag=False, flag_value=1, metavar="[N]",
-              help="Stop after N rows that did not pass (1 without a number).")
+@click.option(
+    "--max-errors",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Rows without a result that a complete run may have.",
+)
+@click.option(
+    "--fail-fast",
+    type=click.IntRange(min=1),
+    is_flag=False,
+    flag_value=1,
+    metavar="[N]",
+    help="Stop after N rows that did not pass (1 without a number).",
+)
 @click.option("--only", type=click.Choice(["free"]), help="Leave out evaluators that cost money.")
 @_several("--gate", "gates", help="What must be reached, as in 'pass_rate >= 90%'; 'none' for no gate.", metavar="EXPR")
 @click.option("--name", metavar="NAME", help="A name for this run.")
-@_several("-o", "--output", "outputs", help="Also write rows to FILE (.jsonl, .yaml, .json); - is standard output.",
-          metavar="FILE")
+@_several(
+    "-o",
+    "--output",
+    "outputs",
+    help="Also write rows to FILE (.jsonl, .yaml, .json); - is standard output.",
+    metavar="FILE",
+)
 @click.option("--include-trace", is_flag=True, help="Exports carry traces and output messages.")
-@click.option("--display", type=click.Choice(["auto", "live", "plain", "json", "none"]), default="auto",
-              show_default=True, help="How progress is shown.")
+@click.option(
+    "--display",
+    type=click.Choice(["auto", "live", "plain", "json", "none"]),
+    default="auto",
+    show_default=True,
+    help="How progress is shown.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as --display json.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and stop before the first call.")
-@click.option("--dump-prompts", metavar="FOLDER", help="Write every rendered prompt there and stop before the first call.")
+@click.option(
+    "--dump-prompts", metavar="FOLDER", help="Write every rendered prompt there and stop before the first call."
+)
 @click.option("-v", "--verbose", is_flag=True, help="Say more: retries, fallbacks, warnings of targets.")
 @click.option("--log-file", metavar="FILE", help="Append every event of the run to FILE, as JSON lines.")
 def command(paths: tuple[str, ...], **given: Any) -> int:
@@ -50,7 +78,7 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
 
     Exit code: 0 passed, 1 a gate failed, 2 stopped early, 3 incomplete, 4 wrong usage or files, 5 nothing selected.
     """
-    from agentv.cli.running import Screen, run_paths
+    from agentv.cli.running import DryRun, Screen, run_paths
 
     screen = Screen(
         display="json" if given.pop("as_json") else given.pop("display"),
@@ -59,4 +87,19 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
         verbose=given.pop("verbose"),
         log_file=given.pop("log_file"),
     )
-    return run_paths(paths, _options(given), screen)
+    given.pop("display", None)
+    prompts_folder = given.pop("dump_prompts")
+    dry_run = DryRun(prompts_folder) if given.pop("dry_run") or prompts_folder else None
+    return run_paths(paths, _make_run_options(given), screen, dry_run)
+
+
+def _make_run_options(given: dict[str, Any]) -> "RunOptions":
+    """Return the options of the run; `--gate none` turns the gate off."""
+    from agentv.pipeline.options import make_options
+    from agentv.types.errors import ConfigError
+
+    gates = given.pop("gates")
+    if "none" in gates and len(gates) > 1:
+        raise ConfigError("--gate none turns the gate off and cannot stand beside another --gate")
+    chosen = () if gates == ("none",) else gates or None
+    return make_options({**given, "gates": chosen})

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, islice
 
-from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.answer import make_question
+from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.toolbox import Toolbox
 from agentv.types.cases import EvalCase
 from agentv.types.errors import ProviderError

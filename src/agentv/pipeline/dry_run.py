@@ -7,7 +7,7 @@ from agentv.pipeline.answer import Question, make_question
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.plan import RunPlan
 from agentv.scoring.identity import digest
-from agentv.types.cases import EvalCase, EvaluatorConfig
+from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 
 
 def describe_plan(plan: RunPlan) -> str:
@@ -17,7 +17,7 @@ def describe_plan(plan: RunPlan) -> str:
         cases = "a stream of cases" if item.selection.count is None else _count(item.selection.count, "case")
         names = ", ".join(target.name for target in item.targets)
         trials = plan.options.trials or item.suite.trials
-        repeated = f" × {trials} trials" if trials > 1 else ""
+        repeated = f", {trials} trials each" if trials > 1 else ""
         lines.append(f"{item.suite.path}: {cases}{repeated} against {names}")
     planned = "unknown" if plan.planned is None else f"{plan.planned:,}"
     lines.append(f"rows planned: {planned}; calls of targets: {planned}; cost: unknown (nothing was measured yet)")
@@ -40,9 +40,12 @@ def _evaluator_names(plan: RunPlan) -> list[str]:
         for case in item.selection:
             if isinstance(case, EvalCase):
                 for evaluator in applicable_evaluators(case, item.suite)[0]:
-                    is_config = isinstance(evaluator, EvaluatorConfig)
-                    names.setdefault(f"{evaluator.name} ({evaluator.type})" if is_config else evaluator.kind)
+                    names.setdefault(_evaluator_name(evaluator))
     return list(names)
+
+
+def _evaluator_name(evaluator: EvaluatorLike) -> str:
+    return f"{evaluator.name} ({evaluator.type})" if isinstance(evaluator, EvaluatorConfig) else evaluator.kind
 
 
 def questions(plan: RunPlan) -> Iterator[Question]:

@@ -11,16 +11,19 @@ from agentv.pipeline.options import RunOptions
 from agentv.pipeline.planning import SuiteInput
 from agentv.pipeline.plugins import load_specs
 from agentv.pipeline.targets import KnownTargets
+from agentv.providers.python import PythonProvider, PythonSettings
 from agentv.registry import Spec, Specs
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorLike, listed
 from agentv.types.errors import ConfigError
+from agentv.types.protocols import ProviderTools
 from agentv.types.provider import Provider
-from agentv.types.targets import TargetConfig
+from agentv.types.targets import ResolvedTarget, TargetConfig
 
 Source: TypeAlias = str | os.PathLike[str] | EvalSuite | Sequence[EvalCase]
 TargetLike: TypeAlias = str | TargetConfig | Provider
 
 GIVEN_SUITE = "cases"
+GIVEN_TASK = "given task"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ def load_given(source: Source, given: Given, options: RunOptions) -> tuple[Input
         inputs = _inputs_of(source, options)
     target = _named(given.target, "target", inputs.specs)
     if given.task is not None:
-        target = TargetConfig(_name_of(given.task), "python", {"callable": given.task})  # type: ignore[dict-item]  # a function is no JSON, and needs none: it stays in this process
+        target = _task_target(given.task, inputs.specs)
     judge = _named(given.judge, "judge", inputs.specs)
     suites = tuple(_with_given(item, target, judge, given.evaluators) for item in inputs.suites)
     name = target.name if isinstance(target, TargetConfig) else target
@@ -83,6 +86,16 @@ def _suite_of(cases: Sequence[EvalCase]) -> EvalSuite:
         raise ConfigError(f"case ids must be unique; given twice: {', '.join(twice)}")
     folder = str(Path.cwd())
     return EvalSuite(GIVEN_SUITE, listed(cases), dataset=GIVEN_SUITE, base_dir=folder, repository_root=folder)
+
+
+def _task_target(task: Callable[..., Any], specs: Specs) -> TargetConfig:
+    """Return the target that a function stands for; it stays in this process and in no file."""
+
+    def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:
+        return PythonProvider(replace(target, settings=PythonSettings(task)), tools)
+
+    specs.providers.add(Spec(GIVEN_TASK, "a function given from Python", NoSettings, factory, can_judge=True))
+    return TargetConfig(_name_of(task), GIVEN_TASK)
 
 
 def _name_of(task: Callable[..., Any]) -> str:

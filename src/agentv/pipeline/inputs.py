@@ -46,7 +46,7 @@ def load_inputs(
     for file in files:
         try:
             suite_env = load_env(file.parent, env)
-            suite = load_suite(file, env=suite_env, specs=specs)
+            suite = load_suite(file, specs=specs)
             path = _targets_path(file, options, cwd)
             if path is None and needs_targets:
                 raise _no_targets(file)
@@ -85,5 +85,5 @@ def _no_targets(file: Path) -> TargetError:
 
 def _load_known(path: Path | None, options: RunOptions, env: Mapping[str, str], specs: Specs) -> KnownTargets:
     """Return the targets of a file; eval files that share it share them."""
-    configs = () if path is None else load_targets(path, env=env, specs=specs)
+    configs = () if path is None else load_targets(path, specs=specs)
     return KnownTargets({config.name: config for config in configs}, env, specs, options)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from agentv.pipeline.answer import OnRetry
 from agentv.pipeline.plan import CaseTask, RunPlan
-from agentv.scoring.run_verdict import run_verdict
+from agentv.scoring.run_verdict import INTERRUPT_SIGNAL, run_verdict
 from agentv.scoring.summary import Summary, row_state
 from agentv.types.events import AnswerArrived, Observer, RetryNoted, RowFinished, RunEvent, RunNote
 from agentv.types.protocols import ResultStore
@@ -19,6 +19,7 @@ class Stop:
 
     state: RunState = "finished"
     reason: str | None = None
+    signal_number: int = INTERRUPT_SIGNAL
     give_up: Callable[[], object] = lambda: None
 
     def drain(self, reason: str) -> None:
@@ -26,9 +27,9 @@ class Stop:
         if self.reason is None:
             self.state, self.reason = "stopped", reason
 
-    def interrupt(self, reason: str) -> None:
+    def interrupt(self, reason: str, signal_number: int = INTERRUPT_SIGNAL) -> None:
         """Start no new rows and give up those in flight."""
-        self.state, self.reason = "interrupted", reason
+        self.state, self.reason, self.signal_number = "interrupted", reason, signal_number
         self.give_up()
 
     def fail(self, reason: str) -> None:
@@ -109,6 +110,7 @@ class Ledger:
             reason=self.stop.reason,
             max_errors=self.plan.options.max_errors,
             invalid_rows=self.invalid_rows,
+            signal_number=self.stop.signal_number,
         )
         return RunReport(
             run_id=self.store.run_id,

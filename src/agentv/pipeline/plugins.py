@@ -5,7 +5,8 @@ import importlib.machinery
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass, replace
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +15,9 @@ from typing import Any, TypeVar
 from agentv.registry import ENTRY_POINTS, Registry, Spec, Specs
 from agentv.types.errors import PluginError
 from agentv.types.evaluation import EvaluationContext, EvaluatorOutput
+from agentv.types.protocols import ProviderTools
 from agentv.types.provider import Provider
+from agentv.types.targets import ResolvedTarget
 
 Marked = TypeVar("Marked", bound=Callable[..., Any])
 _MARK = "__agentv_spec__"
@@ -95,16 +98,17 @@ def _provider_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str,
             plugin.kind = name  # type: ignore[attr-defined]  # a plug-in need not repeat its name
         settings, make = _class_parts(plugin)
 
-        def factory(target: Any, _tools: object) -> Provider:
+        def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:  # noqa: ARG001 - a class needs none
             made: Provider = make(None, target.settings, None)
             return made
     else:
         settings = _settings_of(name, plugin, subject="request")
 
-        def factory(target: Any, _tools: object) -> Provider:
-            from agentv.providers.python import FunctionProvider  # noqa: PLC0415 - only who defines one needs it
+        def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:
+            from agentv.providers.python import PythonProvider, PythonSettings  # noqa: PLC0415 - only who has one
 
-            return FunctionProvider(name, plugin, _as_keywords(target.settings))
+            function = partial(plugin, **_as_keywords(target.settings))
+            return PythonProvider(replace(target, settings=PythonSettings(function)), tools)
 
     return Spec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases, can_judge=True)
 

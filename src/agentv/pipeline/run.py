@@ -6,7 +6,6 @@ import random
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from agentv.version import __version__
 from agentv.execution.local import LocalBackend
 from agentv.pipeline.batch import Prepared, answer_batch, batch_provider, batches
 from agentv.pipeline.case import CaseRunner
@@ -22,6 +21,7 @@ from agentv.types.protocols import Clock, ResultStore
 from agentv.types.provider import CheckedProvider
 from agentv.types.results import CaseResult, RunRecord, RunReport
 from agentv.types.targets import ResolvedTarget
+from agentv.version import __version__
 
 
 async def run_plan(

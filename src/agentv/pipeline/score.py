@@ -5,7 +5,6 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-
 from agentv.execution.threads import call_in_thread
 from agentv.pipeline.targets import KnownTargets
 from agentv.pipeline.toolbox import Toolbox

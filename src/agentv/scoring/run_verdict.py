@@ -12,7 +12,8 @@ GATE_FAILED = 1
 STOPPED = 2
 INCOMPLETE = 3
 NOTHING_SELECTED = 5
-INTERRUPTED = 130
+SIGNALLED = 128
+INTERRUPT_SIGNAL = 2
 
 
 class Counted(Measurements, Protocol):
@@ -31,6 +32,7 @@ def run_verdict(
     reason: str | None = None,
     max_errors: int = 0,
     invalid_rows: int = 0,
+    signal_number: int = INTERRUPT_SIGNAL,
 ) -> RunVerdict:
     """Return exit code and sentence of a run (product.md, "Exit codes").
 
@@ -44,7 +46,7 @@ def run_verdict(
     if invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(invalid_rows, 'line')} of a dataset could not be read.", results)
     if state == "interrupted":
-        return RunVerdict(INTERRUPTED, f"INTERRUPTED: {_count(rows.judged, 'row')} judged so far.", results)
+        return RunVerdict(SIGNALLED + signal_number, f"INTERRUPTED: {_count(rows.judged, 'row')} judged so far.", results)
     if not rows.rows and state in ("finished", "stopped"):
         return RunVerdict(NOTHING_SELECTED, "NOTHING SELECTED: no case matches what was asked for.", results)
     if rows.judged and broken:

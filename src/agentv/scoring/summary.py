@@ -92,7 +92,7 @@ class _Spending:
 @dataclass(slots=True)
 class _TargetTally:
     rows: Tally = field(default_factory=Tally)
-    latencies_s: array[float] = field(default_factory=lambda: array("d"))
+    latencies_s: "array[float]" = field(default_factory=lambda: array("d"))
     target: _Spending = field(default_factory=_Spending)
     judge: _Spending = field(default_factory=_Spending)
 

@@ -1,0 +1,265 @@
+"""The Python door: evaluate() and evaluate_async()."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentv import (
+    ConfigError,
+    EvalCase,
+    EvaluationContext,
+    EvaluationScore,
+    EvaluatorConfig,
+    Message,
+    ProviderError,
+    ProviderRequest,
+    ProviderResponse,
+    TargetConfig,
+    ToolCall,
+    UnknownNameError,
+    evaluate,
+    evaluate_async,
+)
+from agentv.types.failures import Failure
+
+SUM = EvalCase("sum", "What is 2 + 2?")  # type: ignore[arg-type]  # a string is taken as one user message
+FOUR = EvaluatorConfig("four", "contains", {"value": "4"})
+
+
+def answers_four(request: ProviderRequest) -> str:
+    return "4" if "2 + 2" in request.question else "no idea"
+
+
+class Says:
+    """A judge that always replies the same."""
+
+    kind = "says"
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.asked: list[ProviderRequest] = []
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        self.asked.append(request)
+        return ProviderResponse(self.text)
+
+
+class Exclaims:
+    """An evaluator as an object."""
+
+    kind = "exclaims"
+    name = "cheer"
+
+    def evaluate(self, context: EvaluationContext) -> bool:
+        return context.candidate.endswith("!")
+
+
+def test_a_function_is_asked_and_a_rule_judges() -> None:
+    report = evaluate([SUM], task=answers_four, evaluators=[FOUR])
+    assert report.exit_code == 0
+    (row,) = report.results
+    assert (row.eval_id, row.target, row.status, row.score, row.verdict) == ("sum", "answers_four", "pass", 1.0, "pass")
+
+
+def test_an_async_function_is_asked_too() -> None:
+    async def task(request: ProviderRequest) -> str:
+        await asyncio.sleep(0)
+        return f"4 for {request.eval_case_id}"
+
+    assert evaluate([SUM], task=task, evaluators=[FOUR]).results[0].candidate_answer == "4 for sum"
+
+
+def test_a_task_may_return_output_messages() -> None:
+    def task(_request: ProviderRequest) -> dict[str, Any]:
+        return {"text": "4", "output_messages": [{"role": "assistant", "tool_calls": [{"tool": "add"}]}]}
+
+    trajectory = EvaluatorConfig("calls", "tool_trajectory", {"mode": "any_order", "minimums": {"add": 1}})
+    (row,) = evaluate([SUM], task=task, evaluators=[trajectory]).results
+    assert row.score == 1.0
+    assert row.output_messages == (Message("assistant", tool_calls=(ToolCall("add"),)),)
+
+
+def test_an_evaluator_may_be_an_object() -> None:
+    (row,) = evaluate([SUM], task=lambda _request: "4!", evaluators=[FOUR, Exclaims()]).results
+    assert [(result.name, result.score) for result in row.evaluator_results] == [("four", 1.0), ("cheer", 1.0)]
+
+
+def test_a_case_that_names_its_own_evaluators_keeps_them() -> None:
+    case = EvalCase("own", "Hi", evaluators=(Exclaims(),))  # type: ignore[arg-type]  # a string is taken
+    (row,) = evaluate([case], task=lambda _request: "4", evaluators=[FOUR]).results
+    assert [result.name for result in row.evaluator_results] == ["cheer"]
+
+
+def test_a_judge_object_judges_and_its_request_is_kept() -> None:
+    judge = Says('{"score": 0.7, "hits": ["right"], "misses": [], "reasoning": "fine"}')
+    report = evaluate([SUM], task=answers_four, judge=judge)
+    (row,) = report.results
+    assert (row.score, row.status, row.verdict, row.hits) == (0.7, "fail", "borderline", ("right",))
+    assert row.single_form
+    assert "What is 2 + 2?" in judge.asked[0].question
+
+
+def test_a_task_without_a_judge_that_needs_one_judges_itself() -> None:
+    def both(request: ProviderRequest) -> str:
+        return "4" if "candidate_answer" not in request.question else '{"score": 1, "hits": [], "misses": [], "reasoning": ""}'
+
+    assert evaluate([SUM], task=both).results[0].score == 1.0
+
+
+def test_a_target_that_raises_is_an_error_row_and_the_others_go_on() -> None:
+    def task(request: ProviderRequest) -> str:
+        if request.eval_case_id == "bad":
+            raise ValueError("boom")
+        return "4"
+
+    bad = EvalCase("bad", "?")  # type: ignore[arg-type]  # a string is taken
+    report = evaluate([bad, SUM], task=task, evaluators=[FOUR], max_retries=0)
+    assert [(row.eval_id, row.status) for row in report.results] == [("bad", "error"), ("sum", "pass")]
+    assert report.results[0].error is not None
+    assert "boom" in report.results[0].error.message
+    assert (report.results[0].score, report.results[0].verdict) == (None, None)
+    assert report.exit_code == 3
+
+
+def test_an_evaluator_that_raises_is_its_own_error_and_never_a_wrong_answer() -> None:
+    class Broken:
+        kind = "broken"
+
+        def evaluate(self, context: EvaluationContext) -> bool:
+            raise KeyError(context.candidate)
+
+    (row,) = evaluate([SUM], task=answers_four, evaluators=[FOUR, Broken()]).results
+    assert (row.status, row.verdict, row.score) == ("error", None, 0.5)
+    assert row.evaluator_results[1].error is not None
+    assert row.evaluator_results[1].error.kind == "evaluator_error"
+    assert row.evaluator_results[0].score == 1.0
+
+
+def test_a_broken_evaluator_that_weighs_nothing_does_not_spoil_the_row() -> None:
+    class Broken:
+        kind = "broken"
+        weight = 0
+
+        def evaluate(self, context: EvaluationContext) -> bool:
+            raise KeyError(context.candidate)
+
+    assert evaluate([SUM], task=answers_four, evaluators=[FOUR, Broken()]).exit_code == 0
+
+
+def test_a_provider_object_is_a_target() -> None:
+    (row,) = evaluate([SUM], target=Says("4"), evaluators=[FOUR]).results
+    assert (row.target, row.status) == ("target", "pass")
+
+
+def test_a_failing_provider_says_which_kind() -> None:
+    class Refuses:
+        kind = "refuses"
+
+        async def invoke(self, _request: ProviderRequest) -> ProviderResponse:
+            raise ProviderError(Failure("auth", "HTTP 401", http_status=401))
+
+    report = evaluate([SUM, EvalCase("b", "?")], target=Refuses(), evaluators=[FOUR])  # type: ignore[arg-type]
+    assert [row.error.kind for row in report.results if row.error] == ["auth", "auth"]
+    second = report.results[1].error
+    assert second is not None
+    assert second.message.startswith("not tried")
+
+
+def test_a_target_config_is_taken() -> None:
+    target = TargetConfig("canned", "mock", {"response": "4"})
+    assert evaluate([SUM], target=target, evaluators=[FOUR]).results[0].target == "canned"
+
+
+def test_trials_repeat_a_case_and_disagreeing_ones_are_flaky() -> None:
+    answers = iter(["4", "5", "4"])
+    report = evaluate([SUM], task=lambda _request: next(answers), evaluators=[FOUR], trials=3)
+    assert [row.slot.trial for row in report.results] == [0, 1, 2]
+    assert report.flaky == ("sum (task)",)
+
+
+def test_results_come_without_a_loop_and_inside_one() -> None:
+    async def inside() -> Sequence[float | None]:
+        blocking = evaluate([SUM], task=answers_four, evaluators=[FOUR])
+        awaited = await evaluate_async([SUM], task=answers_four, evaluators=[FOUR])
+        return [blocking.results[0].score, awaited.results[0].score]
+
+    assert asyncio.run(inside()) == [1.0, 1.0]
+
+
+def test_cases_given_as_objects_leave_nothing_on_disk_unless_asked(tmp_path: Path) -> None:
+    report = evaluate([SUM], task=answers_four, evaluators=[FOUR])
+    assert report.folder is None
+    kept = evaluate([SUM], task=answers_four, evaluators=[FOUR], folder=tmp_path)
+    assert kept.folder is not None
+    names = {path.name for path in Path(kept.folder).iterdir()}
+    assert {"run.json", "events.jsonl", "cases.jsonl", "answers.jsonl", "results.jsonl"} <= names
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"target": "x", "task": answers_four}, "not both"),
+        ({"target": "nowhere"}, "there is no target 'nowhere'"),
+        ({"task": answers_four, "evaluators": [EvaluatorConfig("a", "contians", {})]}, "Did you mean 'contains'"),
+        ({"task": answers_four, "evaluators": [EvaluatorConfig("a", "contains", {})]}, "value"),
+        ({"task": answers_four, "evaluators": [EvaluatorConfig("a", "regex", {"pattern": "("})]}, "pattern"),
+        ({"task": answers_four, "gates": ["pass_rat > 1"]}, "Did you mean 'pass_rate'"),
+        ({"task": answers_four, "evaluators": [object()]}, "no evaluator"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_asked(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        evaluate([SUM], **arguments)
+    assert message in str(caught.value)
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    wrong = [EvaluatorConfig("a", "contians", {}), EvaluatorConfig("b", "regex", {"pattern": "("})]
+    with pytest.raises(ConfigError) as caught:
+        evaluate([SUM], task=answers_four, evaluators=wrong, gates=["men > 1"])
+    assert [word in str(caught.value) for word in ("contians", "'b'", "men")] == [True, True, True]
+
+
+def test_a_misspelt_option_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'workers'"):
+        evaluate([SUM], task=answers_four, worker=3)
+
+
+def test_two_cases_with_one_id_are_refused() -> None:
+    with pytest.raises(ConfigError, match="given twice: sum"):
+        evaluate([SUM, SUM], task=answers_four, evaluators=[FOUR])
+
+
+def test_required_and_negated_evaluators_shape_the_verdict() -> None:
+    required = EvaluatorConfig("required", "contains", {"value": "5"}, weight=0, required=True)
+    negated = EvaluatorConfig("negated", "contains", {"value": "5"}, negate=True)
+    (row,) = evaluate([SUM], task=answers_four, evaluators=[FOUR, required, negated]).results
+    assert (row.score, row.status, row.verdict) == (1.0, "pass", "fail")
+
+
+def test_only_free_leaves_out_what_costs_money() -> None:
+    judge = Says("never asked")
+    paid = EvaluatorConfig("paid", "llm_judge")
+    (row,) = evaluate([SUM], task=answers_four, evaluators=[FOUR, paid], judge=judge, only="free").results
+    assert [result.status for result in row.evaluator_results] == ["scored", "skipped"]
+    assert (row.score, judge.asked) == (1.0, [])
+
+
+def test_a_score_that_is_no_number_is_the_evaluators_error() -> None:
+    class NotANumber:
+        kind = "nan"
+
+        def evaluate(self, _context: EvaluationContext) -> EvaluationScore:
+            return EvaluationScore(float("nan"))
+
+    (row,) = evaluate([SUM], task=answers_four, evaluators=[NotANumber()]).results
+    assert row.status == "error"
+
+
+def test_fail_fast_starts_no_new_rows() -> None:
+    cases = [EvalCase(f"c{n}", "?") for n in range(20)]  # type: ignore[arg-type]  # a string is taken
+    report = evaluate(cases, task=lambda _request: "no", evaluators=[FOUR], fail_fast=2, gates=())
+    assert (len(report.results), report.exit_code, report.state) == (2, 2, "stopped")

@@ -1,0 +1,117 @@
+"""formats.md, "From messages to a prompt"."""
+
+from agentv.pipeline.prompt import build_prompt
+from agentv.types.cases import EvalCase
+from agentv.types.messages import ChatMessage, FilePart, Message, Role, TextPart, ToolCall
+
+
+def file(path: str, text: str | None, *, guideline: bool = False) -> FilePart:
+    return FilePart(
+        path, f"/root/{path}", text, sha256="0" * 64, size=1, media_type="text/plain", is_guideline=guideline
+    )
+
+
+def says(role: Role, *parts: str | FilePart, calls: tuple[ToolCall, ...] = ()) -> Message:
+    content = tuple(TextPart(part) if isinstance(part, str) else part for part in parts)
+    return Message(role, content or None, tool_calls=calls)
+
+
+def case(*messages: Message) -> EvalCase:
+    return EvalCase("c", messages)
+
+
+def test_one_visible_message_is_the_prompt_without_markers() -> None:
+    prompt = build_prompt(EvalCase("c", "What is 2 + 2?"), names_files=False)  # type: ignore[arg-type]  # a string is taken
+    assert prompt.question == "What is 2 + 2?"
+    assert prompt.chat_prompt is None
+
+
+def test_two_visible_messages_bring_role_markers_and_a_blank_line_between_turns() -> None:
+    prompt = build_prompt(case(says("system", "Be brief."), says("user", "Hello")), names_files=False)
+    assert prompt.question == "@[System]:\nBe brief.\n\n@[User]:\nHello"
+    assert prompt.chat_prompt == (ChatMessage("system", "Be brief."), ChatMessage("user", "Hello"))
+
+
+def test_an_assistant_message_alone_brings_role_markers() -> None:
+    assert build_prompt(case(says("assistant", "Hi")), names_files=False).question == "@[Assistant]:\nHi"
+
+
+def test_a_guideline_leaves_a_mark_where_it_stood_and_travels_apart() -> None:
+    prompt = build_prompt(
+        case(says("user", "Before", file("rules.instructions.md", "Be kind.", guideline=True), "After")),
+        names_files=False,
+    )
+    assert prompt.question == "Before\n<Attached: rules.instructions.md>\nAfter"
+    assert prompt.guidelines == "=== rules.instructions.md ===\nBe kind."
+    assert prompt.guideline_paths == ("/root/rules.instructions.md",)
+    assert prompt.file_paths == ()
+
+
+def test_a_message_of_guidelines_only_is_not_visible_and_brings_no_markers() -> None:
+    guideline = file("rules.instructions.md", "Be kind.", guideline=True)
+    prompt = build_prompt(case(says("system", guideline), says("user", "Hello")), names_files=False)
+    assert prompt.question == "<Attached: rules.instructions.md>\n\nHello"
+    assert prompt.chat_prompt is None
+
+
+def test_a_file_is_quoted_for_chat_models_and_named_for_agents_that_read_files() -> None:
+    asked = case(says("user", "Review", file("order.json", '{"id": 7}')))
+    assert build_prompt(asked, names_files=False).question == 'Review\n<file path="order.json">\n{"id": 7}\n</file>'
+    assert build_prompt(asked, names_files=True).question == 'Review\n<file: path="order.json">'
+    assert build_prompt(asked, names_files=True).file_paths == ("/root/order.json",)
+
+
+def test_a_binary_file_is_named_never_pasted() -> None:
+    asked = case(says("user", "Look", file("photo.png", None)))
+    assert build_prompt(asked, names_files=False).question == 'Look\n<file: path="photo.png">'
+
+
+def test_leading_system_messages_merge_and_end_with_the_guidelines() -> None:
+    guideline = file("rules.instructions.md", "Be kind.", guideline=True)
+    prompt = build_prompt(
+        case(says("system", "One."), says("system", "Two.", guideline), says("user", "Hello")), names_files=False
+    )
+    assert prompt.chat_prompt is not None
+    assert prompt.chat_prompt[0] == ChatMessage(
+        "system",
+        "One.\n\nTwo.\n<Attached: rules.instructions.md>\n\n"
+        "[[ ## Guidelines ## ]]\n\n=== rules.instructions.md ===\nBe kind.",
+    )
+
+
+def test_guidelines_reach_the_model_without_a_system_message_too() -> None:
+    guideline = file("rules.instructions.md", "Be kind.", guideline=True)
+    prompt = build_prompt(case(says("user", "Hi", guideline), says("assistant", "Yes?")), names_files=False)
+    assert prompt.chat_prompt is not None
+    assert prompt.chat_prompt[0].role == "system"
+    assert "Be kind." in prompt.chat_prompt[0].content
+
+
+def test_later_system_and_tool_turns_become_assistant_turns_and_empty_ones_are_dropped() -> None:
+    prompt = build_prompt(
+        case(
+            says("user", "Go"),
+            says("system", "Now in French."),
+            says("tool", "42"),
+            says("assistant"),
+            says("user", "?"),
+        ),
+        names_files=False,
+    )
+    assert prompt.chat_prompt == (
+        ChatMessage("user", "Go"),
+        ChatMessage("assistant", "@[System]:\nNow in French."),
+        ChatMessage("assistant", "@[Tool]:\n42"),
+        ChatMessage("user", "?"),
+    )
+
+
+def test_an_object_is_shown_as_two_space_json_and_fenced_code_stays_where_it_is() -> None:
+    assert build_prompt(case(Message("user", {"a": [1]})), names_files=False).question == '{\n  "a": [\n    1\n  ]\n}'
+    code = "Run\n```py\nprint(1)\n```\nplease"
+    assert build_prompt(case(says("user", code)), names_files=False).question == code
+
+
+def test_tool_calls_of_an_earlier_turn_are_told() -> None:
+    asked = case(says("user", "Go"), says("assistant", calls=(ToolCall("lookup", {"id": 7}, output="open"),)))
+    assert '{"tool":"lookup","input":{"id":7},"output":"open"}' in build_prompt(asked, names_files=False).question

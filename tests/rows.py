@@ -1,0 +1,40 @@
+"""Rows for tests, made from what matters to the test."""
+
+from datetime import UTC, datetime
+
+from agentv.scoring.aggregation import row_status, verdict_of
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.failures import Failure
+from agentv.types.results import CaseResult, Slot
+from agentv.types.usage import Usage
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def make_row(
+    case: str,
+    *,
+    score: float | None = 1.0,
+    error: Failure | None = None,
+    target: str = "t",
+    trial: int = 0,
+    tags: tuple[str, ...] = (),
+    usage: Usage | None = None,
+    cost_usd: float | None = None,
+) -> CaseResult:
+    judged = score is not None and error is None
+    evaluator = EvaluatorResult("tone", "contains", score or 0.0, status="error" if error else "scored")
+    return CaseResult(
+        run_id="r",
+        timestamp=NOW,
+        slot=Slot("evals/s.yaml", case, target, trial),
+        dataset="s",
+        status="error" if error else row_status(score or 0.0),
+        score=score,
+        verdict=verdict_of(score) if judged and score is not None else None,
+        tags=tags,
+        evaluator_results=(evaluator,),
+        target_usage=usage,
+        target_cost_usd=cost_usd,
+        error=error,
+    )

@@ -1,0 +1,79 @@
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.rows import make_row
+
+from agentv.scoring.summary import Summary, percentile
+from agentv.types.failures import Failure
+from agentv.types.usage import Usage
+
+BROKEN = Failure("server_error", "HTTP 503")
+
+
+def summary_of(*rows: object) -> Summary:
+    summary = Summary()
+    for row in rows:
+        summary.add(row)  # type: ignore[arg-type]  # rows come from make_row
+    return summary
+
+
+def test_a_row_without_a_result_is_counted_beside_the_rates_never_inside() -> None:
+    summary = summary_of(make_row("a"), make_row("b", score=None, error=BROKEN))
+    (target,) = summary.targets()
+    assert target.counts == {"pass": 1, "error": 1}
+    assert (target.pass_rate, target.mean_score) == (1.0, 1.0)
+
+
+def test_a_row_whose_judge_broke_keeps_its_zero_out_of_the_mean() -> None:
+    summary = summary_of(make_row("a"), make_row("b", score=0.0, error=Failure("judge_error", "no JSON", "evaluator")))
+    assert summary.all.mean == 1.0
+    assert summary.evaluators()[0].errors == 1
+
+
+def test_the_five_states_are_disjoint_and_add_up() -> None:
+    rows = [make_row("a"), make_row("b", score=0.7), make_row("c", score=0.1), make_row("d", score=None, error=BROKEN)]
+    assert summary_of(*rows).all.counts == {"pass": 1, "borderline": 1, "fail": 1, "error": 1}
+
+
+def test_a_call_without_a_known_price_makes_the_cost_unknown_not_zero() -> None:
+    known = make_row("a", usage=Usage(input=1), cost_usd=0.5)
+    unknown = make_row("b", usage=Usage(input=1))
+    assert summary_of(known).cost_usd == 0.5
+    assert summary_of(known, unknown).cost_usd is None
+    assert summary_of(make_row("c")).cost_usd == 0.0
+
+
+def test_a_score_of_one_stands_in_the_last_bin_of_the_histogram() -> None:
+    assert summary_of(make_row("a"), make_row("b", score=0.0), make_row("c", score=0.5)).histogram == [
+        1, 0, 0, 0, 0, 1, 0, 0, 0, 1,
+    ]  # fmt: skip
+
+
+def test_a_case_whose_trials_disagree_is_flaky() -> None:
+    summary = Summary()
+    for row in (make_row("a"), make_row("a", score=0.0, trial=1), make_row("b"), make_row("b", trial=1)):
+        summary.add_trial(row)
+    assert summary.flaky == ("a (t)",)
+
+
+def test_only_ten_failing_rows_are_kept_and_all_are_counted() -> None:
+    summary = summary_of(*[make_row(f"c{n}", score=0.0) for n in range(25)])
+    assert (len(summary.failing), summary.failing_total) == (10, 25)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=2, max_size=50))
+def test_the_median_is_the_standard_librarys(values: list[float]) -> None:
+    assert percentile(values, 0.5) == pytest.approx(statistics.median(values))
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50), st.floats(0, 1))
+def test_a_percentile_stays_within_its_values(values: list[float], share: float) -> None:
+    found = percentile(values, share)
+    assert found is not None
+    assert min(values) <= found <= max(values) or found == pytest.approx(max(values))
+
+
+def test_no_values_have_no_percentile() -> None:
+    assert percentile([], 0.5) is None
