@@ -109,13 +109,13 @@ def _finite(result: EvaluationResult) -> EvaluationResult:
 def _from_results(
     results: Sequence[EvaluationResult], kind: str, criteria: Sequence[EvaluationCriteria]
 ) -> EvaluationScore:
-    known = {criterion.name: criterion for criterion in criteria}
-    placed = tuple(_placed(result, kind, known) for result in results)
+    placed = tuple(place_result(result, kind=kind, criteria=criteria) for result in results)
     valued = [result for result in placed if result.value is not None]
+    weights = {criterion.name: criterion.weight for criterion in criteria}
     broken = [result for result in placed if result.error is not None]
     status: EvaluatorStatus = "error" if broken else "scored"
     return EvaluationScore(
-        score=_criteria_mean(valued, known),
+        score=_criteria_mean(valued, weights),
         hits=tuple(_line(result) for result in valued if is_met(result.value)),
         misses=tuple(_line(result) for result in valued if not is_met(result.value)),
         expected_aspect_count=max(1, len(placed)),
@@ -125,9 +125,10 @@ def _from_results(
     )
 
 
-def _placed(result: EvaluationResult, kind: str, known: Mapping[str, EvaluationCriteria]) -> EvaluationResult:
-    """Return the result with its 0..1 value, or with the error that says why it has none."""
-    criterion = known.get(result.criterion_name, EvaluationCriteria(result.criterion_name, scale=result.scale))
+def place_result(result: EvaluationResult, *, kind: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult:
+    """Return one criterion's result with its 0..1 value, or with the error that says why it has none."""
+    own = EvaluationCriteria(result.criterion_name, scale=result.scale)
+    criterion = next((each for each in criteria if each.name == result.criterion_name), own)
     typed = replace(result, evaluator_type=result.evaluator_type or kind, scale=criterion.scale)
     if typed.error is not None:
         return replace(typed, value=None)
@@ -145,14 +146,13 @@ def _value_of(result: EvaluationResult, criterion: EvaluationCriteria) -> float 
     return normalize(result.score, criterion)
 
 
-def _criteria_mean(valued: Sequence[EvaluationResult], known: Mapping[str, EvaluationCriteria]) -> float:
+def _criteria_mean(valued: Sequence[EvaluationResult], weights: Mapping[str, float]) -> float:
     """Return the weighted mean over criteria; several results for one criterion enter as their mean, once."""
     by_name: dict[str, list[float]] = defaultdict(list)
     for result in valued:
         by_name[result.criterion_name].append(result.value or 0.0)
     return weighted_mean(
-        (known[name].weight if name in known else 1.0, weighted_mean((1.0, value) for value in values))
-        for name, values in by_name.items()
+        (weights.get(name, 1.0), weighted_mean((1.0, value) for value in values)) for name, values in by_name.items()
     )
 
 

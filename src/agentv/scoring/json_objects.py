@@ -20,6 +20,9 @@ MAX_DEPTH = 64
 
 _OPENING = re.compile(r'\{\s*["}]')
 
+LAST_OBJECT_CHARS = 1_000_000
+LAST_OBJECT_TRIES = 5_000
+
 
 @dataclass(frozen=True, slots=True)
 class FoundObjects:
@@ -42,6 +45,7 @@ def _without_duplicates(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonVal
 
 # Every number is read as a float, so that 1 and 1.0 are the same number and a huge one is infinite, never an error.
 _DECODER = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_int=float)
+_PLAIN_DECODER = json.JSONDecoder(object_pairs_hook=_without_duplicates)
 
 
 def find_objects(text: str) -> FoundObjects:
@@ -66,6 +70,35 @@ def find_objects(text: str) -> FoundObjects:
             found.append(value)
             position = start + length
     return FoundObjects(tuple(found))
+
+
+def last_object(text: str) -> JsonObject | None:
+    """Return the last whole object of a text, None without one; what follows it may be anything but another object.
+
+    Meant for a program's own output: the last million characters are searched, within 5,000 tries.
+    """
+    tail = text[-LAST_OBJECT_CHARS:]
+    tries = LAST_OBJECT_TRIES
+    close = tail.rfind("}")
+    while close >= 0 and tries > 0:
+        start = tail.rfind("{", 0, close)
+        while start >= 0 and tries > 0:
+            tries -= 1
+            found = _object_between(tail, start, close + 1)
+            if found is not None:
+                return found
+            start = tail.rfind("{", 0, start)
+        close = tail.rfind("}", 0, close)
+    return None
+
+
+def _object_between(text: str, start: int, end: int) -> JsonObject | None:
+    """Return the object that is exactly `text[start:end]`, None when there is none."""
+    try:
+        value, found_end = _PLAIN_DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    return cast(JsonObject, value) if found_end == end else None
 
 
 def _read_object(window: str) -> tuple[JsonObject, int]:
