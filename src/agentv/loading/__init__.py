@@ -1,1 +1,24 @@
-"""."""
+"""Files → types: the only reader of YAML, and the only room with models of what people write."""
+
+from agentv.loading.dotenv import load_env
+from agentv.loading.places import find_eval_files, find_home, find_repository_root, find_targets_file
+from agentv.loading.project import ProjectConfig, load_project
+from agentv.loading.resolve import resolve_target
+from agentv.loading.settings import read_settings
+from agentv.loading.suites import load_suite
+from agentv.loading.targets import choose_target, load_targets
+
+__all__ = [
+    "ProjectConfig",
+    "choose_target",
+    "find_eval_files",
+    "find_home",
+    "find_repository_root",
+    "find_targets_file",
+    "load_env",
+    "load_project",
+    "load_suite",
+    "load_targets",
+    "read_settings",
+    "resolve_target",
+]

@@ -1,0 +1,108 @@
+"""Cases that can be opened again and again: lists in memory, JSON Lines read as a stream, several of them in a row."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from agentv.loading.cases import CaseScope, read_case
+from agentv.loading.json_lines import parse_json, quick_json
+from agentv.loading.reader import Reader, in_order
+from agentv.loading.text_files import BYTE_ORDER_MARK, decode
+from agentv.types.cases import BrokenCase, CaseSource, EvalCase, Location
+from agentv.types.errors import EvalFileError
+from agentv.types.problems import Problem
+
+LINES_CHECKED_AT_LOAD = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLinesCases:
+    """The cases of a JSON Lines file, one per line, read anew each time. `shown` is how messages call the file."""
+
+    path: Path
+    shown: str
+    scope: CaseScope
+
+    @property
+    def count(self) -> int | None:
+        """Unknown: the file is a stream."""
+        return None
+
+    def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
+        """Read line by line; blank lines are skipped, lines with problems become broken cases."""
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                data = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+                if data.strip():
+                    yield self._case(data, number)
+
+    def _case(self, data: bytes, number: int) -> EvalCase | BrokenCase:
+        location = Location(self.scope.file, number)
+        fallback = f"line-{number}"
+        try:
+            text = decode(data, self.shown, first_line=number).rstrip("\r\n")
+        except EvalFileError as error:
+            return BrokenCase(fallback, error.problems, location)
+        document = quick_json(text, self.shown, number)
+        if document is not None:
+            reader = Reader(document)
+            case = read_case(reader, (), self.scope)
+            if case is not None and not reader.problems:
+                return case
+        return self._with_places(text, number, fallback)
+
+    def _with_places(self, text: str, number: int, fallback: str) -> EvalCase | BrokenCase:
+        """Read a line that has problems once more, this time keeping where everything stands."""
+        location = Location(self.scope.file, number)
+        document, problems = parse_json(text, self.shown, number)
+        if document is None:
+            return BrokenCase(fallback, problems, location)
+        reader = Reader(document, problems)
+        case = read_case(reader, (), self.scope)
+        found = in_order(reader.problems)
+        if case is not None and not any(problem.severity == "error" for problem in found):
+            return case
+        written = document.at(("id",))
+        return BrokenCase(written if isinstance(written, str) and written else fallback, found, location)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedCases:
+    """Several sources in a row. A case whose id came before is a broken case that names both places."""
+
+    parts: tuple[CaseSource, ...]
+
+    @property
+    def count(self) -> int | None:
+        """The sum, when every part knows its own."""
+        counts = [part.count for part in self.parts]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
+        """Yield the cases of all parts, keeping eight bytes of each id."""
+        seen: set[bytes] = set()
+        for case in self._all():
+            digest = blake2b(case.id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            if digest in seen and isinstance(case, EvalCase):
+                yield self._repeated(case)
+            else:
+                seen.add(digest)
+                yield case
+
+    def _all(self) -> Iterator[EvalCase | BrokenCase]:
+        for part in self.parts:
+            yield from part
+
+    def _repeated(self, case: EvalCase) -> BrokenCase:
+        """Return what a repeated id becomes. Its first place is looked up only now: repeats are rare, ids are many."""
+        first = next((earlier.location for earlier in self._all() if earlier.id == case.id), None)
+        location = case.location or Location("")
+        return BrokenCase(case.id, (repeated_id(case.id, location, first or location),), location)
+
+
+def repeated_id(case_id: str, place: Location, first: Location, column: int = 1) -> Problem:
+    """Return the problem of an id that is used twice, with both places."""
+    where = f"line {first.line}" if first.path == place.path else f"{first.path}, line {first.line}"
+    message = f"the id {case_id!r} is used twice, first in {where}"
+    return Problem(place.path, message, place.line, column, "$.id", allowed="ids are unique in a suite")

@@ -1,0 +1,95 @@
+"""One eval case of a file → EvalCase."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from agentv.loading.attached_files import FileFinder
+from agentv.loading.contents import read_content
+from agentv.loading.criteria import read_criteria
+from agentv.loading.documents import JsonPath
+from agentv.loading.eval_models import CaseModel, MessageModel, RubricItemModel
+from agentv.loading.evaluator_configs import EvaluatorScope, check_single, read_evaluators
+from agentv.loading.legacy import read_grader
+from agentv.loading.reader import Reader
+from agentv.types.cases import EvalCase, EvaluatorConfig, Location, RubricItem
+from agentv.types.messages import Content, Message
+from agentv.types.scales import EvaluationCriteria
+
+
+@dataclass(frozen=True, slots=True)
+class CaseScope:
+    """What a case may refer to. `file` names the file it stands in, relative to the repository root."""
+
+    evaluators: EvaluatorScope
+    files: FileFinder
+    file: str
+
+
+def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None:
+    """Return the case at a path; None when it cannot be made. Problems are noted, all of them."""
+    model = reader.read(CaseModel, at)
+    raw = reader.document.at(at)
+    if not isinstance(raw, Mapping):
+        return None
+    criteria = read_criteria(reader, (*at, "criteria"), scope.evaluators.criteria)
+    contents = {name: _contents(reader, at, name, scope.files) for name in ("input_messages", "expected_messages")}
+    evaluators = _evaluators(reader, at, scope.evaluators, criteria)
+    if model is None:
+        return None
+    for key, written in (("evaluator", model.evaluator), ("grader", model.grader)):
+        check_single(reader, (*at, key), written, scope.evaluators)
+    execution = model.execution
+    return EvalCase(
+        id=model.id,
+        input_messages=_messages(model.input_messages, contents["input_messages"]),
+        expected_outcome=model.expected_outcome,
+        expected_messages=_messages(model.expected_messages, contents["expected_messages"]),
+        conversation_id=model.conversation_id,
+        tags=tuple(model.tags),
+        metadata=model.metadata,  # type: ignore[arg-type] # JSON by birth
+        rubrics=_rubrics(reader, (*at, "rubrics"), model),
+        evaluators=evaluators,
+        evaluator=model.evaluator,
+        grader=read_grader(reader, at, grader=model.grader, evaluator=model.evaluator),
+        criteria=criteria,
+        trials=execution.trials if execution else None,
+        workspace=execution.workspace.to_json() if execution and execution.workspace else None,
+        location=Location(scope.file, reader.document.mark(at).line),
+    )
+
+
+def _evaluators(
+    reader: Reader, at: JsonPath, scope: EvaluatorScope, criteria: tuple[EvaluationCriteria, ...]
+) -> tuple[EvaluatorConfig, ...] | None:
+    """Return the case's own list: the one under `execution` before the one beside it. Both are checked."""
+    if scope.criteria_names is not None:
+        scope = replace(scope, criteria_names=scope.criteria_names | {criterion.name for criterion in criteria})
+    under_execution = read_evaluators(reader, (*at, "execution", "evaluators"), scope)
+    beside = read_evaluators(reader, (*at, "evaluators"), scope)
+    return beside if under_execution is None else under_execution
+
+
+def _contents(reader: Reader, at: JsonPath, name: str, files: FileFinder) -> list[Content | None]:
+    """Return the contents of messages as written: looked at even when something else is wrong with the case."""
+    key = CaseModel.names().written(reader.document.at(at), name) or name
+    raw = reader.document.at((*at, key))
+    count = len(raw) if isinstance(raw, list | tuple) else 0
+    return [read_content(reader, (*at, key, index), files) for index in range(count)]
+
+
+def _messages(models: list[MessageModel], contents: list[Content | None]) -> tuple[Message, ...]:
+    return tuple(model.to_message(content) for model, content in zip(models, contents, strict=True))
+
+
+def _rubrics(reader: Reader, at: JsonPath, model: CaseModel) -> tuple[RubricItem, ...]:
+    """Return the rubric items; an item without an id is called by its position."""
+    items: list[RubricItem] = []
+    seen: set[str] = set()
+    for index, entry in enumerate(model.rubrics):
+        item = RubricItemModel.model_construct(description=entry) if isinstance(entry, str) else entry
+        id_ = item.id or f"rubric-{index + 1}"
+        if id_ in seen:
+            reader.error((*at, index), f"a second rubric item with the id {id_!r}")
+        seen.add(id_)
+        items.append(RubricItem(id_, item.description, item.weight, item.required, item.scale))
+    return tuple(items)

@@ -1,0 +1,211 @@
+"""The shape of eval files (formats.md, section 1). Parts whose shape depends on plug-ins or files are read later."""
+
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from pydantic import Field, WithJsonSchema
+
+from agentv.loading.file_model import FileModel
+from agentv.loading.gates import Gates
+from agentv.types.json_value import JsonObject
+from agentv.types.messages import Content as MessageContent
+from agentv.types.messages import Message, Role, ToolCall
+from agentv.types.scales import NAMED_SCALES, EvaluationCriteria
+
+Name: TypeAlias = Annotated[str, Field(min_length=1)]
+Count: TypeAlias = Annotated[int, Field(ge=1)]
+Seconds: TypeAlias = Annotated[float, Field(gt=0)]
+Weight: TypeAlias = Annotated[float, Field(ge=0)]
+Cases: TypeAlias = Annotated[object, WithJsonSchema({"$ref": "#/$defs/Cases"})]
+Content: TypeAlias = Annotated[object, WithJsonSchema({"$ref": "#/$defs/Content"})]
+Evaluators: TypeAlias = Annotated[object, WithJsonSchema({"$ref": "#/$defs/Evaluators"})]
+Criteria: TypeAlias = Annotated[object, WithJsonSchema({"$ref": "#/$defs/Criteria"})]
+EvaluatorType: TypeAlias = Annotated[Name, WithJsonSchema({"$ref": "#/$defs/EvaluatorType"})]
+Json: TypeAlias = Annotated[object, WithJsonSchema({})]
+JsonFields: TypeAlias = dict[str, Json]
+
+
+class WorkspaceModel(FileModel):
+    """A fresh folder for each row."""
+
+    template: Name | None = None
+    git: Name | None = None
+    ref: Name | None = None
+    setup: str | None = None
+    teardown: str | None = None
+    keep: Literal["never", "failed", "always"] | None = None
+
+    def to_json(self) -> JsonObject:
+        """Return the keys that were given."""
+        return self.model_dump(exclude_none=True)
+
+
+class SuiteExecutionModel(FileModel):
+    """How a suite is run."""
+
+    target: Name | None = None
+    evaluators: Evaluators = None
+    workers: Count | None = None
+    trials: Count | None = None
+    timeout_seconds: Seconds | None = None
+    evaluator_timeout_seconds: Seconds | None = None
+    workspace: WorkspaceModel | None = None
+
+
+class CaseExecutionModel(FileModel):
+    """What one case does differently."""
+
+    evaluators: Evaluators = None
+    trials: Count | None = None
+    workspace: WorkspaceModel | None = None
+
+
+_IN_EXECUTION = {
+    name: f"{name!r} stands under `execution:`"
+    for name in ("evaluators", "workers", "trials", "timeout_seconds", "evaluator_timeout_seconds", "workspace")
+}
+
+
+class SuiteModel(FileModel):
+    """The top level of an eval file."""
+
+    ALIASES: ClassVar = {"cases": "evalcases", "$schema": "schema_id"}
+    ELSEWHERE: ClassVar = _IN_EXECUTION
+
+    schema_id: Literal["agentv-eval-v2"] | None = None
+    description: str | None = None
+    dataset: Name | None = None
+    tags: list[Name] = Field(default_factory=list)
+    execution: SuiteExecutionModel | None = None
+    target: Name | None = None
+    gates: Gates | None = None
+    criteria: Criteria = None
+    evaluator: EvaluatorType | None = None
+    grader: EvaluatorType | None = None
+    evalcases: Cases = None
+
+
+class CaseFilesModel(FileModel):
+    """Cases that stand in other files."""
+
+    file: Name
+
+
+class ToolCallModel(FileModel):
+    """A call of a tool in an expected or given message."""
+
+    tool: Name
+    input: Json = None
+    output: Json = None
+    id: str | None = None
+    timestamp: str | None = None
+
+    def to_tool_call(self) -> ToolCall:
+        """Make the tool call."""
+        return ToolCall(self.tool, self.input, self.output, self.id, self.timestamp)  # type: ignore[arg-type] # JSON by birth
+
+
+class MessageModel(FileModel):
+    """One message of a case."""
+
+    role: Role
+    content: Content = None
+    name: str | None = None
+    tool_calls: list[ToolCallModel] = Field(default_factory=list)
+    tool_call_id: str | None = None
+    timestamp: str | None = None
+    metadata: JsonFields | None = None
+
+    def to_message(self, content: MessageContent | None) -> Message:
+        """Make the message around its content, which is read apart: it may name files."""
+        return Message(
+            role=self.role,
+            content=content,
+            name=self.name,
+            tool_calls=tuple(call.to_tool_call() for call in self.tool_calls),
+            tool_call_id=self.tool_call_id,
+            timestamp=self.timestamp,
+            metadata=self.metadata,  # type: ignore[arg-type] # JSON by birth
+        )
+
+
+class PartModel(FileModel):
+    """One part of a message's content."""
+
+    type: Literal["text", "file", "image"]
+    value: str
+
+
+class RubricItemModel(FileModel):
+    """One requirement that a rubric judge checks."""
+
+    id: Name | None = None
+    description: Name
+    weight: Weight = 1.0
+    required: bool = False
+    scale: Literal["likert5"] | None = None
+
+
+class CriterionModel(FileModel):
+    """A named criterion."""
+
+    name: Name
+    description: str = ""
+    scale: Name | Annotated[list[Name], Field(min_length=2)] = "binary"
+    weight: Weight = 1.0
+    min: float | None = None
+    max: float | None = None
+    labels: list[Name] = Field(default_factory=list)
+
+    def to_criterion(self) -> EvaluationCriteria:
+        """Make the criterion; a list of labels is a scale of its own, from worst to best."""
+        scale, labels = self.scale, tuple(self.labels)
+        if not isinstance(scale, str):
+            scale, labels = "labels", tuple(scale)
+        return EvaluationCriteria(self.name, self.description, scale, self.weight, self.min, self.max, labels)
+
+    @property
+    def is_custom_scale(self) -> bool:
+        """Whether the scale is one of the user's own, which is kept but not averaged."""
+        return isinstance(self.scale, str) and self.scale not in NAMED_SCALES and not self.labels
+
+
+class CaseModel(FileModel):
+    """One eval case."""
+
+    ALIASES: ClassVar = {"outcome": "expected_outcome"}
+    ELSEWHERE: ClassVar = {name: _IN_EXECUTION[name] for name in ("trials", "workspace")}
+
+    id: Name
+    expected_outcome: Name
+    conversation_id: str | None = None
+    tags: list[Name] = Field(default_factory=list)
+    metadata: JsonFields = Field(default_factory=dict)
+    input_messages: Annotated[list[MessageModel], Field(min_length=1)]
+    expected_messages: list[MessageModel] = Field(default_factory=list)
+    rubrics: list[Name | RubricItemModel] = Field(default_factory=list)
+    criteria: Criteria = None
+    evaluators: Evaluators = None
+    evaluator: EvaluatorType | None = None
+    grader: EvaluatorType | None = None
+    execution: CaseExecutionModel | None = None
+
+
+class EvaluatorModel(FileModel):
+    """The keys that every evaluator has; its own settings stand beside them."""
+
+    ALIASES: ClassVar = {
+        "criterion_name": "criterion",
+        "source_field": "source",
+        "source_text_field": "source",
+        "is_required": "required",
+    }
+
+    name: Name
+    type: EvaluatorType
+    weight: Weight = 1.0
+    required: bool | Annotated[float, Field(ge=0, le=1)] = False
+    negate: bool = False
+    criterion: Name | None = None
+    source: Name = "response"
+    timeout_seconds: Seconds | None = None
+    cost: Literal["free", "paid"] | None = None

@@ -1,0 +1,157 @@
+"""Evaluator entries of a file → EvaluatorConfig: common keys, the type's own settings, members of composites."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agentv.loading.documents import JsonPath
+from agentv.loading.eval_models import EvaluatorModel
+from agentv.loading.reader import Reader
+from agentv.loading.settings import setting_names, settings_type, validate_settings
+from agentv.registry import Registry, Spec
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import nearest
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.problems import Severity
+from agentv.types.scales import EvaluationCriteria
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorScope:
+    """What evaluator entries may refer to: types, named profiles, named criteria, and the folder of their paths.
+
+    `unknown_type` is a warning when plug-ins are declared that were not imported: they may know it. `criteria_names`
+    None means that any name will do.
+    """
+
+    registry: Registry
+    base_dir: str
+    profiles: Mapping[str, EvaluatorConfig] = field(default_factory=dict)
+    criteria: Mapping[str, EvaluationCriteria] = field(default_factory=dict)
+    criteria_names: frozenset[str] | None = None
+    unknown_type: Severity = "error"
+
+
+def read_evaluators(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> tuple[EvaluatorConfig, ...] | None:
+    """Return the evaluators listed at a path; None when nothing is there. Problems are noted."""
+    raw = reader.document.at(at)
+    if raw is None:
+        return None
+    if not isinstance(raw, list | tuple):
+        reader.error(at, "must be a list of evaluators", allowed="each entry starts with '- name: …'")
+        return None
+    found = [read_evaluator(reader, (*at, index), scope) for index in range(len(raw))]
+    seen: set[str] = set()
+    for index, config in enumerate(found):
+        if config is not None and config.name in seen:
+            advice = "results are told apart by their evaluator's name"
+            reader.error((*at, index), f"a second evaluator named {config.name!r}", allowed=advice)
+        seen |= {config.name} if config is not None else set()
+    return tuple(config for config in found if config is not None)
+
+
+def read_evaluator(
+    reader: Reader, at: JsonPath, scope: EvaluatorScope, *, default_name: str | None = None
+) -> EvaluatorConfig | None:
+    """Return one evaluator: an object with `name` and `type`, or the name of a profile in .agentv/criteria.yaml."""
+    raw = reader.document.at(at)
+    if isinstance(raw, str):
+        return _profile(reader, at, raw, scope)
+    if not isinstance(raw, Mapping):
+        reader.error(at, "must be an object with name and type, or the name of an evaluator in .agentv/criteria.yaml")
+        return None
+    names = EvaluatorModel.names()
+    common = {key: value for key, value in raw.items() if names.of(key)}
+    if default_name is not None:
+        common.setdefault("name", default_name)
+    model = reader.validate(lambda notes: EvaluatorModel.model_validate(common, context=notes), common, at)
+    written_type = raw.get("type")
+    spec = find_type(reader, (*at, "type"), written_type, scope) if isinstance(written_type, str) else None
+    settings = _settings(reader, at, raw, spec, scope)
+    if model is None:
+        return None
+    if model.cost is not None:
+        reader.warn((*at, "cost"), "`cost` is decided by the type and is not read here", on_key=True)
+    if model.criterion is not None:
+        _check_criterion(reader, (*at, names.written(raw, "criterion") or "criterion"), model.criterion, scope)
+    return EvaluatorConfig(
+        name=model.name,
+        type=spec.name if spec is not None else model.type,
+        settings=settings,
+        weight=model.weight,
+        required=model.required,
+        negate=model.negate,
+        criterion=model.criterion,
+        source=model.source,
+        timeout_s=model.timeout_seconds,
+        base_dir=scope.base_dir,
+    )
+
+
+def _settings(
+    reader: Reader, at: JsonPath, raw: JsonObject, spec: Spec | None, scope: EvaluatorScope
+) -> Mapping[str, JsonValue]:
+    """Return an entry's own settings as written, after they were checked against the type.
+
+    A common key that the type has among its settings, too, is given to both.
+    """
+    common = EvaluatorModel.names()
+    dataclass = settings_type(reader, (*at, "type"), spec) if spec is not None else None
+    if dataclass is None:
+        return {key: value for key, value in raw.items() if common.of(key) is None}
+    own = setting_names(dataclass)
+    settings = {key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None}
+    validate_settings(reader, dataclass, settings, at)
+    for entry in dataclasses.fields(dataclass):
+        key = own.written(raw, entry.name)
+        if entry.metadata.get("evaluators") and key is not None:
+            read_evaluators(reader, (*at, key), scope)
+    return settings
+
+
+def find_type(reader: Reader, at: JsonPath, written: str, scope: EvaluatorScope) -> Spec | None:
+    """Return the evaluator type of that name or alias; an unknown one is noted."""
+    canonical = scope.registry.canonical(written)
+    if canonical is None:
+        _unknown(reader, at, f"unknown evaluator type {written!r}", scope)
+        return None
+    return scope.registry.get(canonical)
+
+
+def _unknown(reader: Reader, at: JsonPath, message: str, scope: EvaluatorScope) -> None:
+    names = scope.registry.names()
+    allowed = f"known: {', '.join(names)}"
+    near = nearest(message.rsplit("'", 2)[1], names)
+    if scope.unknown_type == "warning":
+        message += ", unless a plug-in of .agentv.yaml brings it"
+    reader.error(at, message, allowed=allowed, suggestion=near, severity=scope.unknown_type)
+
+
+def check_single(reader: Reader, at: JsonPath, written: str | None, scope: EvaluatorScope) -> None:
+    """Check the single form `evaluator: TYPE`: the type is known and needs no settings."""
+    if written is None:
+        return
+    spec = find_type(reader, at, written, scope)
+    dataclass = settings_type(reader, at, spec) if spec is not None else None
+    if dataclass is not None:
+        validate_settings(reader, dataclass, {}, at)
+
+
+def _profile(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> EvaluatorConfig | None:
+    if name in scope.profiles:
+        return scope.profiles[name]
+    if name in scope.registry:
+        reader.error(at, f"{name!r} is a type", allowed=f"write: {{name: {name}, type: {name}}}")
+        return None
+    known = ", ".join(scope.profiles) or "none"
+    near = nearest(name, scope.profiles)
+    reader.error(at, f"no evaluator {name!r} in .agentv/criteria.yaml", allowed=f"there: {known}", suggestion=near)
+    return None
+
+
+def _check_criterion(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> None:
+    if scope.criteria_names is None or name in scope.criteria_names:
+        return
+    known = ", ".join(sorted(scope.criteria_names)) or "none"
+    near = nearest(name, scope.criteria_names)
+    reader.error(at, f"no criterion {name!r} in `criteria`", allowed=f"there: {known}", suggestion=near)

@@ -1,0 +1,39 @@
+"""The base of every model of what people write: strict, nothing unknown, every spelling accepted."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import ClassVar, cast
+
+from pydantic import BaseModel, ConfigDict, ValidationInfo, model_validator
+
+from agentv.loading.spellings import Names, SpellingNotes, make_names
+from agentv.types.json_value import JsonValue
+
+
+class FileModel(BaseModel):
+    """An object in a file. Subclasses end with a method that makes the frozen dataclass.
+
+    `ALIASES` maps other spellings to field names; camelCase twins need no entry. `ELSEWHERE` tells of keys that are
+    often put here where they belong. A field called `schema_id` is written `$schema`.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    ALIASES: ClassVar[Mapping[str, str]] = {}
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def names(cls) -> Names:
+        """Return the keys that this object may have."""
+        return _names_of(cls)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spell(cls, raw: object, info: ValidationInfo) -> object:
+        if not isinstance(raw, Mapping):
+            return raw
+        return cast(SpellingNotes, info.context).rename(cast(Mapping[str, JsonValue], raw), cls.names())
+
+
+@cache
+def _names_of(model: type[FileModel]) -> Names:
+    return make_names(model.model_fields, model.ALIASES, model.ELSEWHERE)

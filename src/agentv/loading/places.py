@@ -1,0 +1,134 @@
+"""Where things are: the repository root, the `.agentv` folder, the eval files of a folder, the targets file."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import yaml
+
+from agentv.loading.text_files import BYTE_ORDER_MARK
+from agentv.types.errors import ConfigError
+
+YAML_SUFFIXES = (".yaml", ".yml")
+TARGETS_FILES = ("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".agentv/targets.yml")
+HOME_FOLDER = ".agentv"
+CASE_KEYS = ("evalcases", "cases")
+EVAL_SCHEMA = "agentv-eval"
+_CASES_LINE = re.compile(r"^['\"]?(?:evalcases|cases)['\"]?\s*:", re.MULTILINE)
+
+
+def upward(folder: Path, last: Path | None = None) -> Iterator[Path]:
+    """Yield a folder and its parents; stop after `last` when it is one of them."""
+    for place in (folder, *folder.parents):
+        yield place
+        if place == last:
+            return
+
+
+def find_repository_root(path: Path) -> Path:
+    """Return the nearest folder upward that has `.git`, else the folder itself (of a file: its folder)."""
+    folder = path.resolve()
+    if not folder.is_dir():
+        folder = folder.parent
+    return next((place for place in upward(folder) if (place / ".git").exists()), folder)
+
+
+def find_home(cwd: Path) -> Path:
+    """Return the `.agentv` folder that runs go to (decisions.md, "Where runs go"); it may not exist yet."""
+    cwd = cwd.resolve()
+    for place in upward(cwd):
+        if (place / HOME_FOLDER).is_dir():
+            return place / HOME_FOLDER
+    return find_repository_root(cwd) / HOME_FOLDER
+
+
+def find_targets_file(suite_dir: Path, repository_root: Path, cwd: Path, override: Path | None) -> Path | None:
+    """Return the targets file in use: from the suite's folder up to the repository root, then `cwd`; None if none.
+
+    `override` is a file or a folder that has one. Raises ConfigError when it has none.
+    """
+    if override is not None:
+        if override.is_file():
+            return override
+        found = _targets_in(override)
+        if found is None:
+            names = ", ".join(TARGETS_FILES)
+            raise ConfigError(f"no targets file at {override}; looked for the file itself and, inside it, {names}")
+        return found
+    places = (*upward(suite_dir.resolve(), repository_root.resolve()), cwd)
+    return next((found for found in map(_targets_in, places) if found is not None), None)
+
+
+def _targets_in(folder: Path) -> Path | None:
+    return next((folder / name for name in TARGETS_FILES if (folder / name).is_file()), None)
+
+
+def find_eval_files(paths: Sequence[str | Path], *, cwd: Path) -> tuple[Path, ...]:
+    """Return the eval files that paths stand for, each once, in the order given; no path means the folder `evals`.
+
+    A folder stands for its eval files, at any depth (decisions.md, "What a folder means"). Raises ConfigError for a
+    path that is not there.
+    """
+    found: dict[Path, None] = {}
+    for path in paths or ("evals",):
+        place = cwd / path
+        if place.is_dir():
+            found.update(dict.fromkeys(_eval_files_in(place)))
+        elif place.exists():
+            found[place] = None
+        elif paths:
+            raise ConfigError(f"{path}: there is no such file or folder")
+        else:
+            raise ConfigError(f"no path is given, and there is no folder 'evals' in {cwd}")
+    return tuple(found)
+
+
+def side_file(dataset: Path) -> Path | None:
+    """Return the YAML file that gives a JSONL dataset its top-level keys; None when there is none."""
+    candidates = (dataset.with_suffix(suffix) for suffix in YAML_SUFFIXES)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _eval_files_in(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            if not path.name.startswith(".") and path.name != "node_modules":
+                yield from _eval_files_in(path)
+        elif path.suffix == ".jsonl":
+            if side_file(path) is not None:
+                yield path
+        elif path.suffix in YAML_SUFFIXES and not path.with_suffix(".jsonl").exists() and _is_eval_file(path):
+            yield path
+
+
+def _is_eval_file(path: Path) -> bool:
+    """Whether a YAML file has cases, or says that it is an eval file. A broken file counts when a line says so."""
+    try:
+        text = path.read_bytes().removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
+    except OSError:
+        return False
+    try:
+        return any(
+            key in CASE_KEYS or (key == "$schema" and value.startswith(EVAL_SCHEMA))
+            for key, value in _top_level_entries(text)
+        )
+    except yaml.YAMLError:
+        return _CASES_LINE.search(text) is not None
+
+
+def _top_level_entries(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a YAML file's object with their values, as far as those are scalars, reading on demand."""
+    depth, key = 0, None
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+            key = None if depth == 1 else key
+        elif isinstance(event, yaml.NodeEvent):
+            scalar = event.value if isinstance(event, yaml.ScalarEvent) else ""
+            if depth == 1 and key is None:
+                key = scalar
+                yield key, ""
+            elif depth == 1 and not isinstance(event, yaml.CollectionStartEvent):
+                yield str(key), scalar
+                key = None
+            depth += isinstance(event, yaml.CollectionStartEvent)

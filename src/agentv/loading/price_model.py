@@ -1,0 +1,19 @@
+"""What tokens cost, in targets and in `.agentv.yaml`."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from agentv.loading.file_model import FileModel
+from agentv.types.usage import Price
+
+
+class PriceModel(FileModel):
+    """Dollars per million tokens."""
+
+    input_per_million: Annotated[float, Field(ge=0)]
+    output_per_million: Annotated[float, Field(ge=0)]
+
+    def to_price(self) -> Price:
+        """Make the price."""
+        return Price(self.input_per_million, self.output_per_million)

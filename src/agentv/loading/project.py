@@ -1,0 +1,147 @@
+"""`.agentv.yaml` (and `.agentv/config.yaml`), and `.agentv/criteria.yaml`: what holds for a whole project."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import regex
+from pydantic import AfterValidator, Field
+
+from agentv.loading.criteria import read_criteria
+from agentv.loading.eval_models import Criteria, JsonFields, Name
+from agentv.loading.evaluator_configs import EvaluatorScope, read_evaluator
+from agentv.loading.file_model import FileModel
+from agentv.loading.gates import Gates
+from agentv.loading.places import upward
+from agentv.loading.price_model import PriceModel
+from agentv.loading.reader import raise_errors
+from agentv.loading.yaml_files import open_yaml
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import EvalFileError
+from agentv.types.json_value import JsonObject
+from agentv.types.problems import Problem
+from agentv.types.scales import EvaluationCriteria
+
+CONFIG_FILES = (".agentv.yaml", ".agentv/config.yaml")
+CRITERIA_FILE = ".agentv/criteria.yaml"
+DEFAULT_GUIDELINE_PATTERNS = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
+
+M = TypeVar("M", bound=FileModel)
+
+
+def _check_pattern(pattern: str) -> str:
+    try:
+        regex.compile(pattern)
+    except regex.error as error:
+        raise ValueError(f"is no regular expression: {error}") from None
+    return pattern
+
+
+class ProjectModel(FileModel):
+    """`.agentv.yaml`."""
+
+    guideline_patterns: list[Name] | None = None
+    allow_outside: bool | None = None
+    gates: Gates | None = None
+    plugins: list[Name] | None = None
+    prices: dict[str, PriceModel] | None = None
+    redact: list[Annotated[str, AfterValidator(_check_pattern)]] | None = None
+
+
+class CriteriaFileModel(FileModel):
+    """`.agentv/criteria.yaml`."""
+
+    criteria: Criteria = None
+    evaluators: JsonFields = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectConfig:
+    """What `.agentv.yaml` files say. Each key comes from the nearest file upward that has it; `sources` says which.
+
+    `plugins` that are paths are absolute. `prices` map model globs to dollars per million tokens.
+    """
+
+    guideline_patterns: tuple[str, ...] = DEFAULT_GUIDELINE_PATTERNS
+    allow_outside: bool = False
+    gates: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    prices: Mapping[str, JsonObject] = field(default_factory=dict)
+    redact: tuple[str, ...] = ()
+    sources: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedParts:
+    """What `.agentv/criteria.yaml` names: criteria, and evaluators that lists may call by name."""
+
+    criteria: Mapping[str, EvaluationCriteria] = field(default_factory=dict)
+    evaluators: Mapping[str, EvaluatorConfig] = field(default_factory=dict)
+
+
+def config_files(folder: Path, repository_root: Path) -> tuple[Path, ...]:
+    """Return the project files that hold for a folder, the nearest first."""
+    places = upward(folder.resolve(), repository_root.resolve())
+    return tuple(place / name for place in places for name in CONFIG_FILES if (place / name).is_file())
+
+
+def load_project(folder: Path, repository_root: Path) -> ProjectConfig:
+    """Return what the project files from `folder` up to the repository root say. Raises EvalFileError."""
+    config, problems = read_project(folder, repository_root)
+    raise_errors(str(folder), problems)
+    return config
+
+
+def read_project(folder: Path, repository_root: Path) -> tuple[ProjectConfig, tuple[Problem, ...]]:
+    """Return what can be read of the project files, and their problems."""
+    values: dict[str, object] = {}
+    sources: dict[str, Path] = {}
+    problems: list[Problem] = []
+    for path in config_files(folder, repository_root):
+        model, found = _read_file(ProjectModel, path)
+        problems += found
+        given = model.model_dump(exclude_none=True) if model else {}
+        for key in given.keys() - values.keys():
+            values[key] = _as_kept(key, given[key], path)
+            sources[key] = path
+    return ProjectConfig(**values, sources=sources), tuple(problems)  # type: ignore[arg-type] # checked by the model
+
+
+def _as_kept(key: str, value: object, path: Path) -> object:
+    if key == "plugins" and isinstance(value, list):
+        folder = path.parent.parent if path.parent.name == ".agentv" else path.parent
+        return tuple(str(folder / name) if name.endswith(".py") else name for name in value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _read_file(model: type[M], path: Path) -> tuple[M | None, list[Problem]]:
+    try:
+        reader = open_yaml(path)
+    except EvalFileError as error:
+        return None, list(error.problems)
+    return reader.read(model), reader.problems
+
+
+def find_criteria_file(folder: Path, repository_root: Path) -> Path | None:
+    """Return the nearest `.agentv/criteria.yaml` from `folder` up to the repository root."""
+    places = upward(folder.resolve(), repository_root.resolve())
+    return next((place / CRITERIA_FILE for place in places if (place / CRITERIA_FILE).is_file()), None)
+
+
+def read_named_parts(path: Path | None, scope: EvaluatorScope) -> tuple[NamedParts, tuple[Problem, ...]]:
+    """Return the criteria and evaluators that a criteria file names, and the file's problems."""
+    if path is None:
+        return NamedParts(), ()
+    try:
+        reader = open_yaml(path)
+    except EvalFileError as error:
+        return NamedParts(), error.problems
+    model = reader.read(CriteriaFileModel)
+    criteria = {criterion.name: criterion for criterion in read_criteria(reader, ("criteria",), {})}
+    evaluators: dict[str, EvaluatorConfig] = {}
+    for name in model.evaluators if model else ():
+        config = read_evaluator(reader, ("evaluators", name), scope, default_name=name)
+        if config is not None:
+            evaluators[name] = config
+    return NamedParts(criteria, evaluators), tuple(reader.problems)

@@ -1,0 +1,78 @@
+"""Keys as people spell them: aliases and camelCase twins → our snake_case names; what is no name at all is noted."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from agentv.types.json_value import JsonValue
+
+_UPPER = re.compile(r"(?<=[a-z0-9])([A-Z])")
+
+
+def camel_case(name: str) -> str:
+    """Return `max_retries` as `maxRetries`."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def snake_case(name: str) -> str:
+    """Return `maxRetries` as `max_retries`."""
+    return _UPPER.sub(lambda match: "_" + match[1].lower(), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The keys of one kind of object: `canonical` in the order people are told them, and every other spelling.
+
+    `elsewhere` says of keys that are often put here where they belong.
+    """
+
+    canonical: tuple[str, ...]
+    spellings: Mapping[str, str]
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, written: str) -> str | None:
+        """Return the name that a written key stands for; None when it stands for nothing."""
+        return self.spellings.get(written)
+
+    def written(self, raw: JsonValue, name: str) -> str | None:
+        """Return how `name` is spelled in an object; our own spelling wins; None when it is not there."""
+        if not isinstance(raw, Mapping):
+            return None
+        if name in raw:
+            return name
+        return next((key for key in raw if self.of(key) == name), None)
+
+
+def make_names(
+    canonical: Iterable[str], aliases: Mapping[str, str], elsewhere: Mapping[str, str] | None = None
+) -> Names:
+    """Return the names with their camelCase twins; `aliases` maps an alias to the name it stands for."""
+    listed = tuple(canonical)
+    spellings: dict[str, str] = {}
+    for written, name in [*aliases.items(), *((name, name) for name in listed)]:
+        spellings[camel_case(written)] = name
+        spellings[written] = name
+    spellings.update({name: name for name in listed})
+    return Names(listed, spellings, elsewhere or {})
+
+
+@dataclass(slots=True)
+class SpellingNotes:
+    """What was seen while one value was validated: keys that nobody knows, and how known ones were written."""
+
+    unknown: list[tuple[object, str, Names]] = field(default_factory=list)
+    written: dict[str, set[str]] = field(default_factory=dict)
+
+    def rename(self, raw: Mapping[str, JsonValue], names: Names) -> dict[str, JsonValue]:
+        """Return an object with our names for its keys. Unknown keys are left out and noted."""
+        renamed: dict[str, JsonValue] = {}
+        for key, value in raw.items():
+            name = names.of(key)
+            if name is None:
+                self.unknown.append((raw, key, names))
+            elif name == key or (name not in raw and name not in renamed):
+                renamed[name] = value
+                if name != key:
+                    self.written.setdefault(name, set()).add(key)
+        return renamed

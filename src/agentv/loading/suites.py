@@ -1,0 +1,134 @@
+"""An eval file → EvalSuite: the top level, what the project says, and a source of its cases."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agentv.loading.attached_files import FileFinder
+from agentv.loading.case_files import CasesReader, relative_name
+from agentv.loading.cases import CaseScope
+from agentv.loading.criteria import read_criteria
+from agentv.loading.documents import Document
+from agentv.loading.eval_models import SuiteExecutionModel, SuiteModel
+from agentv.loading.evaluator_configs import EvaluatorScope, check_single, read_evaluators
+from agentv.loading.legacy import read_grader
+from agentv.loading.places import find_repository_root, side_file
+from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_parts, read_project
+from agentv.loading.reader import Reader, raise_errors
+from agentv.loading.text_files import read_bytes, shown
+from agentv.loading.yaml_files import open_yaml
+from agentv.registry import Specs
+from agentv.types.cases import EvalSuite
+from agentv.types.errors import EvalFileError
+from agentv.types.problems import Problem, Severity
+from agentv.types.scales import EvaluationCriteria
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSuite:
+    """What could be read of an eval file, and every problem of the files it consists of."""
+
+    suite: EvalSuite | None
+    problems: tuple[Problem, ...]
+
+
+def load_suite(path: str | Path, *, specs: Specs) -> EvalSuite:
+    """Return an eval file as a suite. Raises EvalFileError with all its problems.
+
+    Of a JSON Lines file the first 1,000 lines are checked now, the others when they are read.
+    """
+    read = read_suite(Path(path), specs)
+    warnings = raise_errors(shown(Path(path)), read.problems)
+    if read.suite is None:  # there is none only when there are errors
+        raise EvalFileError(shown(Path(path)), read.problems)
+    return replace(read.suite, warnings=warnings)
+
+
+def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True) -> ReadSuite:
+    """Return what can be read of an eval file. Without its plug-ins an unknown type is only a warning."""
+    try:
+        data = read_bytes(path)
+        reader = _open_top_level(path, data)
+    except EvalFileError as error:
+        return ReadSuite(None, error.problems)
+    base = path.resolve().parent
+    root = find_repository_root(base)
+    project, problems = read_project(base, root)
+    unknown: Severity = "warning" if project.plugins and not plugins_imported else "error"
+    scope = EvaluatorScope(specs.evaluators, str(base), unknown_type=unknown)
+    named, criteria_problems = read_named_parts(find_criteria_file(base, root), scope)
+    criteria = read_criteria(reader, ("criteria",), named.criteria)
+    scope = replace(
+        scope,
+        profiles=named.evaluators,
+        criteria=named.criteria,
+        criteria_names=frozenset(criterion.name for criterion in criteria),
+    )
+    finder = FileFinder(base, root, Path.cwd(), project.guideline_patterns, project.allow_outside)
+    cases = CasesReader(CaseScope(scope, finder, relative_name(path, root)))
+    if path.suffix == ".jsonl":
+        cases.read_json_lines(path)
+    elif isinstance(reader.document.value, Mapping):
+        cases.read(reader)
+    suite = _suite(reader, scope, criteria, cases)
+    if suite is not None:
+        suite = _with_surroundings(suite, hashlib.sha256(data).hexdigest(), finder, project)
+    return ReadSuite(suite, (*reader.problems, *cases.problems, *problems, *criteria_problems))
+
+
+def _open_top_level(path: Path, data: bytes) -> Reader:
+    """Return a reader of the suite's top level, which for a JSON Lines file stands in its side file, if anywhere."""
+    if path.suffix != ".jsonl":
+        return open_yaml(path, data)
+    beside = side_file(path)
+    if beside is None:
+        return Reader(Document(shown(path), {}))
+    reader = open_yaml(beside)
+    key = SuiteModel.names().written(reader.document.value, "evalcases")
+    if key is not None:
+        reader.error((key,), f"the cases stand in {path.name}", allowed=f"remove {key!r} here", on_key=True)
+    return reader
+
+
+def _suite(
+    reader: Reader, scope: EvaluatorScope, criteria: tuple[EvaluationCriteria, ...], cases: CasesReader
+) -> EvalSuite | None:
+    model = reader.read(SuiteModel)
+    evaluators = read_evaluators(reader, ("execution", "evaluators"), scope)
+    if model is None:
+        return None
+    check_single(reader, ("evaluator",), model.evaluator, scope)
+    check_single(reader, ("grader",), model.grader, scope)
+    grader = read_grader(reader, (), grader=model.grader, evaluator=model.evaluator)
+    execution = model.execution or SuiteExecutionModel()
+    return EvalSuite(
+        path=cases.scope.file,
+        cases=cases.source(),
+        dataset=model.dataset or Path(cases.scope.file).stem,
+        description=model.description,
+        tags=tuple(model.tags),
+        target=execution.target or model.target,
+        evaluators=evaluators,
+        evaluator=model.evaluator or grader,
+        criteria=criteria,
+        workers=execution.workers,
+        trials=execution.trials or 1,
+        timeout_s=execution.timeout_seconds,
+        evaluator_timeout_s=execution.evaluator_timeout_seconds,
+        workspace=execution.workspace.to_json() if execution.workspace else None,
+        gates=tuple(model.gates or ()),
+    )
+
+
+def _with_surroundings(suite: EvalSuite, sha256: str, finder: FileFinder, project: ProjectConfig) -> EvalSuite:
+    """Add what comes from the file's place and from the project; the suite's own gates come before the project's."""
+    return replace(
+        suite,
+        gates=suite.gates or project.gates,
+        base_dir=str(finder.base_dir),
+        repository_root=str(finder.repository_root),
+        prices=project.prices,
+        redact=project.redact,
+        sha256=sha256,
+    )

@@ -1,0 +1,97 @@
+"""One target of a file: its common keys and its provider's settings, checked apart, told at their places."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agentv.loading.documents import JsonPath
+from agentv.loading.reader import Reader
+from agentv.loading.references import holds_reference, looks_secret, validated
+from agentv.loading.settings import setting_names, settings_adapter, settings_type
+from agentv.loading.target_models import TargetModel
+from agentv.registry import Registry, Spec
+from agentv.types.errors import nearest
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.problems import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTarget:
+    """A target whose keys were checked. `settings` is None when the provider is not known, or something is wrong."""
+
+    model: TargetModel | None
+    spec: Spec | None
+    settings: object | None
+
+
+def check_target(
+    reader: Reader,
+    at: JsonPath,
+    raw: JsonObject,
+    registry: Registry,
+    *,
+    whole: frozenset[JsonPath] = frozenset(),
+    unknown_provider: Severity = "error",
+) -> CheckedTarget:
+    """Check the target at `at`, whose content (perhaps with references filled) is `raw`. Problems are noted.
+
+    `whole` are the paths in `raw` of texts that were only a reference.
+    """
+    provider = raw.get("provider")
+    spec = None
+    if isinstance(provider, str):
+        spec = _find_provider(reader, (*at, "provider"), provider, registry, unknown_provider)
+    names = TargetModel.names()
+    common = {key: value for key, value in raw.items() if names.of(key)}
+    model = reader.validate(
+        lambda notes: validated(lambda v: TargetModel.model_validate(v, context=notes), common, whole, notes),
+        common,
+        at,
+    )
+    settings = _check_settings(reader, at, raw, spec, whole) if spec is not None else None
+    return CheckedTarget(model if isinstance(model, TargetModel) else None, spec, settings)
+
+
+def _check_settings(
+    reader: Reader, at: JsonPath, raw: JsonObject, spec: Spec, whole: frozenset[JsonPath]
+) -> object | None:
+    """Check the provider's own keys. A common key that the provider has among its settings, too, is given to both."""
+    dataclass = settings_type(reader, (*at, "provider"), spec)
+    if dataclass is None:
+        return None
+    own = setting_names(dataclass)
+    common = TargetModel.names()
+    settings: dict[str, JsonValue] = {
+        key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None
+    }
+    adapter = settings_adapter(dataclass)
+    return reader.validate(
+        lambda notes: validated(lambda v: adapter.validate_python(v, context=notes), settings, whole, notes),
+        settings,
+        at,
+    )
+
+
+def _find_provider(reader: Reader, at: JsonPath, written: str, registry: Registry, severity: Severity) -> Spec | None:
+    canonical = registry.canonical(written)
+    if canonical is not None:
+        return registry.get(canonical)
+    names = registry.names()
+    message = f"unknown provider {written!r}"
+    if severity == "warning":
+        message += ", unless a plug-in of .agentv.yaml brings it"
+    known = f"known: {', '.join(names)}"
+    reader.error(at, message, allowed=known, suggestion=nearest(written, names), severity=severity)
+    return None
+
+
+def warn_of_literals(reader: Reader, at: JsonPath, value: JsonValue, name: str = "") -> None:
+    """Warn of secrets that are written out, anywhere in a target."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            warn_of_literals(reader, (*at, key), inner, key)
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            warn_of_literals(reader, (*at, index), inner, name)
+    elif isinstance(value, str) and value and looks_secret(name) and not holds_reference(value):
+        advice = "write ${{ NAME }} and keep the value in the environment or in a .env file"
+        reader.warn(at, f"{name!r} looks like a secret and is written out here", allowed=advice)
