@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.plan import CaseTask
@@ -34,6 +35,15 @@ class Question:
         return slot_of(self.task)
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An answer that a batch brought, and how long the batch took: from then to then it was waited for."""
+
+    outcome: ProviderResponse | Failure
+    started_at: datetime
+    ended_at: datetime
+
+
 def slot_of(task: CaseTask) -> Slot:
     """Return where a task's row belongs in the plan."""
     return Slot(task.suite.path, task.case.id, task.target.name, task.trial)
@@ -60,7 +70,7 @@ async def answer_case(
     question: Question,
     *,
     toolbox: Toolbox,
-    prepared: ProviderResponse | Failure | None = None,
+    prepared: Prepared | None = None,
     on_retry: OnRetry | None = None,
 ) -> Answer:
     """Return the target's answer. `prepared` is what a batch already brought for this case.
@@ -69,9 +79,12 @@ async def answer_case(
     """
     task = question.task
     provider = toolbox.provider(task.target)
-    started_at = toolbox.clock()
-    outcome, calls = (prepared, ()) if prepared is not None else await _ask(provider, question, on_retry)
-    ended_at = toolbox.clock()
+    calls: tuple[CallRecord, ...] = ()
+    if prepared is None:
+        started_at = toolbox.clock()
+        outcome, calls = await _ask(provider, question, on_retry)
+        prepared = Prepared(outcome, started_at, toolbox.clock())
+    started_at, ended_at, outcome = prepared.started_at, prepared.ended_at, prepared.outcome
     cleaner = Cleaner(task.target.secrets, task.suite.redact)
     answer = Answer(
         slot=question.slot,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentv.pipeline.answer import OnRetry, Question, answer_case, make_question
+from agentv.pipeline.answer import OnRetry, Prepared, Question, answer_case, make_question
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.context import build_context, criteria_of
 from agentv.pipeline.fingerprints import Fingerprints
@@ -15,8 +15,6 @@ from agentv.pipeline.toolbox import Toolbox
 from agentv.scoring.identity import evaluator_to_json, expectation_key, score_key
 from agentv.types.cases import BrokenCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.evaluation import EvaluatorResult
-from agentv.types.failures import Failure
-from agentv.types.provider import ProviderResponse
 from agentv.types.results import Answer, CaseRecord, CaseResult
 
 
@@ -40,7 +38,7 @@ class CaseRunner:
     fingerprints: Fingerprints
     on_retry: Callable[[CaseTask], OnRetry]
 
-    async def run(self, task: CaseTask, prepared: ProviderResponse | Failure | None = None) -> CaseResult:
+    async def run(self, task: CaseTask, prepared: Prepared | None = None) -> CaseResult:
         """Return the row of a task. `prepared` is an answer that a batch already brought."""
         case = task.case
         if isinstance(case, BrokenCase):

@@ -9,7 +9,7 @@ from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
 from agentv.scoring.gates import Gate
 from agentv.scoring.identity import target_key
-from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, ListedCases
+from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.targets import ResolvedTarget
@@ -54,9 +54,9 @@ class SuitePlan:
         """How many rows the suite makes; None while a stream's length is unknown."""
         if self.selection.count is None:
             return None
-        if isinstance(self.suite.cases, ListedCases):
-            return sum(self.trials(case) for case in self.selection) * len(self.targets)
-        return self.selection.count * (self.options.trials or self.suite.trials) * len(self.targets)
+        if self.suite.cases.count is None:  # a stream that was filtered: not read once more for its own trials
+            return self.selection.count * (self.options.trials or self.suite.trials) * len(self.targets)
+        return sum(self.trials(case) for case in self.selection) * len(self.targets)
 
     def tasks(self, target: ResolvedTarget, *, by_trial: bool) -> Iterator[CaseTask]:
         """Yield the rows of one target: all trials of a case together, or all cases of a trial when `by_trial`."""
@@ -128,7 +128,7 @@ class RunPlan:
             return self.options.trials > 1
         return any(
             plan.suite.trials > 1
-            or not isinstance(plan.suite.cases, ListedCases)
+            or plan.suite.cases.count is None
             or any(plan.trials(case) > 1 for case in plan.selection)
             for plan in self.suites
         )

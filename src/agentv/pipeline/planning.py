@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from itertools import islice
 
 from agentv.loading import choose_target, read_settings
 from agentv.pipeline.applicable import applicable_evaluators
@@ -11,11 +12,14 @@ from agentv.pipeline.selection import select_cases
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
 from agentv.scoring.gates import Gate, parse_gate
-from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, ListedCases
+from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject
 from agentv.types.targets import ResolvedTarget
+
+STREAM_CHECKED_AHEAD = 1000
+"""How many lines of a stream are checked before the run; the others are checked just ahead of the workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +98,19 @@ def _parse_gates(
 
 
 def _check_suite(plan: SuitePlan, specs: Specs, findings: _Findings, overrides: Mapping[str, Evaluator]) -> None:
-    """Check every evaluator that is known before the run starts; a stream's own lists are checked line by line."""
+    """Check every evaluator that a suite's cases name."""
     suite = plan.suite
     if suite.workspace is not None:
         findings.add(f"{suite.path}: `workspace` is not supported yet; remove it")
     seen: set[int] = set()
-    cases = [case for case in plan.selection if isinstance(case, EvalCase)] if _is_listed(suite) else [_probe()]
-    for case in cases:
+    ahead = None if plan.selection.count is not None else STREAM_CHECKED_AHEAD
+    for case in islice(plan.selection, ahead):
+        if not isinstance(case, EvalCase):
+            continue
         for evaluator in applicable_evaluators(case, suite)[0]:
             if id(evaluator) not in seen:
                 seen.add(id(evaluator))
                 _check_evaluator(evaluator, plan, specs, findings, overrides)
-
-
-def _is_listed(suite: EvalSuite) -> bool:
-    return isinstance(suite.cases, ListedCases)
-
-
-def _probe() -> EvalCase:
-    """Return a case that names no evaluator, to which the suite's own list applies."""
-    return EvalCase(id="", input_messages=())
 
 
 def _check_evaluator(

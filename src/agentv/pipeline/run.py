@@ -3,11 +3,12 @@
 import asyncio
 import platform
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from agentv.execution.local import LocalBackend
-from agentv.pipeline.batch import Prepared, answer_batch, batch_provider, batches
+from agentv.pipeline.answer import Prepared
+from agentv.pipeline.batch import answer_batch, batch_provider, batches
 from agentv.pipeline.case import CaseRunner
 from agentv.pipeline.fingerprints import Fingerprints
 from agentv.pipeline.ledger import Ledger, Stop
@@ -105,14 +106,14 @@ async def _run_target(target: ResolvedTarget, plan: RunPlan, runner: CaseRunner,
         await backend.run(runner.run, _until_stopped(plan.tasks(target), ledger.stop), ledger.row)
         return
     for batch in batches(_until_stopped(plan.tasks(target, by_trial=True), ledger.stop), target.batch_size):
-        outcome = await answer_batch(batching, batch)
+        outcome = await answer_batch(batching, batch, clock=runner.toolbox.clock)
         for note in outcome.notes:
             ledger.note(note)
         work = partial(_run_prepared, runner, outcome.prepared)
         await backend.run(work, batch, ledger.row)
 
 
-async def _run_prepared(runner: CaseRunner, prepared: Prepared, task: CaseTask) -> CaseResult:
+async def _run_prepared(runner: CaseRunner, prepared: Mapping[str, Prepared], task: CaseTask) -> CaseResult:
     return await runner.run(task, prepared.get(task.case.id))
 
 
