@@ -1,7 +1,7 @@
 """What an agent did, counted: the trace summary, and its tool calls in order."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.messages import Message, ToolCall, TraceEvent, TraceSummary, tool_calls_of
@@ -43,10 +43,10 @@ def observed_calls(context: EvaluationContext) -> tuple[ToolCall, ...] | None:
     return None if context.output_messages is None else ()
 
 
-def counted_calls(context: EvaluationContext) -> tuple[ToolCall, ...] | None:
-    """Return the calls behind an answer without their order when only their counts are known; None without any."""
+def call_counts(context: EvaluationContext) -> Mapping[str, int] | None:
+    """Return how often each tool was called, from the calls, else from the trace summary; None without either."""
     calls = observed_calls(context)
+    if calls is not None:
+        return Counter(call.tool for call in calls)
     summary = context.candidate_trace_summary
-    if calls is not None or summary is None:
-        return calls
-    return tuple(ToolCall(tool) for tool, count in summary.tool_calls_by_name.items() for _ in range(count))
+    return None if summary is None else summary.tool_calls_by_name

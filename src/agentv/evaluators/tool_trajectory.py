@@ -1,0 +1,95 @@
+"""`tool_trajectory`: deterministic demands on the tools an agent called."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from agentv.scoring.tool_calls import ExpectedCall
+from agentv.scoring.traces import call_counts, observed_calls
+from agentv.scoring.trajectory import NO_TRACE, Mode, Trajectory, TrajectoryScore, score_counts, score_trajectory
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.evaluation import EvaluationContext, EvaluationScore
+from agentv.types.protocols import EvaluatorTools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolTrajectorySettings:
+    """Settings of `tool_trajectory`; also the options of ToolTrajectoryEvaluator."""
+
+    mode: Mode = field(
+        default="any_order",
+        metadata={"help": "any_order (counts only), in_order, exact, unordered, subset or superset"},
+    )
+    minimums: Mapping[str, int] = field(default_factory=dict, metadata={"help": "tool: at least so many calls"})
+    maximums: Mapping[str, int] = field(default_factory=dict, metadata={"help": "tool: at most so many calls"})
+    forbidden: tuple[str, ...] = field(default=(), metadata={"help": "tools that must not be called"})
+    expected: tuple[ExpectedCall, ...] = field(
+        default=(), metadata={"help": "the calls to compare with: [{tool, input, args}]"}
+    )
+    score: Literal["strict", "partial"] = field(
+        default="strict", metadata={"help": "strict: 1.0 or 0.0; partial: how much of the sequence is there"}
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what demands nothing, or demands it of the wrong mode."""
+        counts = [*self.minimums.values(), *self.maximums.values()]
+        if any(count < 0 for count in counts):
+            raise ValueError("`minimums` and `maximums` must be whole numbers of at least 0")
+        if self.mode == "any_order" and self.expected:
+            raise ValueError(
+                "`expected` needs a mode that compares: in_order, exact, unordered, subset or superset; any_order "
+                "takes `minimums`, `maximums` and `forbidden`"
+            )
+        if self.mode == "any_order" and not (counts or self.forbidden):
+            raise ValueError("mode any_order needs `minimums`, `maximums` or `forbidden`")
+        if self.mode == "any_order" and self.score == "partial":
+            raise ValueError("`score: partial` needs a mode that compares; any_order is a share already")
+
+
+class ToolTrajectoryEvaluator:
+    """Compares the tools an agent called with what was expected of it.
+
+    Takes a settings object, keywords of the same names, or both. Reads output messages first, then the trace.
+
+    >>> ToolTrajectoryEvaluator(mode="any_order", minimums={"search": 1}).kind
+    'tool_trajectory'
+    """
+
+    kind = "tool_trajectory"
+
+    def __init__(self, settings: ToolTrajectorySettings | None = None, /, **keywords: Any) -> None:
+        given = replace(settings, **keywords) if settings is not None else ToolTrajectorySettings(**keywords)
+        self._wanted = Trajectory(
+            mode=given.mode,
+            expected=tuple(given.expected),
+            minimums=given.minimums,
+            maximums=given.maximums,
+            forbidden=tuple(given.forbidden),
+            partial=given.score == "partial",
+        )
+
+    def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Judge the trajectory of an answer; without one the score is 0.0, and `misses` says so."""
+        compared = self._compare(context)
+        return EvaluationScore(
+            score=compared.score,
+            hits=compared.hits,
+            misses=compared.misses,
+            expected_aspect_count=max(1, len(compared.hits) + len(compared.misses)),
+        )
+
+    def _compare(self, context: EvaluationContext) -> TrajectoryScore:
+        calls = observed_calls(context)
+        if calls is not None:
+            return score_trajectory(self._wanted, calls)
+        counts = call_counts(context)
+        if counts is not None and self._wanted.mode == "any_order":
+            return score_counts(self._wanted, counts)
+        return TrajectoryScore(0.0, misses=(NO_TRACE,))
+
+
+def make_tool_trajectory(
+    _config: EvaluatorConfig, settings: ToolTrajectorySettings, _tools: EvaluatorTools
+) -> ToolTrajectoryEvaluator:
+    """Make a `tool_trajectory`."""
+    return ToolTrajectoryEvaluator(settings)

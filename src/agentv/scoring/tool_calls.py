@@ -1,0 +1,107 @@
+"""When a tool call is the expected one: tool names with globs, inputs by exact, subset or field-wise comparison."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Literal, TypeAlias
+
+from agentv.types.json_value import JsonValue
+from agentv.types.messages import ToolCall
+
+Matcher: TypeAlias = Literal["exact", "subset", "ignore"] | Mapping[str, JsonValue]
+_WORDS = ("exact", "subset", "ignore")
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedCall:
+    """One call that a trajectory should have. `tool` may be a glob.
+
+    Without `input` any will do. `args` says how inputs are compared: `exact`, `subset` (more is fine), `ignore`, or a
+    matcher for each field that differs from `exact`.
+    """
+
+    tool: str = field(metadata={"help": "the tool's name, or a glob"})
+    input: JsonValue = field(default=None, metadata={"help": "what it should be called with"})
+    args: Matcher = field(
+        default="exact", metadata={"help": "how `input` is compared: exact, subset, ignore, or {field: one of these}"}
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse a matcher that nobody knows."""
+        if not self.tool:
+            raise ValueError("`tool` must not be empty")
+        _check_matcher(self.args)
+
+    def matches(self, call: ToolCall) -> bool:
+        """Whether a call is the expected one."""
+        return self.matches_name(call) and (self.input is None or _inputs_match(self.args, self.input, call.input))
+
+    def matches_name(self, call: ToolCall) -> bool:
+        """Whether a call is of the expected tool, whatever its input."""
+        return name_matches(self.tool, call.tool)
+
+
+def name_matches(pattern: str, name: str) -> bool:
+    """Whether a tool's name is the given one, or fits it as a glob."""
+    return pattern == name or fnmatchcase(name, pattern)
+
+
+def _check_matcher(matcher: JsonValue) -> None:
+    if isinstance(matcher, Mapping):
+        for each in matcher.values():
+            _check_matcher(each)
+    elif matcher not in _WORDS:
+        raise ValueError(f"`args` knows no matcher {matcher!r}; allowed: exact, subset, ignore, or one per field")
+
+
+def _inputs_match(matcher: JsonValue, wanted: JsonValue, got: JsonValue) -> bool:
+    if matcher == "ignore":
+        return True
+    if got is None and isinstance(wanted, Mapping):
+        got = {}
+    if matcher == "subset":
+        return is_subset(wanted, got)
+    if isinstance(matcher, Mapping):
+        return _fields_match(matcher, wanted, got)
+    return json_equal(wanted, got)
+
+
+def _fields_match(matchers: Mapping[str, JsonValue], wanted: JsonValue, got: JsonValue) -> bool:
+    """Compare field by field: those named with their matcher, all others exactly."""
+    if not isinstance(wanted, Mapping) or not isinstance(got, Mapping):
+        return json_equal(wanted, got)
+    for name in {*wanted, *got}:
+        matcher = matchers.get(name, "exact")
+        if matcher == "ignore":
+            continue
+        if name not in wanted or name not in got or not _inputs_match(matcher, wanted[name], got[name]):
+            return False
+    return True
+
+
+def _both_lists(left: JsonValue, right: JsonValue) -> tuple[Sequence[JsonValue], Sequence[JsonValue]] | None:
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return left, right
+    return None
+
+
+def json_equal(left: JsonValue, right: JsonValue) -> bool:
+    """Whether two JSON values are equal: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(json_equal(left[key], right[key]) for key in left)
+    lists = _both_lists(left, right)
+    if lists is not None:
+        return len(lists[0]) == len(lists[1]) and all(map(json_equal, *lists))
+    return left == right
+
+
+def is_subset(wanted: JsonValue, got: JsonValue) -> bool:
+    """Whether `got` holds everything wanted; objects may have more keys at every depth, lists are as long."""
+    if isinstance(wanted, Mapping) and isinstance(got, Mapping):
+        return all(key in got and is_subset(wanted[key], got[key]) for key in wanted)
+    lists = _both_lists(wanted, got)
+    if lists is not None:
+        return len(lists[0]) == len(lists[1]) and all(map(is_subset, *lists))
+    return json_equal(wanted, got)
