@@ -1,0 +1,100 @@
+"""One suite over every ResultStore: what the protocol promises holds for each of them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import inf, nan
+from pathlib import Path
+
+import pytest
+from tests.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
+
+from agentv.storage import EventRecord, MemoryStore, RunFolder, open_run
+from agentv.types.errors import StorageError
+from agentv.types.messages import Message
+from agentv.types.protocols import ResultStore
+from agentv.types.results import Answer, CaseRecord, CaseResult
+
+
+@dataclass
+class Opened:
+    """A store that a test writes to, and how what it wrote is read back."""
+
+    store: ResultStore
+    events: Callable[[], list[EventRecord]]
+    cases: Callable[[], list[CaseRecord]]
+    answers: Callable[[], list[Answer]]
+    results: Callable[[], list[CaseResult]]
+
+
+def open_memory(_: Path) -> Opened:
+    store = MemoryStore(RUN.run_id, clock=at_noon)
+    return Opened(store, lambda: store.events, lambda: store.cases, lambda: store.answers, lambda: store.results)
+
+
+def open_folder(tmp_path: Path) -> Opened:
+    store = RunFolder(tmp_path / ".agentv" / "runs", RUN.run_id, clock=at_noon)
+    folder = Path(store.folder)
+    return Opened(
+        store,
+        lambda: list(open_run(folder).events()),
+        lambda: list(open_run(folder).cases()),
+        lambda: list(open_run(folder).answers()),
+        lambda: list(open_run(folder).results()),
+    )
+
+
+@pytest.fixture(params=[open_memory, open_folder], ids=["memory", "folder"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
+    made: Opened = request.param(tmp_path)
+    made.store.begin(make_run())
+    yield made
+    made.store.close("finished")
+
+
+def test_rows_come_back_numbered_in_the_order_of_writing(opened: Opened) -> None:
+    kept = [opened.store.append(make_result(candidate_answer=text, answer_seq=0)) for text in ("a", "b", "c")]
+    assert [row.seq for row in kept] == [0, 1, 2]
+    assert opened.results() == kept
+
+
+def test_answers_come_back_numbered_and_whole(opened: Opened) -> None:
+    kept = [opened.store.append_answer(make_answer(text=text)) for text in ("a", "b")]
+    assert [answer.seq for answer in kept] == [0, 1]
+    assert opened.answers() == kept
+    assert kept[0] == make_answer(text="a", seq=0)
+
+
+def test_the_second_write_of_a_case_is_dropped(opened: Opened) -> None:
+    for case in (make_case(), make_case(), make_case(eval_id="other"), make_case(case_key="v1:changed")):
+        opened.store.append_case(case)
+    assert opened.cases() == [make_case(), make_case(eval_id="other"), make_case(case_key="v1:changed")]
+
+
+def test_events_are_kept_with_time_and_number(opened: Opened) -> None:
+    opened.store.note("budget_stop", {"spent_usd": 5.0})
+    first, second = opened.events()
+    assert (first.type, first.seq) == ("started", 0)
+    assert second == EventRecord("budget_stop", at_noon(), {"spent_usd": 5.0}, 1)
+
+
+@pytest.mark.parametrize("number", [nan, inf, -inf])
+def test_a_number_that_is_none_is_refused_by_name_and_not_kept(opened: Opened, number: float) -> None:
+    with pytest.raises(StorageError, match=r"\$\.score is (nan|inf|-inf)"):
+        opened.store.append(make_result(score=number))
+    broken = Message("assistant", "hi", metadata={"x": [0, number]})
+    with pytest.raises(StorageError, match=r"\$\.output_messages\[0\]\.metadata\.x\[1\] is"):
+        opened.store.append_answer(make_answer(output_messages=(broken,)))
+    assert opened.results() == []
+    assert opened.answers() == []
+
+
+def test_a_lone_surrogate_does_not_stop_a_run(opened: Opened) -> None:
+    opened.store.append(make_result(candidate_answer="half a \ud83d character"))
+    assert len(opened.results()) == 1
+
+
+def test_the_end_is_noted_with_its_state(tmp_path: Path) -> None:
+    for opened in (open_memory(tmp_path), open_folder(tmp_path)):
+        opened.store.begin(make_run())
+        opened.store.close("interrupted")
+        assert opened.events()[-1].fields == {"state": "interrupted"}

@@ -1,0 +1,82 @@
+"""What people type finds the run they mean, or says which there are."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.stored import NOON, make_run
+
+from agentv.storage import RunFolder, find_run, list_runs, runs_folder
+from agentv.types.errors import ConfigError
+
+OLD, MIDDLE, NEW = "20260130T120000-7f3a2b", "20260131T090000-7f99aa", "20260131T120000-00c0de"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = tmp_path / ".agentv"
+    for number, (run_id, name) in enumerate([(OLD, "first"), (MIDDLE, None), (NEW, "nightly")]):
+
+        def clock(hours: int = number) -> datetime:
+            return NOON + timedelta(hours=hours)
+
+        store = RunFolder(runs_folder(home), run_id, clock=clock)
+        store.begin(make_run(run_id=run_id, name=name, created_at=clock()))
+        store.close("finished")
+    (runs_folder(home) / "20270101T000000-notrun").mkdir()
+    return home
+
+
+@pytest.mark.parametrize(
+    ("reference", "run_id"),
+    [
+        ("latest", NEW),
+        ("latest~0", NEW),
+        ("latest~2", OLD),
+        (OLD, OLD),
+        ("20260130", OLD),
+        ("7f3a", OLD),
+        ("00", NEW),
+        ("nightly", NEW),
+    ],
+)
+def test_a_reference_finds_its_run(home: Path, reference: str, run_id: str) -> None:
+    assert find_run(home, reference).name == run_id
+
+
+def test_a_path_finds_its_run_wherever_it_lies(home: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere"
+    (runs_folder(home) / OLD).rename(moved)
+    assert find_run(home, str(moved)) == moved
+
+
+def test_an_ambiguous_reference_lists_what_fits(home: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        find_run(home, "7f")
+    assert str(refused.value) == f"'7f' fits 2 runs; say more of one of: {MIDDLE}, {OLD}"
+
+
+def test_an_unknown_reference_lists_what_there_is(home: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        find_run(home, "nigthly")
+    assert str(refused.value) == f"there is no run 'nigthly'; known, latest first: {NEW}, {MIDDLE}, {OLD}"
+
+
+def test_too_far_back_is_said(home: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no run 'latest~3'; known, latest first"):
+        find_run(home, "latest~3")
+
+
+@pytest.mark.parametrize("reference", ["latest", "x", ""])
+def test_before_the_first_run_there_is_none(tmp_path: Path, reference: str) -> None:
+    with pytest.raises(ConfigError, match="no run is stored yet"):
+        find_run(tmp_path / ".agentv", reference)
+
+
+def test_runs_are_listed_oldest_first_without_folders_that_are_none(home: Path) -> None:
+    assert [run.run_id for run in list_runs(home)] == [OLD, MIDDLE, NEW]
+
+
+def test_a_run_that_cannot_be_read_does_not_hide_the_others(home: Path) -> None:
+    (runs_folder(home) / MIDDLE / "run.json").write_text("{")
+    assert [run.run_id for run in list_runs(home)] == [OLD, NEW]

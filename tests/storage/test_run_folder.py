@@ -1,0 +1,262 @@
+"""The run folder: what stands where, who may write, and what is left after the worst."""
+
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from tests.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
+
+from agentv.storage import RunFolder, new_run_id, open_run
+from agentv.storage.json_line import decode
+from agentv.types.errors import StorageError
+from agentv.types.messages import Message
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return tmp_path / ".agentv" / "runs"
+
+
+@pytest.fixture
+def store(runs: Path) -> Iterator[RunFolder]:
+    made = RunFolder(runs, RUN.run_id, clock=at_noon)
+    made.begin(make_run())
+    yield made
+    made.close("finished")
+
+
+def reopen(store: RunFolder) -> RunFolder:
+    folder = Path(store.folder)
+    return RunFolder(folder.parent, folder.name, clock=at_noon)
+
+
+def test_the_folder_holds_the_files_of_the_format_for_its_owner_only(store: RunFolder) -> None:
+    store.append_case(make_case())
+    store.append_answer(make_answer())
+    store.append(make_result())
+    folder = Path(store.folder)
+    assert {entry.name for entry in folder.iterdir()} == {
+        "run.json", "events.jsonl", "cases.jsonl", "answers.jsonl", "results.jsonl", "lock",
+    }  # fmt: skip
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(entry.stat().st_mode) for entry in folder.iterdir()} == {0o600}
+
+
+def test_a_row_is_on_disk_when_the_write_returns(store: RunFolder) -> None:
+    store.append(make_result())
+    (line,) = Path(store.folder, "results.jsonl").read_bytes().splitlines()
+    record = json.loads(line)
+    assert record["schema"] == "agentv-result-1"
+    assert record["seq"] == 0
+    assert record["slot"] == {"suite": "evals/refunds.yaml", "eval_id": "refund-7", "target": "agent-v2", "trial": 0}
+    assert record["score_key"] == {"contains": "v1:bb", "tone": "v1:cc"}
+
+
+def test_a_row_refers_to_its_answer_instead_of_repeating_its_messages(store: RunFolder) -> None:
+    answer = store.append_answer(make_answer())
+    store.append(make_result(answer_seq=answer.seq, output_messages=answer.output_messages))
+    run = open_run(Path(store.folder))
+    (row,) = run.results()
+    assert row.output_messages is None
+    assert row.answer_seq is not None
+    assert run.answers_at({row.answer_seq})[0].output_messages == answer.output_messages
+
+
+def test_run_json_is_written_once(store: RunFolder) -> None:
+    store.begin(make_run(name="another"))
+    run = open_run(Path(store.folder))
+    assert run.run == make_run()
+    assert [event.type for event in run.events()] == ["started", "started"]
+
+
+def test_started_says_who_writes(store: RunFolder) -> None:
+    (started,) = open_run(Path(store.folder)).events()
+    assert started.fields["pid"] == os.getpid()
+    assert started.fields["host"] == socket.gethostname()
+
+
+def test_the_home_folder_ignores_what_runs_leave_and_keeps_a_gitignore_that_is_there(runs: Path) -> None:
+    RunFolder(runs, "a", clock=at_noon).close("finished")
+    ignore = runs.parent / ".gitignore"
+    assert "/runs/" in ignore.read_text()
+    ignore.write_text("mine\n")
+    RunFolder(runs, "b", clock=at_noon).close("finished")
+    assert ignore.read_text() == "mine\n"
+
+
+def test_no_gitignore_is_dropped_into_folders_that_are_not_ours(tmp_path: Path) -> None:
+    RunFolder(tmp_path / "elsewhere", "a", clock=at_noon).close("finished")
+    assert not (tmp_path / ".gitignore").exists()
+
+
+def test_a_second_writer_is_refused_and_told_who_holds_the_run(store: RunFolder) -> None:
+    who = f"process {os.getpid()} on {socket.gethostname()}"
+    with pytest.raises(StorageError, match=f"{RUN.run_id} is being written by {who}"):
+        reopen(store)
+
+
+def test_the_lock_dies_with_its_process(runs: Path) -> None:
+    code = f"""
+        import os, pathlib, signal
+        from agentv.storage import RunFolder
+        from tests.stored import at_noon
+        store = RunFolder(pathlib.Path({str(runs)!r}), "r", clock=at_noon)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False)
+    assert done.returncode == -9
+    RunFolder(runs, "r", clock=at_noon).close("finished")
+
+
+def test_a_reopened_run_goes_on_counting_and_remembers_its_cases(runs: Path) -> None:
+    first = RunFolder(runs, "r", clock=at_noon)
+    first.begin(make_run())
+    first.append_case(make_case())
+    first.append(make_result())
+    first.close("stopped")
+    second = RunFolder(runs, "r", clock=at_noon)
+    second.append_case(make_case())
+    assert second.append(make_result()).seq == 1
+    second.close("finished")
+    run = open_run(runs / "r")
+    assert len(list(run.cases())) == 1
+    assert [event.type for event in run.events()] == ["started", "ended", "ended"]
+
+
+def test_a_torn_last_line_is_left_out_when_reading_and_cut_and_noted_when_writing(runs: Path) -> None:
+    first = RunFolder(runs, "r", clock=at_noon)
+    first.begin(make_run())
+    row = first.append(make_result(answer_seq=0))
+    first.close("stopped")
+    path = runs / "r" / "results.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[:100])
+
+    assert list(open_run(runs / "r").results()) == [row]
+    assert path.read_bytes() == whole + whole[:100], "reading must not write"
+
+    second = RunFolder(runs, "r", clock=at_noon)
+    assert path.read_bytes() == whole
+    again = second.append(make_result(answer_seq=0))
+    second.close("finished")
+    run = open_run(runs / "r")
+    assert list(run.results()) == [row, again]
+    assert {"file": "results.jsonl", "bytes": 100} in [event.fields for event in run.events()]
+
+
+def test_a_broken_line_in_the_middle_is_named_by_its_number(store: RunFolder) -> None:
+    store.append(make_result())
+    path = Path(store.folder, "results.jsonl")
+    path.write_bytes(b"{not json\n" + path.read_bytes())
+    with pytest.raises(StorageError, match=r"results\.jsonl:1: "):
+        list(open_run(Path(store.folder)).results())
+
+
+def test_only_the_highest_generation_of_a_slot_is_current(store: RunFolder) -> None:
+    other = make_result().slot.__class__("evals/refunds.yaml", "other", "agent-v2")
+    store.append(make_result(candidate_answer="first", answer_seq=0))
+    store.append(make_result(candidate_answer="kept", slot=other, answer_seq=1))
+    store.append(make_result(candidate_answer="second", generation=1, answer_seq=2))
+    run = open_run(Path(store.folder))
+    assert [row.candidate_answer for row in run.results()] == ["kept", "second"]
+    assert len(list(run.all_results())) == 3
+    assert run.counts() == {"fail": 2}
+
+
+def test_state_tells_a_run_that_goes_on_from_one_that_was_killed(runs: Path) -> None:
+    store = RunFolder(runs, "r", clock=at_noon)
+    store.begin(make_run())
+    assert open_run(runs / "r").state() == "running"
+    store.close("stopped")
+    assert open_run(runs / "r").state() == "stopped"
+    events = runs / "r" / "events.jsonl"
+    events.write_bytes(events.read_bytes().splitlines(keepends=True)[0])
+    assert open_run(runs / "r").state() == "interrupted"
+
+
+def test_a_value_too_deep_to_write_costs_its_own_depth_only(store: RunFolder) -> None:
+    deep: object = "bottom"
+    for _ in range(5000):
+        deep = [deep]
+    store.append_answer(make_answer(output_messages=(Message("assistant", "ok", metadata={"deep": deep}),)))  # type: ignore[dict-item]  # lists in lists
+    (answer,) = open_run(Path(store.folder)).answers()
+    assert answer.text == make_answer().text
+
+
+def test_run_ids_sort_by_time_and_differ_by_chance() -> None:
+    assert new_run_id(at_noon, Random(1)) == "20260131T120000-2265b1"
+    assert new_run_id(at_noon, Random(2)) != new_run_id(at_noon, Random(1))
+
+
+class Disk:
+    """Stands for fsync: remembers which files were synced, and fails when told to."""
+
+    def __init__(self) -> None:
+        self.error: OSError | None = None
+        self._synced: list[int] = []
+        self._news = threading.Condition()
+
+    def __call__(self, descriptor: int) -> None:
+        os.fsync(descriptor)
+        with self._news:
+            self._synced.append(os.fstat(descriptor).st_ino)
+            self._news.notify_all()
+        if self.error is not None:
+            raise self.error
+
+    def has_synced(self, path: Path) -> bool:
+        """Wait until a file was synced; False when that takes ten seconds."""
+        with self._news:
+            return self._news.wait_for(lambda: path.stat().st_ino in self._synced, timeout=10)
+
+
+def append_until_refused(store: RunFolder) -> None:
+    while True:
+        store.append(make_result())
+
+
+def test_rows_and_the_names_of_files_are_synced_in_the_background(runs: Path) -> None:
+    disk = Disk()
+    store = RunFolder(runs, "r", clock=at_noon, fsync=disk)
+    store.append(make_result())
+    assert disk.has_synced(runs / "r" / "results.jsonl")
+    assert disk.has_synced(runs / "r")
+    assert disk.has_synced(runs)
+    store.close("finished")
+
+
+def test_a_failed_sync_is_raised_by_the_next_write(runs: Path) -> None:
+    disk = Disk()
+    disk.error = OSError(5, "Input/output error")
+    store = RunFolder(runs, "r", clock=at_noon, fsync=disk)
+    with pytest.raises(StorageError, match="Input/output error"):
+        append_until_refused(store)
+    store.close("failed")
+
+
+def test_a_failed_sync_that_no_write_met_is_raised_at_the_end(runs: Path) -> None:
+    disk = Disk()
+    store = RunFolder(runs, "r", clock=at_noon, fsync=disk)
+    assert disk.has_synced(runs)
+    assert disk.has_synced(runs / "r")
+    disk.error = OSError(5, "Input/output error")
+    with pytest.raises(StorageError, match="Input/output error"):
+        store.close("finished")
+    RunFolder(runs, "r", clock=at_noon).close("finished")
+
+
+def test_the_lock_file_names_its_holder_and_is_empty_afterwards(runs: Path) -> None:
+    store = RunFolder(runs, "r", clock=at_noon)
+    lock = runs / "r" / "lock"
+    assert decode(lock.read_bytes()) == {"pid": os.getpid(), "host": socket.gethostname()}
+    store.close("finished")
+    assert lock.read_bytes() == b""
