@@ -4,6 +4,7 @@ from agentv.loading.dotenv import load_env
 from agentv.loading.places import find_eval_files, find_home, find_repository_root, find_targets_file
 from agentv.loading.project import ProjectConfig, load_project
 from agentv.loading.resolve import resolve_target
+from agentv.loading.schemas import json_schema
 from agentv.loading.settings import read_settings
 from agentv.loading.suites import load_suite
 from agentv.loading.targets import choose_target, load_targets
@@ -15,6 +16,7 @@ __all__ = [
     "find_home",
     "find_repository_root",
     "find_targets_file",
+    "json_schema",
     "load_env",
     "load_project",
     "load_suite",

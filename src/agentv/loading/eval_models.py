@@ -2,10 +2,11 @@
 
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
 from agentv.loading.file_model import FileModel
 from agentv.loading.gates import Gates
+from agentv.loading.schema_parts import defined_as
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Content as MessageContent
 from agentv.types.messages import Message, Role, ToolCall
@@ -15,12 +16,12 @@ Name: TypeAlias = Annotated[str, Field(min_length=1)]
 Count: TypeAlias = Annotated[int, Field(ge=1)]
 Seconds: TypeAlias = Annotated[float, Field(gt=0)]
 Weight: TypeAlias = Annotated[float, Field(ge=0)]
-Cases: TypeAlias = Annotated[object, WithJsonSchema({"$ref": "#/$defs/Cases"})]
-Content: TypeAlias = Annotated[object, WithJsonSchema({"$ref": "#/$defs/Content"})]
-Evaluators: TypeAlias = Annotated[object, WithJsonSchema({"$ref": "#/$defs/Evaluators"})]
-Criteria: TypeAlias = Annotated[object, WithJsonSchema({"$ref": "#/$defs/Criteria"})]
-EvaluatorType: TypeAlias = Annotated[Name, WithJsonSchema({"$ref": "#/$defs/EvaluatorType"})]
-Json: TypeAlias = Annotated[object, WithJsonSchema({})]
+Cases: TypeAlias = Annotated[object, defined_as("Cases")]
+Content: TypeAlias = Annotated[object, defined_as("Content")]
+Evaluators: TypeAlias = Annotated[object, defined_as("Evaluators")]
+Criteria: TypeAlias = Annotated[object, defined_as("Criteria")]
+EvaluatorType: TypeAlias = Annotated[Name, defined_as("EvaluatorType")]
+Json: TypeAlias = object
 JsonFields: TypeAlias = dict[str, Json]
 
 

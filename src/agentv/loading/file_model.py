@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import ClassVar, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, model_validator
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationInfo, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
+from agentv.loading.schema_parts import with_spellings
 from agentv.loading.spellings import Names, SpellingNotes, make_names
 from agentv.types.json_value import JsonValue
 
@@ -25,6 +28,11 @@ class FileModel(BaseModel):
     def names(cls) -> Names:
         """Return the keys that this object may have."""
         return _names_of(cls)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe the keys with all their spellings."""
+        return with_spellings(handler.resolve_ref_schema(handler(core_schema)), cls.names())
 
     @model_validator(mode="before")
     @classmethod

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from agentv.loading.documents import Document, JsonPath
 from agentv.loading.reader import Reader
+from agentv.loading.schema_parts import Spelled, defined_as
 from agentv.loading.spellings import Names, SpellingNotes, make_names
 from agentv.registry import Spec
 from agentv.types.errors import EvalFileError, PluginError
@@ -89,7 +90,7 @@ def _object_shape(settings: type) -> Any:
     def make(values: Mapping[str, object]) -> object:
         return settings(**values)
 
-    return Annotated[shape, BeforeValidator(spell), AfterValidator(make)]
+    return Annotated[shape, BeforeValidator(spell), AfterValidator(make), Spelled(names)]
 
 
 def _field_shape(field: "dataclasses.Field[object]", hint: Any) -> Any:
@@ -97,10 +98,10 @@ def _field_shape(field: "dataclasses.Field[object]", hint: Any) -> Any:
     extra: dict[str, Any] = {}
     if isinstance(field.default, bool | int | float | str):
         extra["default"] = field.default
-    if field.metadata.get("evaluators"):
-        extra["$ref"] = "#/$defs/Evaluators"
     described = Field(description=field.metadata.get("help"), json_schema_extra=extra or None)
     shape = _ANNOTATED[_shape(hint), described]
+    if field.metadata.get("evaluators"):
+        shape = _ANNOTATED[shape, defined_as("Evaluators")]
     return _REQUIRED[shape] if required else _NOT_REQUIRED[shape]
 
 

@@ -20,7 +20,7 @@ def snake_case(name: str) -> str:
     return _UPPER.sub(lambda match: "_" + match[1].lower(), name)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Names:
     """The keys of one kind of object: `canonical` in the order people are told them, and every other spelling.
 

@@ -101,7 +101,7 @@ def _suite(
     check_single(reader, ("evaluator",), model.evaluator, scope)
     check_single(reader, ("grader",), model.grader, scope)
     grader = read_grader(reader, (), grader=model.grader, evaluator=model.evaluator)
-    execution = model.execution or SuiteExecutionModel()
+    execution = model.execution or SuiteExecutionModel.model_construct()
     return EvalSuite(
         path=cases.scope.file,
         cases=cases.source(),
@@ -122,10 +122,9 @@ def _suite(
 
 
 def _with_surroundings(suite: EvalSuite, sha256: str, finder: FileFinder, project: ProjectConfig) -> EvalSuite:
-    """Add what comes from the file's place and from the project; the suite's own gates come before the project's."""
+    """Add what comes from the file's place and from the project."""
     return replace(
         suite,
-        gates=suite.gates or project.gates,
         base_dir=str(finder.base_dir),
         repository_root=str(finder.repository_root),
         prices=project.prices,

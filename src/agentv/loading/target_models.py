@@ -2,14 +2,15 @@
 
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
-from agentv.loading.eval_models import Count, Json, Name, Seconds, WorkspaceModel
+from agentv.loading.eval_models import Count, Name, Seconds, WorkspaceModel
 from agentv.loading.file_model import FileModel
 from agentv.loading.price_model import PriceModel
+from agentv.loading.schema_parts import defined_as
 from agentv.types.targets import RetryPolicy
 
-Targets: TypeAlias = Annotated[list[Json], WithJsonSchema({"$ref": "#/$defs/Targets"})]
+Targets: TypeAlias = Annotated[list[object], defined_as("Targets")]
 Milliseconds: TypeAlias = Annotated[float, Field(ge=0)]
 Times: TypeAlias = Annotated[int, Field(ge=0)]
 Status: TypeAlias = Annotated[int, Field(ge=100, le=599)]
@@ -20,7 +21,7 @@ class TargetsFileModel(FileModel):
 
     ALIASES: ClassVar = {"$schema": "schema_id"}
 
-    schema_id: Literal["agentv-targets-v2.2", "agentv-targets-v2.1", "agentv-targets-v2"] | None = None
+    schema_id: Literal["agentv-targets-v2.2"] | None = None
     targets: Targets
 
 
