@@ -1,13 +1,11 @@
 """`python`: a function of the user's answers, in this process."""
 
 import asyncio
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from agentv.execution.callables import load_callable, raised_at
-from agentv.execution.threads import call_in_thread
+from agentv.execution.callables import call_function, load_callable, raised_at
 from agentv.providers.replies import parse_response
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -37,7 +35,6 @@ class PythonProvider:
         given = cast(PythonSettings, target.settings).callable
         self._function = load_callable(given, target.base_dir) if isinstance(given, str) else given
         self._name = given if isinstance(given, str) else getattr(given, "__name__", type(given).__name__)
-        self._is_async = _is_async(self._function)
         self._timeout_s = target.timeout_s
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
@@ -46,24 +43,18 @@ class PythonProvider:
         deadline = asyncio.timeout(timeout_s)
         try:
             async with deadline:
-                returned = await self._call(request)
+                returned = await call_function(self._function, request)
         except ProviderError:
             raise
         except (Exception, SystemExit) as error:
             if deadline.expired():
-                left = "" if self._is_async else " and was abandoned; it may still be running"
-                message = f"{self._name} did not return within {timeout_s:g} s{left}"
+                message = (
+                    f"{self._name} did not return within {timeout_s:g} s and was given up; it may still be running"
+                )
                 raise ProviderError(Failure("target_timeout", message)) from None
             message = f"{self._name} raised {type(error).__name__}: {error}{raised_at(error)}"
             raise ProviderError(Failure("plugin_error", message)) from error
         return self._response(returned)
-
-    async def _call(self, request: ProviderRequest) -> object:
-        if self._is_async:
-            returned = self._function(request)
-        else:
-            returned = await call_in_thread(self._function, request, timeout_s=None)
-        return await returned if inspect.isawaitable(returned) else returned
 
     def _response(self, returned: object) -> ProviderResponse:
         match returned:
@@ -82,7 +73,3 @@ class PythonProvider:
                     "it must return a string, a ProviderResponse or a dict with its keys"
                 )
         raise ProviderError(Failure("unexpected_shape", message))
-
-
-def _is_async(function: Callable[..., object]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)

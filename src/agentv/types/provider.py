@@ -10,6 +10,9 @@ from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, Message, TraceEvent
 from agentv.types.usage import Usage
 
+GUIDELINES_HEADING = "[[ ## Guidelines ## ]]"
+"""What stands above the guidelines in a system message."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProviderRequest:

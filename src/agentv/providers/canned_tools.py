@@ -1,0 +1,39 @@
+"""Answers of tools that are not really there, so that a model that called them can go on (`tool_responses`)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from agentv.execution.callables import call_function, load_callable, raised_at
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import ToolCall
+
+
+class CannedTools:
+    """Answers by tool name: any JSON, or `{python: path.py:function}`, called with the tool's input."""
+
+    def __init__(self, answers: JsonObject, base_dir: str) -> None:
+        self._answers = answers
+        self._functions = {
+            name: load_callable(str(answer["python"]), base_dir)
+            for name, answer in answers.items()
+            if isinstance(answer, Mapping) and answer.keys() == {"python"}
+        }
+
+    async def answer(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+        """Return the calls with their outputs; nothing when one of them has no answer here, so that nobody goes on."""
+        if not all(call.tool in self._answers for call in calls):
+            return ()
+        return tuple([replace(call, output=await self._output(call)) for call in calls])
+
+    async def _output(self, call: ToolCall) -> JsonValue:
+        function = self._functions.get(call.tool)
+        if function is None:
+            return self._answers[call.tool]
+        try:
+            return cast(JsonValue, await call_function(function, call.input))
+        except (Exception, SystemExit) as error:
+            message = f"the answer of tool {call.tool!r} raised {type(error).__name__}: {error}{raised_at(error)}"
+            raise ProviderError(Failure("plugin_error", message)) from error

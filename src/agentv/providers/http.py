@@ -1,0 +1,98 @@
+"""HTTP as values: what is sent, what comes back, and which failure a status means. Pure; transport.py does the rest."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from agentv.types.failures import Failure, FailureKind
+from agentv.types.json_value import JsonValue
+
+_EXCERPT = 2_000
+_MESSAGE = 500
+_SERVER_ERRORS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """One request, ready to be sent."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+    method: str = "POST"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpReply:
+    """One reply, unpacked. Header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def request_id(self) -> str | None:
+        """How the server calls the request in its own logs."""
+        return self.headers.get("x-request-id") or self.headers.get("apim-request-id")
+
+
+def status_failure(reply: HttpReply, *, now: datetime) -> Failure | None:
+    """Return the failure that a reply's status means; None for 2xx."""
+    if 200 <= reply.status < 300:  # noqa: PLR2004 - what HTTP calls success
+        return None
+    said, code = _error_in(reply.body)
+    kind = _kind_of(reply.status, code)
+    message = f"HTTP {reply.status}{': ' if said else ''}{said}"
+    if 300 <= reply.status < 400:  # noqa: PLR2004 - what HTTP calls a redirect
+        place = reply.headers.get("location", "elsewhere")
+        message = (
+            f"HTTP {reply.status}: a redirect to {place[:_MESSAGE]}, not followed since the key would go there too"
+        )
+    if kind == "auth":
+        message += "; check the key and what it may use"
+    return Failure(
+        kind,
+        message,
+        http_status=reply.status,
+        retry_after_s=retry_after_s(reply.headers, now=now),
+        details={"request_id": reply.request_id, "body": reply.body[:_EXCERPT].decode(errors="replace")},
+    )
+
+
+def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
+    """Return how long the server asks us to wait, in seconds: `retry-after-ms`, or `retry-after` as number or date."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers[name]) / unit)
+        except (KeyError, ValueError):
+            continue
+    try:
+        at = parsedate_to_datetime(headers["retry-after"])
+    except (KeyError, ValueError):
+        return None
+    return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds())
+
+
+def _kind_of(status: int, code: str) -> FailureKind:
+    if code in ("content_filter", "content_policy_violation"):
+        return "content_filter"
+    kinds: Mapping[int, FailureKind] = {401: "auth", 403: "auth", 408: "server_error", 429: "rate_limited"}
+    if status in kinds:
+        return kinds[status]
+    if status < 400:  # noqa: PLR2004 - a redirect, or a 1xx that is no answer
+        return "transport"
+    return "server_error" if status >= _SERVER_ERRORS else "bad_request"
+
+
+def _error_in(body: bytes) -> tuple[str, str]:
+    """Return what a server says in an error reply: its message, else the beginning of the text; and its error code."""
+    try:
+        value: JsonValue = json.loads(body)
+    except (ValueError, RecursionError):
+        return body[:_MESSAGE].decode(errors="replace").strip(), ""
+    error = value.get("error", value) if isinstance(value, Mapping) else value
+    if not isinstance(error, Mapping):
+        return str(error)[:_MESSAGE], ""
+    return str(error.get("message") or "")[:_MESSAGE], str(error.get("code") or "")
