@@ -21,7 +21,7 @@ def calculate(node):
 
 async def answer(request):
     """Return a string, or as here a dict that also reports the tool call."""
-    formula = re.search(r"\d[\d\s.+*/()-]*", request.question).group().strip()
+    formula = re.search(r"[\d(][\d\s.+*/()-]*", request.question).group().strip()
     result = calculate(ast.parse(formula, mode="eval"))
     call = {"tool": "calculate", "input": {"formula": formula}, "output": result}
     text = f"{formula} = {result:g}"
