@@ -23,6 +23,7 @@ ROWS = {
     "rubric": 2,
     "tool-trajectory": 3,
 }
+NEEDS_A_MODEL = {"local-model"}
 
 
 @pytest.fixture
@@ -43,10 +44,10 @@ def agentv(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_example_is_listed_here() -> None:
-    assert sorted(ROWS) == NAMES
+    assert sorted({*ROWS, *NEEDS_A_MODEL}) == NAMES
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ROWS)
 def test_an_example_ends_as_it_says(name: str, folder: Path) -> None:
     done = agentv("run", f"examples/{name}", "-o", "out.jsonl", cwd=folder)
     rows = [json.loads(line) for line in (folder / "out.jsonl").read_text("utf-8").splitlines()]
@@ -64,7 +65,7 @@ def test_an_example_has_no_problem(name: str, folder: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_readme_shows_how_to_run_it_in_about_ten_lines(name: str) -> None:
     text = (EXAMPLES / name / "README.md").read_text("utf-8")
-    assert f"    ./run agentv run examples/{name}\n" in text
+    assert f"./run agentv run examples/{name}" in text
     assert len(text.splitlines()) <= 16
 
 

@@ -32,7 +32,8 @@ def measure(work: str, *arguments: str, cwd: Path | None = None) -> tuple[set[st
 
 
 def third_party(modules: set[str]) -> set[str]:
-    return {name for name in modules if name not in sys.stdlib_module_names and not name.startswith("_")} - {"agentv"}
+    ours = {"agentv", "cython_runtime"}  # the latter is no package: compiled modules leave it behind
+    return {name for name in modules if name not in sys.stdlib_module_names and not name.startswith("_")} - ours
 
 
 RUN_MAIN = "from agentv.__main__ import main; main()"
