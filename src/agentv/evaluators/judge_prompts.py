@@ -33,6 +33,11 @@ TRACE_SECTION = """
 [[ ## trace_summary ## ]]
 {{ trace_summary }}"""
 
+RESULTS_SECTION = """
+
+[[ ## evaluator_results ## ]]
+{{ evaluator_results }}"""
+
 REPAIR_NOTE = """
 
 [[ ## reply_format ## ]]

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from agentv.evaluators.judge_modes import FreeformMode, RubricMode
-from agentv.evaluators.judge_prompts import TRACE_SECTION, USER_TEMPLATE
+from agentv.evaluators.judge_prompts import RESULTS_SECTION, TRACE_SECTION, USER_TEMPLATE
 from agentv.evaluators.judge_values import JudgedText
 from agentv.evaluators.judging import Asked, JudgeMode, JudgeOptions, ask, failed_judgement, judge_name
 from agentv.evaluators.prompt_text import load_prompt
@@ -120,7 +120,7 @@ class LlmJudgeEvaluator:
     ) -> EvaluationScore:
         """Ask every judge `samples` times at once; one that fails makes the whole a failure, since a panel is whole."""
         role: JudgeRole = "member" if len(providers) > 1 else "sample"
-        options = self._calling_with_trace(judged)
+        options = self._calling_for(judged)
         opinions = [
             ask(provider, mode, judged, options, role=role)
             for provider in providers
@@ -132,11 +132,16 @@ class LlmJudgeEvaluator:
         calls = tuple(call for each in asked for call in each.calls)
         return replace(score, evaluator_raw_request=request, judge_calls=calls)
 
-    def _calling_with_trace(self, judged: JudgedText) -> JudgeOptions:
-        wanted = self.options.include_trace and judged.context.candidate_trace_summary is not None
-        if not wanted or self._calling.custom:
+    def _calling_for(self, judged: JudgedText) -> JudgeOptions:
+        """Return how to call judges about this answer: our own prompt shows what there is and was asked for."""
+        if self._calling.custom:
             return self._calling
-        return replace(self._calling, template=self._calling.template + TRACE_SECTION)
+        template = self._calling.template
+        if self.options.include_trace and judged.context.candidate_trace_summary is not None:
+            template += TRACE_SECTION
+        if judged.evaluator_results is not None:
+            template += RESULTS_SECTION
+        return replace(self._calling, template=template)
 
     def _request_facts(self, providers: tuple[Provider, ...], context: EvaluationContext) -> JsonObject:
         facts: dict[str, JsonValue] = {

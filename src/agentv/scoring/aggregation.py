@@ -45,8 +45,11 @@ def weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:
 
 
 def evaluators_score(results: Sequence[EvaluatorResult]) -> float:
-    """Return a case's score: the evaluators' scores by their weights, errors with their 0.0 as decided."""
-    return weighted_mean((result.weight, result.score) for result in results)
+    """Return a case's score: the evaluators' scores by their weights, errors with their 0.0 as decided.
+
+    What was skipped counts for nothing.
+    """
+    return weighted_mean((result.weight, result.score) for result in results if result.status != "skipped")
 
 
 def verdict_of(score: float) -> Verdict:
@@ -77,6 +80,8 @@ def is_requirement_met(result: EvaluatorResult) -> bool:
 
     `required: true` demands verdict `pass`, a number demands that score; required rubric items must be met.
     """
+    if result.status == "skipped":
+        return True
     if result.required is True:
         held = result_verdict(result) == "pass"
     elif result.required is False:

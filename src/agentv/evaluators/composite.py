@@ -1,0 +1,253 @@
+"""`composite`: several evaluators, any and nested, made into one score by an aggregator."""
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from agentv.evaluators.code_judge import run_script, working_folder
+from agentv.evaluators.llm_judge import LlmJudgeEvaluator
+from agentv.evaluators.members import ScoreMembers, member_name, score_objects
+from agentv.scoring.aggregation import evaluators_score
+from agentv.scoring.aggregators import (
+    arithmetic_score,
+    composed,
+    counted,
+    highest,
+    lowest,
+    passing,
+    results_to_json,
+    weigh,
+)
+from agentv.scoring.code_answers import parse_answer
+from agentv.scoring.completion import score_of_failure
+from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.errors import EvaluatorError
+from agentv.types.evaluation import EvaluationContext, EvaluationScore, EvaluatorResult
+from agentv.types.protocols import EvaluatorTools
+from agentv.types.provider import Provider
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedAverage:
+    """The weighted mean of the members' scores."""
+
+    type: Literal["weighted_average"] = "weighted_average"
+    weights: Mapping[str, float] = field(
+        default_factory=dict, metadata={"help": "member: weight; without it the members' own weights"}
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse weights that no mean can be made with."""
+        if not all(math.isfinite(weight) and weight >= 0 for weight in self.weights.values()):
+            raise ValueError("`weights` must be finite numbers of at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Minimum:
+    """The lowest score of the members."""
+
+    type: Literal["min"] = "min"
+
+
+@dataclass(frozen=True, slots=True)
+class Maximum:
+    """The highest score of the members."""
+
+    type: Literal["max"] = "max"
+
+
+@dataclass(frozen=True, slots=True)
+class AllPass:
+    """1.0 when every member passes, else 0.0."""
+
+    type: Literal["all"] = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """1.0 when enough members pass, else 0.0."""
+
+    at_least: int = field(metadata={"help": "how many members must pass"})
+    type: Literal["threshold"] = "threshold"
+
+    def __post_init__(self) -> None:
+        """Refuse a number that is always reached."""
+        if self.at_least < 1:
+            raise ValueError("`at_least` must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class CodeAggregator:
+    """A script that gets `{"results": {name: result}}` and answers like a code judge."""
+
+    type: Literal["code_judge"] = "code_judge"
+    script: str | tuple[str, ...] | None = field(
+        default=None, metadata={"help": "a command for the shell, or a list of arguments"}
+    )
+    path: str | None = field(default=None, metadata={"help": "a script's file, in place of `script`"})
+    cwd: str | None = field(default=None, metadata={"help": "where it runs; default: the eval file's folder"})
+    timeout_seconds: float | None = field(default=None, metadata={"help": "how long it may take"})
+
+    def __post_init__(self) -> None:
+        """Refuse neither and both."""
+        if bool(self.script) == bool(self.path):
+            raise ValueError("the aggregator code_judge needs either `script` or `path`")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAggregator:
+    """A model that reads the members' results and gives the score."""
+
+    type: Literal["llm_judge"] = "llm_judge"
+    prompt: str | None = field(
+        default=None,
+        metadata={"help": "the user prompt, or its file, with {{ evaluator_results }}"},
+    )
+    target: str | None = field(default=None, metadata={"help": "the target that judges"})
+    model: str | None = field(default=None, metadata={"help": "a model of the judge's provider"})
+    temperature: float | None = field(default=None, metadata={"help": "0 for the most repeatable judge"})
+
+
+Aggregator: TypeAlias = WeightedAverage | Minimum | Maximum | AllPass | Threshold | CodeAggregator | JudgeAggregator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompositeSettings:
+    """Settings of `composite`."""
+
+    evaluators: tuple[EvaluatorLike, ...] = field(
+        metadata={"help": "the members: evaluators of any type, composites too", "evaluators": True}
+    )
+    aggregator: Aggregator = field(
+        default_factory=WeightedAverage, metadata={"help": "how the members' scores become one: {type: …}"}
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse an aggregator that does not fit the members."""
+        check_members(self.evaluators, self.aggregator)
+
+    @property
+    def judge_targets(self) -> tuple[str, ...]:
+        """The targets that judge by name, the members' own aside."""
+        target = self.aggregator.target if isinstance(self.aggregator, JudgeAggregator) else None
+        return () if target is None else (target,)
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether the aggregator asks the judged target's own judge."""
+        return isinstance(self.aggregator, JudgeAggregator) and self.aggregator.target is None
+
+
+def check_members(members: Sequence[EvaluatorLike], aggregator: Aggregator) -> None:
+    """Raise ValueError when there are no members, or the aggregator speaks of others."""
+    if not members:
+        raise ValueError("`evaluators` must list at least one member")
+    names = [member_name(member) for member in members]
+    if isinstance(aggregator, WeightedAverage):
+        unknown = [name for name in aggregator.weights if name not in names]
+        if unknown:
+            raise ValueError(f"`weights` names {unknown[0]!r}, which is no member; members: {', '.join(names)}")
+    if isinstance(aggregator, Threshold) and aggregator.at_least > len(members):
+        raise ValueError(f"`at_least` {aggregator.at_least} cannot be reached by {len(members)} members")
+
+
+class CompositeEvaluator:
+    """Judges with several evaluators and makes their scores one. Members see the same context as anyone.
+
+    `evaluators` are evaluator objects (or configs, when `score` is a run's, `EvaluatorTools.score`). `judge` gives the
+    model of a JudgeAggregator, default the context's own. Relative paths start from `base_dir`.
+
+    >>> from agentv.evaluators.tool_trajectory import ToolTrajectoryEvaluator
+    >>> CompositeEvaluator([ToolTrajectoryEvaluator(forbidden=("delete",))], Minimum()).kind
+    'composite'
+    """
+
+    kind = "composite"
+
+    def __init__(
+        self,
+        evaluators: Sequence[EvaluatorLike],
+        aggregator: Aggregator | None = None,
+        *,
+        score: ScoreMembers = score_objects,
+        judge: Provider | None = None,
+        base_dir: str = ".",
+    ) -> None:
+        self.evaluators = tuple(evaluators)
+        self.aggregator = aggregator if aggregator is not None else WeightedAverage()
+        check_members(self.evaluators, self.aggregator)
+        self._score = score
+        self._base_dir = base_dir
+        self._judge = _judge_of(self.aggregator, judge, base_dir)
+
+    async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Judge an answer. A member's failure stays the member's; the aggregator's own is the composite's."""
+        results = await self._score(context, self.evaluators)
+        if isinstance(self.aggregator, WeightedAverage):
+            results = weigh(results, self.aggregator.weights)
+        try:
+            return composed(await self._aggregate(context, results), results)
+        except EvaluatorError as error:
+            return composed(score_of_failure(error.failure), results)
+
+    async def _aggregate(self, context: EvaluationContext, results: tuple[EvaluatorResult, ...]) -> EvaluationScore:
+        match self.aggregator:
+            case WeightedAverage():
+                return arithmetic_score(evaluators_score(results), results, how="weighted average")
+            case Minimum():
+                return arithmetic_score(lowest(results), results, how="lowest")
+            case Maximum():
+                return arithmetic_score(highest(results), results, how="highest")
+            case AllPass():
+                held = passing(results) == len(counted(results)) > 0
+                return arithmetic_score(float(held), results, how="all must pass")
+            case Threshold(at_least=least):
+                held = passing(results) >= least
+                return arithmetic_score(float(held), results, how=f"{least} must pass")
+            case CodeAggregator():
+                return await self._by_code(self.aggregator, context, results)
+            case JudgeAggregator():
+                return await self._judge.judge(context, evaluator_results=results_to_json(results))
+
+    async def _by_code(
+        self, aggregator: CodeAggregator, context: EvaluationContext, results: tuple[EvaluatorResult, ...]
+    ) -> EvaluationScore:
+        answer = await run_script(
+            aggregator.script or _command_of(self._base_dir, aggregator.path or ""),
+            {"results": results_to_json(results)},
+            cwd=str(working_folder(aggregator.cwd, self._base_dir)),
+            timeout_s=aggregator.timeout_seconds,
+        )
+        return parse_answer(answer, context.criteria)
+
+
+def _command_of(base_dir: str, path: str) -> tuple[str, ...]:
+    file = Path(base_dir, path).resolve()
+    return (sys.executable, str(file)) if file.suffix == ".py" else (str(file),)
+
+
+def _judge_of(aggregator: Aggregator, judge: Provider | None, base_dir: str) -> LlmJudgeEvaluator:
+    """Return who judges for a JudgeAggregator; for another aggregator nobody ever asks it."""
+    given = aggregator if isinstance(aggregator, JudgeAggregator) else JudgeAggregator()
+    return LlmJudgeEvaluator(
+        prompt=given.prompt,
+        model=given.model,
+        temperature=given.temperature,
+        judges=() if judge is None else (judge,),
+        base_dir=base_dir,
+    )
+
+
+def make_composite(config: EvaluatorConfig, settings: CompositeSettings, tools: EvaluatorTools) -> CompositeEvaluator:
+    """Make a composite whose members are judged by the run, isolated like anyone."""
+    target = next(iter(settings.judge_targets), None)
+    return CompositeEvaluator(
+        settings.evaluators,
+        settings.aggregator,
+        score=tools.score,
+        judge=None if target is None else tools.judge(target),
+        base_dir=config.base_dir,
+    )

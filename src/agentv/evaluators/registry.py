@@ -1,0 +1,55 @@
+"""Evaluator objects by kind, with the default judge for every kind that nobody brought (seed REQ-EVAL-006)."""
+
+from collections.abc import Iterator, Mapping
+
+from agentv.evaluators.llm_judge import LlmJudgeEvaluator, ResolveJudge
+from agentv.types.errors import UnknownNameError
+from agentv.types.evaluation import Evaluator
+
+DEFAULT_KIND = "llm_judge"
+
+
+class EvaluatorRegistry(Mapping[str, Evaluator]):
+    """Evaluators by kind. Looking up an unknown kind gives `llm_judge`; without one it is an UnknownNameError."""
+
+    def __init__(self, evaluators: Mapping[str, Evaluator]) -> None:
+        self._evaluators = dict(evaluators)
+
+    @property
+    def llm_judge(self) -> Evaluator:
+        """The default judge."""
+        return self[DEFAULT_KIND]
+
+    def __getitem__(self, kind: str) -> Evaluator:
+        """Return the evaluator of that kind, else the default judge."""
+        found = self._evaluators.get(kind) or self._evaluators.get(DEFAULT_KIND)
+        if found is None:
+            raise UnknownNameError("evaluator kind", kind, known=self._evaluators)
+        return found
+
+    def __contains__(self, kind: object) -> bool:
+        """Whether somebody brought an evaluator of exactly that kind."""
+        return kind in self._evaluators
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the kinds that were brought."""
+        return iter(self._evaluators)
+
+    def __len__(self) -> int:
+        """How many were brought."""
+        return len(self._evaluators)
+
+
+def build_evaluator_registry(
+    overrides: Mapping[str, Evaluator] | None = None, resolve_judge_provider: ResolveJudge | None = None
+) -> EvaluatorRegistry:
+    """Return a registry with `llm_judge` in it, and `overrides` beside or in place of it.
+
+    `resolve_judge_provider` finds the judge's model for a context; without it the context's own judge is asked.
+
+    >>> registry = build_evaluator_registry()
+    >>> registry["unheard_of"] is registry.llm_judge
+    True
+    """
+    judge = LlmJudgeEvaluator(resolve_judge_provider=resolve_judge_provider)
+    return EvaluatorRegistry({DEFAULT_KIND: judge, **(overrides or {})})

@@ -1,0 +1,55 @@
+"""A score with who gave it, what it weighs and what it cost: the entry that a row keeps."""
+
+from dataclasses import replace
+
+from agentv.scoring.aggregation import result_verdict
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.evaluation import EvaluationScore, EvaluatorResult
+from agentv.types.usage import Usage
+
+
+def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: float | None = None) -> EvaluatorResult:
+    """Return an evaluator's score as a row keeps it. Its verdict is None when nothing was judged."""
+    result = EvaluatorResult(
+        name=config.name,
+        type=config.type,
+        score=score.score,
+        status=score.status,
+        weight=config.weight,
+        required=config.required,
+        verdict=score.verdict,
+        hits=score.hits,
+        misses=score.misses,
+        reasoning=score.reasoning,
+        expected_aspect_count=score.expected_aspect_count,
+        raw_aspects=score.raw_aspects,
+        error=score.error,
+        results=score.results,
+        evaluator_provider_request=score.evaluator_raw_request,
+        judge_calls=score.judge_calls,
+        duration_ms=duration_ms,
+        usage=_usage(score),
+        cost_usd=_cost_usd(score),
+        evaluator_results=score.members,
+    )
+    judged = result.error is None and result.status != "skipped"
+    return replace(result, verdict=result_verdict(result) if judged else None)
+
+
+def _spent(score: EvaluationScore) -> list[tuple[Usage | None, float | None]]:
+    calls = [(call.usage, call.cost_usd) for call in score.judge_calls]
+    return calls + [(member.usage, member.cost_usd) for member in score.members]
+
+
+def _usage(score: EvaluationScore) -> Usage | None:
+    known = [usage for usage, _ in _spent(score) if usage is not None]
+    return sum(known[1:], start=known[0]) if known else None
+
+
+def _cost_usd(score: EvaluationScore) -> float | None:
+    """Return what the judges cost; None when one of them used tokens at an unknown price, or nothing was used."""
+    parts = _spent(score)
+    if any(usage is not None and cost is None for usage, cost in parts):
+        return None
+    costs = [cost for _, cost in parts if cost is not None]
+    return sum(costs) if costs else None
