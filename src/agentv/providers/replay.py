@@ -1,0 +1,74 @@
+"""`replay`: answers that were recorded before, from a stored run, a results file or a transcript."""
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from agentv.execution.threads import call_in_thread
+from agentv.providers.recordings import Recording, index_recording, parse_recorded
+from agentv.types.errors import TargetError
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+
+ANSWERS = "answers.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaySettings:
+    """Where the recorded answers are: exactly one of the two."""
+
+    run: str | None = field(
+        default=None, metadata={"help": "A stored run: its folder, its id or the start of it, or `latest`."}
+    )
+    file: str | None = field(
+        default=None,
+        metadata={"help": "A JSONL of answers, results, or `{id, text | output_messages, trial?}`; by case id."},
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse none, and both."""
+        if (self.run is None) == (self.file is None):
+            raise ValueError("replay needs either run or file")
+
+
+class ReplayProvider:
+    """Looks answers up by case id and trial. Only their places are kept in memory."""
+
+    kind = "replay"
+
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
+        settings = cast(ReplaySettings, target.settings)
+        if settings.file is not None:
+            self._path = Path(target.base_dir, settings.file)
+        else:
+            self._path = find_run(settings.run or "", Path(target.base_dir), Path(tools.runs_folder)) / ANSWERS
+        if not self._path.is_file():
+            raise TargetError(f"target {target.name!r}: there is no recording {self._path}")
+        self._target = target.name
+        self._opening = asyncio.Lock()
+        self._recording: Recording | None = None
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Return the recorded answer. What was recorded as a failure fails again in the same way."""
+        async with self._opening:
+            if self._recording is None:
+                self._recording = await call_in_thread(index_recording, self._path, self._target, timeout_s=None)
+        row = self._recording.find(request.eval_case_id, request.trial)
+        return parse_recorded(row)
+
+
+def find_run(reference: str, base_dir: Path, home: Path) -> Path:
+    """Return the folder of a stored run. Raises TargetError that lists the runs there are."""
+    as_path = base_dir / reference
+    if (as_path / ANSWERS).is_file():
+        return as_path
+    runs = sorted(path.parent for path in home.glob(f"runs/*/{ANSWERS}") if path.stat().st_size)
+    fitting = runs[-1:] if reference == "latest" else [run for run in runs if run.name.startswith(reference)]
+    exact = [run for run in fitting if run.name == reference] or fitting
+    if len(exact) == 1:
+        return exact[0]
+    known = ", ".join(run.name for run in reversed(runs[-8:])) or "none"
+    what = f"{reference!r} fits {len(exact)} runs" if exact else f"there is no stored run {reference!r}"
+    raise TargetError(f"replay: {what}; stored, latest first: {known}")
