@@ -25,10 +25,11 @@ from agentv.pipeline.options import RunOptions
 from agentv.pipeline.plan import RunPlan
 from agentv.pipeline.planning import make_plan
 from agentv.pipeline.run import run_plan
-from agentv.reports.end_table import end_report, in_colour, without_colour
+from agentv.reports.end_table import end_report
 from agentv.reports.exports import STDOUT, make_export
 from agentv.reports.json_lines import JsonLines
 from agentv.reports.observers import make_observer
+from agentv.reports.paint import in_colour, without_colour
 from agentv.reports.signs import UNICODE, signs_for
 from agentv.reports.verbose import VerboseLines
 from agentv.scoring.run_verdict import SIGNALLED

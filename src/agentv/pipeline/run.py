@@ -64,14 +64,18 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random)
     )
     async with toolbox:
         work = asyncio.create_task(_run_targets(plan, toolbox, ledger))
-        stop.give_up = work.cancel
+
+        def give_up() -> None:
+            ledger.tell(RunStopping(stop.reason or "interrupted"))
+            work.cancel()
+
+        stop.give_up = give_up
         try:
             await work
         except asyncio.CancelledError:
             if stop.state != "interrupted":
                 stop.state = "interrupted"
                 raise
-            ledger.tell(RunStopping(stop.reason or "interrupted"))
 
 
 async def _run_targets(plan: RunPlan, toolbox: Toolbox, ledger: Ledger) -> None:
