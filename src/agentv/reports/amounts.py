@@ -3,6 +3,8 @@
 _MINUTE_S = 60
 _HOUR_S = 3600
 _THOUSAND = 1000
+_LEAST_SHOWN_USD = 0.0001
+_CENTS_FROM_USD = 0.1
 
 
 def percent_text(share: float | None) -> str:
@@ -21,10 +23,12 @@ def score_text(score: float | None) -> str:
 
 
 def money_text(dollars: float | None) -> str:
-    """Return dollars with as many decimals as they need; `unknown` for None."""
+    """Return dollars: cents from ten cents on, else four decimals; `unknown` for None. Never 0 for more than 0."""
     if dollars is None:
         return "unknown"
-    return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}"
+    if 0 < dollars < _LEAST_SHOWN_USD:
+        return f"<${_LEAST_SHOWN_USD:.4f}"
+    return f"${dollars:.4f}" if 0 < dollars < _CENTS_FROM_USD else f"${dollars:,.2f}"
 
 
 def seconds_text(seconds: float | None) -> str:

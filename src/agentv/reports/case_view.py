@@ -47,9 +47,9 @@ class CaseView:
     def _head(self) -> str:
         result, state = self.result, row_state(self.result)
         score = f", score {row_score(result)}" if row_score(result) else ""
-        place = f"  ({result.file}:{result.line})" if result.file else ""
+        place = f"  ({one_line(result.file)}:{result.line})" if result.file else ""
         mark = self.paint(self.signs.marks[state], state_colour(state))
-        return f"{mark} {row_label(result)} on {one_line(result.slot.target)}: {state}{score}{one_line(place)}"
+        return f"{mark} {row_label(result)} on {one_line(result.slot.target)}: {state}{score}{place}"
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         if self.case is not None:

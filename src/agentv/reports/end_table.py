@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from agentv.reports.amounts import money_text, percent_text, score_text, seconds_text, tokens_text
+from agentv.reports.amounts import clock_text, money_text, percent_text, score_text, seconds_text, tokens_text
 from agentv.reports.paint import Paint, state_colour, without_colour
-from agentv.reports.printable import one_line, printable
+from agentv.reports.printable import one_line
 from agentv.reports.row_text import row_label, row_reason, row_score
 from agentv.reports.signs import ASCII, UNICODE, Signs
 from agentv.reports.text_width import clip, display_width, pad, wrap
@@ -12,7 +12,7 @@ from agentv.scoring.summary import row_state
 from agentv.types.results import CaseResult, RunReport, TargetSummary
 from agentv.types.usage import Usage
 
-_NAME_WIDTH = 24
+_SHORTEST_NAME = 8
 _REASON_LINES = 3
 
 
@@ -30,13 +30,13 @@ def end_report(
     """
     signs = UNICODE if unicode else ASCII
     blocks = [
-        _table(_quality_rows(report.targets), paint),
-        _table(_spending_rows(report.targets), paint),
+        _table(_quality_rows(report.targets), width, paint),
+        _table(_spending_rows(report.targets), width, paint),
         _histogram(report, signs),
-        _table(_evaluator_rows(report), paint),
+        _table(_evaluator_rows(report), width, paint),
         _failing(report, width, signs, paint),
-        [f"flaky  {one_line(case)}" for case in report.flaky],
-        [f"note: {one_line(note)}" for note in report.notes],
+        [f"flaky   {one_line(case)}" for case in report.flaky],
+        [f"note    {one_line(note)}" for note in report.notes],
         _files(report, files),
         [paint(_verdict(report), "green" if report.exit_code == 0 else "red")],
     ]
@@ -47,16 +47,25 @@ def end_report(
 def _quality_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
     if not targets:
         return []
-    head = ["target", "pass rate", "mean", "pass", "borderline", "fail", "errors", "skipped"]
-    return [head, *([_name(each.target), _rate(each), score_text(each.mean_score), *_states(each)] for each in targets)]
+    states = {"pass": "pass", "borderline": "borderline", "fail": "fail", "error": "errors"}
+    if any(target.counts.get("skipped") for target in targets):
+        states["skipped"] = "skipped"
+    return [
+        ["target", "pass rate", "mean", *states.values()],
+        *([_name(each), _rate(each), score_text(each.mean_score), *_counts(each, states)] for each in targets),
+    ]
+
+
+def _name(target: TargetSummary) -> str:
+    return one_line(target.target)
 
 
 def _rate(target: TargetSummary) -> str:
     return f"{percent_text(target.pass_rate)} of {target.judged:,}" if target.judged else "none judged"
 
 
-def _states(target: TargetSummary) -> list[str]:
-    return [f"{target.counts.get(state, 0):,}" for state in ("pass", "borderline", "fail", "error", "skipped")]
+def _counts(target: TargetSummary, states: dict[str, str]) -> list[str]:
+    return [f"{target.counts.get(state, 0):,}" for state in states]
 
 
 def _spending_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
@@ -68,7 +77,7 @@ def _spending_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
 
 def _spending(target: TargetSummary) -> list[str]:
     return [
-        _name(target.target),
+        _name(target),
         _cost(target.target_cost_usd, target.target_usage),
         _cost(target.judge_cost_usd, target.judge_usage),
         seconds_text(target.latency_median_s),
@@ -94,37 +103,34 @@ def _evaluator_rows(report: RunReport) -> list[list[str]]:
     return [
         head,
         *(
-            [_name(e.name), score_text(e.mean_score), f"{e.judged:,}", f"{e.errors:,}", one_line(e.type)]
-            for e in report.evaluators
+            [one_line(each.name), score_text(each.mean_score), f"{each.judged:,}", f"{each.errors:,}", each.type]
+            for each in report.evaluators
         ),
     ]
 
 
-def _name(text: str) -> str:
-    return clip(one_line(text), _NAME_WIDTH, mark="..")
-
-
-def _table(rows: Sequence[Sequence[str]], paint: Paint) -> list[str]:
-    """Align columns: the first to the left, the others to the right; the head is dim."""
-    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(
-            pad(cell, width, right=index > 0) for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-    return [paint(lines[0], "dim"), *lines[1:]] if lines else []
+def _table(rows: Sequence[Sequence[str]], width: int | None, paint: Paint) -> list[str]:
+    """Align columns: names to the left and cut to what is left of `width`, the others to the right; the head is dim."""
+    if not rows:
+        return []
+    name_width, *widths = (max(map(display_width, column)) for column in zip(*rows, strict=True))
+    if width is not None:
+        name_width = min(name_width, max(width - sum(widths) - 2 * len(widths), _SHORTEST_NAME))
+    lines = []
+    for name, *cells in rows:
+        aligned = [pad(cell, room, right=True) for cell, room in zip(cells, widths, strict=True)]
+        lines.append("  ".join([pad(clip(name, name_width, mark=".."), name_width), *aligned]))
+    return [paint(lines[0], "dim"), *lines[1:]]
 
 
 def _histogram(report: RunReport, signs: Signs) -> list[str]:
     highest = max(report.histogram, default=0)
     if not highest:
         return []
-    top = len(signs.bars) - 1
-    bars = "".join(signs.bars[-(-count * top // highest)] * 3 if count else "   " for count in report.histogram)
-    return [
-        f"scores  0 {signs.gutter}{bars}{signs.gutter} 1   highest bar {highest:,} of {sum(report.histogram):,} rows"
-    ]
+    heights = [-(-count * len(signs.bars) // highest) for count in report.histogram]
+    bars = "".join((signs.bars[height - 1] if height else " ") * 3 for height in heights)
+    total = sum(report.histogram)
+    return [f"scores  0 {signs.gutter}{bars}{signs.gutter} 1   highest bar {highest:,} of {total:,} rows"]
 
 
 def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint) -> list[str]:
@@ -140,6 +146,7 @@ def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint) -
 
 
 def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Paint) -> list[str]:
+    """Return a row with its reason: on one line, or below it in a few, each behind a gutter."""
     state = row_state(result)
     head = "  ".join(part for part in (row_label(result), one_line(result.slot.target), row_score(result)) if part)
     mark = paint(signs.marks[state], state_colour(state))
@@ -150,15 +157,14 @@ def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Pa
     kept = lines[:_REASON_LINES]
     if len(lines) > len(kept):
         kept[-1] = clip(f"{kept[-1]} {lines[_REASON_LINES]}", width - 4, mark=signs.ellipsis)
-    return [f"{mark} {clip(head, width - 2, mark=signs.ellipsis)}", *(f"    {line}" for line in kept)]
+    return [f"{mark} {clip(head, width - 2, mark=signs.ellipsis)}", *(f"  {signs.gutter} {line}" for line in kept)]
 
 
 def _files(report: RunReport, files: Sequence[str]) -> list[str]:
-    written = ([f"run     {printable(report.folder)}"] if report.folder else []) + [
-        f"wrote   {one_line(f)}" for f in files
-    ]
-    look = f"look    agentv show {report.run_id}" if report.folder else None
-    return [*written, look] if look else written
+    lines = [f"took    {clock_text(report.duration_s)}", *(f"wrote   {one_line(file)}" for file in files)]
+    if report.folder is not None:
+        lines += [f"kept    {one_line(report.folder)}", f"look    agentv show {report.run_id}"]
+    return lines
 
 
 def _verdict(report: RunReport) -> str:

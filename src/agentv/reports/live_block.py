@@ -1,6 +1,7 @@
 """The block that is redrawn while a run goes on, as plain text of an exact width."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 
 from agentv.reports.amounts import percent_text
@@ -21,13 +22,7 @@ def live_block(progress: Progress, now: datetime, *, width: int, signs: Signs) -
     run = f"run {progress.started.run_id.rpartition('-')[2]}"
     inner = width - 4
     shown = list(progress.by_target.items())[:_MOST_TARGETS]
-    names = [clip(one_line(name), _NAME_WIDTH, mark=signs.ellipsis) for name, _ in shown]
-    widest = max(map(display_width, names), default=0)
-    planned = progress.planned_per_target
-    rows = [
-        _target_row(pad(name, widest), counts, planned, inner, signs=signs)
-        for name, (_, counts) in zip(names, shown, strict=True)
-    ]
+    rows = _target_rows(shown, progress.planned_per_target, inner, signs)
     hidden = len(progress.by_target) - len(shown)
     if hidden > 0:
         rows.append(f"and {hidden} more targets")
@@ -48,20 +43,32 @@ def _edge(left: str, right: str, width: int, signs: Signs) -> str:
     return start + signs.rule * (width - display_width(start) - display_width(end)) + end
 
 
-def _target_row(label: str, counts: Counter[str], planned: int | None, width: int, *, signs: Signs) -> str:
+def _target_rows(
+    targets: Sequence[tuple[str, Counter[str]]], planned: int | None, width: int, signs: Signs
+) -> list[str]:
+    """Return a line for each target: name, bar, and the counts in columns. The bar takes what room is left."""
+    names = [clip(one_line(name), _NAME_WIDTH, mark=signs.ellipsis) for name, _ in targets]
+    table = [_cells(counts, planned, signs) for _, counts in targets]
+    widths = [max(map(display_width, column)) for column in zip(*table, strict=True)]
+    name_width = max(map(display_width, names), default=0)
+    bar_width = width - name_width - sum(widths) - len(widths) - 1
+    rows = []
+    for name, (_, counts), cells in zip(names, targets, table, strict=True):
+        bar = f" {_bar(counts.total() / planned, bar_width, signs)}" if planned and bar_width >= _SHORTEST_BAR else ""
+        columns = " ".join(pad(cell, room) for cell, room in zip(cells, widths, strict=True))
+        rows.append(f"{pad(name, name_width)}{bar} {columns}")
+    return rows
+
+
+def _cells(counts: Counter[str], planned: int | None, signs: Signs) -> list[str]:
     done = counts.total()
-    states = " ".join(f"{signs.marks[state]} {counts[state]}" for state in _STATES)
     rate = percent_text(counts["pass"] / judged(counts)) if judged(counts) else "-"
-    if not planned:
-        return f"{label}  {done:,}  {states}  pass {rate}"
-    share = min(done / planned, 1.0)
-    right = f"{share:4.0%}  {done}/{planned}  {states}  pass {rate}"
-    bar_width = width - display_width(label) - display_width(right) - 3
-    bar = _bar(share, bar_width, signs) if bar_width >= _SHORTEST_BAR else ""
-    return f"{label} {bar}  {right}" if bar else f"{label}  {right}"
+    states = [f"{signs.marks[state]} {counts[state]}" for state in _STATES]
+    share = [f"{done * 100 // planned:3} % ", f"{done}/{planned} "] if planned else [f"{done:,} "]
+    return [*share, *states, f" pass {rate}"]
 
 
 def _bar(share: float, width: int, signs: Signs) -> str:
-    filled = int(share * width)
-    head = signs.head if 0 < share < 1 else ""
-    return pad((signs.full * max(filled - len(head), 0) + head)[:width], width)
+    filled = int(min(share, 1.0) * width)
+    head = signs.head if filled and share < 1 else ""
+    return pad(signs.full * (filled - len(head)) + head, width)

@@ -9,6 +9,7 @@ from agentv.types.results import CaseResult
 
 _CASE_WIDTH = 10
 _TARGET_WIDTH = 10
+_LONGEST_REASON = 2000
 
 
 def row_label(result: CaseResult) -> str:
@@ -23,7 +24,12 @@ def row_score(result: CaseResult) -> str:
 
 
 def row_reason(result: CaseResult) -> str:
-    """Return on one line why a row did not pass: the error, else what its evaluators missed."""
+    """Return on one line why a row did not pass: the error, else what its evaluators missed; at most 2,000 letters."""
+    reason = _whole_reason(result)
+    return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}..."
+
+
+def _whole_reason(result: CaseResult) -> str:
     if result.error is not None:
         took = f" ({seconds_text(result.duration_ms / 1000)})" if result.duration_ms else ""
         return f"error {result.error.stage}: {one_line(result.error.message) or result.error.kind}{took}"
