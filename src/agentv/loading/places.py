@@ -1,20 +1,13 @@
 """Where things are: the repository root, the `.agentv` folder, the eval files of a folder, the targets file."""
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import yaml
-
-from agentv.loading.text_files import BYTE_ORDER_MARK
+from agentv.loading.file_kinds import YAML_SUFFIXES, kind_of_file
 from agentv.types.errors import ConfigError
 
-YAML_SUFFIXES = (".yaml", ".yml")
 TARGETS_FILES = ("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".agentv/targets.yml")
 HOME_FOLDER = ".agentv"
-CASE_KEYS = ("evalcases", "cases")
-EVAL_SCHEMA = "agentv-eval"
-_CASES_LINE = re.compile(r"^['\"]?(?:evalcases|cases)['\"]?\s*:", re.MULTILINE)
 
 
 def upward(folder: Path, last: Path | None = None) -> Iterator[Path]:
@@ -34,12 +27,17 @@ def find_repository_root(path: Path) -> Path:
 
 
 def find_home(cwd: Path) -> Path:
-    """Return the `.agentv` folder that runs go to (decisions.md, "Where runs go"); it may not exist yet."""
+    """Return the `.agentv` folder that runs go to (decisions.md, "Where runs go"); it may not exist yet.
+
+    The search ends at the repository root: `~/.agentv`, where editors' agents live, must not collect every project's
+    runs.
+    """
     cwd = cwd.resolve()
-    for place in upward(cwd):
+    root = find_repository_root(cwd)
+    for place in upward(cwd, root if (root / ".git").exists() else None):
         if (place / HOME_FOLDER).is_dir():
             return place / HOME_FOLDER
-    return find_repository_root(cwd) / HOME_FOLDER
+    return root / HOME_FOLDER
 
 
 def find_targets_file(suite_dir: Path, repository_root: Path, cwd: Path, override: Path | None) -> Path | None:
@@ -97,38 +95,5 @@ def _eval_files_in(folder: Path) -> Iterator[Path]:
         elif path.suffix == ".jsonl":
             if side_file(path) is not None:
                 yield path
-        elif path.suffix in YAML_SUFFIXES and not path.with_suffix(".jsonl").exists() and _is_eval_file(path):
+        elif path.suffix in YAML_SUFFIXES and not path.with_suffix(".jsonl").exists() and kind_of_file(path) == "eval":
             yield path
-
-
-def _is_eval_file(path: Path) -> bool:
-    """Whether a YAML file has cases, or says that it is an eval file. A broken file counts when a line says so."""
-    try:
-        text = path.read_bytes().removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
-    except OSError:
-        return False
-    try:
-        return any(
-            key in CASE_KEYS or (key == "$schema" and value.startswith(EVAL_SCHEMA))
-            for key, value in _top_level_entries(text)
-        )
-    except yaml.YAMLError:
-        return _CASES_LINE.search(text) is not None
-
-
-def _top_level_entries(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the keys of a YAML file's object with their values, as far as those are scalars, reading on demand."""
-    depth, key = 0, None
-    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        if isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-            key = None if depth == 1 else key
-        elif isinstance(event, yaml.NodeEvent):
-            scalar = event.value if isinstance(event, yaml.ScalarEvent) else ""
-            if depth == 1 and key is None:
-                key = scalar
-                yield key, ""
-            elif depth == 1 and not isinstance(event, yaml.CollectionStartEvent):
-                yield str(key), scalar
-                key = None
-            depth += isinstance(event, yaml.CollectionStartEvent)
