@@ -1,0 +1,75 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentv.scoring.scales import denormalize, normalize
+from agentv.types.scales import EvaluationCriteria
+
+LABELS = EvaluationCriteria("x", scale="mood", labels=("bad", "fair", "good"))
+
+
+def on(scale: str, **fields: Any) -> EvaluationCriteria:
+    return EvaluationCriteria("x", scale=scale, **fields)
+
+
+@pytest.mark.parametrize(
+    ("score", "criterion", "value"),
+    [
+        (1, on("binary"), 1.0),
+        ("YES", on("binary"), 1.0),
+        ("no", on("pass/fail"), 0.0),
+        (True, on("likert5"), 1.0),
+        ("pass", on("likert5"), 1.0),
+        (1, on("likert5"), 0.0),
+        (5, on("likert5"), 1.0),
+        ("4", on("likert5"), 0.75),
+        ("4/5", on("likert5"), 0.75),
+        (85, on("percent"), 0.85),
+        ("85%", on("percent"), 0.85),
+        (0.3, on("numeric"), 0.3),
+        (85, on("numeric"), 0.85),
+        ("4/5", on("numeric"), 0.8),
+        (7, on("numeric", min=2, max=12), 0.5),
+        ("Fair", LABELS, 0.5),
+        ("good", LABELS, 1.0),
+    ],
+)
+def test_scores_are_placed_on_0_to_1(score: Any, criterion: Any, value: Any) -> None:
+    assert normalize(score, criterion) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("score", "criterion", "message"),
+    [
+        (0.5, on("binary"), "0.5 is not 0 or 1"),
+        (0, on("likert5"), "0 is outside 1 to 5"),
+        (6, on("likert5"), "6 is outside 1 to 5"),
+        ("4/6", on("likert5"), "cannot be read on the scale likert5"),
+        ("1/0", on("numeric"), "a share of 0"),
+        (101, on("numeric"), "101 is outside 0 to 100"),
+        (-0.1, on("numeric"), "-0.1 is outside 0 to 100"),
+        (float("nan"), on("numeric"), "nan is outside"),
+        (13, on("numeric", min=2, max=12), "13 is outside 2 to 12"),
+        ("maybe", on("binary"), "'maybe' cannot be read"),
+        ("great", LABELS, "'great' is none of the labels bad, fair, good"),
+    ],
+)
+def test_what_cannot_be_placed_is_refused_with_what_is_allowed(score: Any, criterion: Any, message: Any) -> None:
+    with pytest.raises(ValueError, match=message):
+        normalize(score, criterion)
+
+
+def test_a_custom_text_scale_is_kept_and_not_averaged() -> None:
+    assert normalize("lavender", on("colour")) is None
+
+
+@given(st.floats(0, 1), st.sampled_from([on("likert5"), on("percent"), on("numeric", min=3, max=9)]))
+def test_reporting_on_a_scale_is_the_inverse_of_reading_it(value: Any, criterion: Any) -> None:
+    assert normalize(denormalize(value, criterion), criterion) == pytest.approx(value, abs=1e-9)
+
+
+@pytest.mark.parametrize(("value", "shown"), [(1.0, True), (0.0, False), (0.4, 0.4)])
+def test_a_binary_scale_shows_whole_values_as_booleans(value: Any, shown: Any) -> None:
+    assert denormalize(value, on("binary")) == shown
