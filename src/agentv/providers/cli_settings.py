@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agentv.templating.command import parse_command, parse_files_format
-from agentv.types.errors import TemplateError
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +33,7 @@ class CommandHealthcheck:
 
     def __post_init__(self) -> None:
         """Refuse a command that cannot be read."""
-        try:
-            parse_command(self.command_template, supported=())
-        except TemplateError as error:
-            raise ValueError(f"command_template: {error}") from None
+        parse_command(self.command_template, supported=(), called="command_template")
         _check_timeout(self.timeout_seconds)
 
 
@@ -73,14 +69,8 @@ class CliSettings:
 
     def __post_init__(self) -> None:
         """Refuse templates that cannot be read; the message starts with the setting's name."""
-        try:
-            parse_command(self.command_template)
-        except TemplateError as error:
-            raise ValueError(f"command_template: {error}") from None
-        try:
-            parse_files_format(self.files_format)
-        except TemplateError as error:
-            raise ValueError(f"files_format: {error}") from None
+        parse_command(self.command_template, called="command_template")
+        parse_files_format(self.files_format, called="files_format")
 
 
 def _check_timeout(timeout_s: float | None) -> None:

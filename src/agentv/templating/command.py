@@ -9,31 +9,15 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TypeAlias
 
+from agentv.templating.command_reader import PLACEHOLDER, Reader, Slot, Word, variable_of
 from agentv.types.errors import TemplateError
 
 PLACEHOLDERS = ("PROMPT", "PROMPT_FILE", "GUIDELINES", "EVAL_ID", "ATTEMPT", "FILES", "OUTPUT_FILE", "CASES_FILE")
 MAX_VALUE_BYTES = 120_000
 """What fits an argument or environment variable on every system that we run on (Linux refuses 128 KiB)."""
 
-_PLACEHOLDER = re.compile(r"\{([A-Z][A-Z0-9_]*)\}")
 _FILE_PLACEHOLDER = re.compile(r"\{(\w+)\}")
-_OPERATORS = frozenset("|&;<>()$`*?\n")
-_BOUNDARIES = frozenset(" \t\n;&|()")
-# `NAME=value command`, `~/command`: nothing in decisions.md's list of operators, but no program would be found.
-_SHELL_ONLY = re.compile(r"\s*[A-Za-z_]\w*=|(?:.*\s)?~", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A place to be filled. `is_word`: it stands alone, unquoted, so that a list may become several words."""
-
-    name: str
-    is_word: bool
-
-
-Word: TypeAlias = tuple[str | Slot, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +51,7 @@ class CommandTemplate:
         if self.words is not None:
             argv = [filled for word in self.words for filled in _fill_word(word, used, files)]
             return FilledCommand(tuple(argv), {})
-        variables = {_variable(name): value for name, value in used.items()}
+        variables = {variable_of(name): value for name, value in used.items()}
         return FilledCommand(("/bin/sh", "-c", self.script, "sh", *files), variables)
 
 
@@ -82,16 +66,22 @@ class FilesFormat:
         return tuple(_file_word(word, path) for path in paths for word in self.words)
 
 
-def parse_command(text: str, *, supported: Sequence[str] = PLACEHOLDERS) -> CommandTemplate:
-    """Read a command template. Raises TemplateError for an empty or unbalanced one, or an unsupported placeholder."""
+def parse_command(
+    text: str, *, supported: Sequence[str] = PLACEHOLDERS, called: str = "the command"
+) -> CommandTemplate:
+    """Read a command template, which messages call `called`.
+
+    Raises TemplateError for an empty or unbalanced one, or an unsupported placeholder.
+    """
     if not text.strip():
-        raise TemplateError("the command is empty")
+        raise TemplateError(f"{called} is empty")
     unknown = [name for name in dict.fromkeys(_names_in(text)) if name not in supported]
     if unknown:
-        allowed = ", ".join(f"{{{name}}}" for name in supported) or "none here"
+        allowed = ", ".join(f"{{{name}}}" for name in supported)
         listed = ", ".join(f"{{{name}}}" for name in unknown)
-        raise TemplateError(f"unsupported placeholder {listed} in the command; supported: {allowed}")
-    reader = _Reader(text)
+        hint = f"supported: {allowed}" if supported else "it can have none"
+        raise TemplateError(f"{called} has the unsupported placeholder {listed}; {hint}")
+    reader = Reader(text, called)
     reader.read()
     return CommandTemplate(
         text=text,
@@ -102,28 +92,25 @@ def parse_command(text: str, *, supported: Sequence[str] = PLACEHOLDERS) -> Comm
     )
 
 
-def parse_files_format(text: str) -> FilesFormat:
+def parse_files_format(text: str, *, called: str = "the files format") -> FilesFormat:
     """Read a files format. Raises TemplateError for an empty or unbalanced one, or an unknown placeholder."""
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise TemplateError(f"the files format {text!r} cannot be read: {error}") from None
+        raise TemplateError(f"{called} cannot be read: {error}") from None
     unknown = [name for name in _FILE_PLACEHOLDER.findall(text) if name not in ("path", "basename")]
-    if unknown or not words:
-        what = (
-            f"unsupported placeholder {{{unknown[0]}}} in the files format" if unknown else "the files format is empty"
+    if unknown:
+        raise TemplateError(
+            f"{called} has the unsupported placeholder {{{unknown[0]}}}; supported: {{path}}, {{basename}}"
         )
-        raise TemplateError(f"{what}; supported: {{path}}, {{basename}}")
+    if not words:
+        raise TemplateError(f"{called} is empty; it may hold {{path}} and {{basename}}")
     return FilesFormat(tuple(words))
 
 
 def _names_in(text: str) -> list[str]:
     """Return the placeholders of a template; `${NAME}` is the shell's own."""
-    return [match[1] for match in _PLACEHOLDER.finditer(text) if text[match.start() - 1 : match.start()] != "$"]
-
-
-def _variable(name: str) -> str:
-    return f"AGENTV_{name}"
+    return [match[1] for match in PLACEHOLDER.finditer(text) if text[match.start() - 1 : match.start()] != "$"]
 
 
 def _fit(name: str, value: str) -> str:
@@ -149,151 +136,3 @@ def _fill_word(word: Word, values: Mapping[str, str], files: Sequence[str]) -> S
 def _file_word(word: str, path: str) -> str:
     values = {"path": path, "basename": PurePath(path).name}
     return _FILE_PLACEHOLDER.sub(lambda match: values[match[1]], word)
-
-
-class _Reader:
-    """Reads a template character by character as sh would, building both of its forms.
-
-    `_inside` names what is open, innermost last: `'`, `"`, a back quote, `(` (a subshell or `$(`), `((` (arithmetic),
-    `${`. Were it ever wrong about a quote, a value would still be nothing but a variable in the script.
-    """
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.script: list[str] = []
-        self.words: list[list[str | Slot]] = []
-        self.singles: set[str] = set()
-        self.needs_shell = _SHELL_ONLY.match(text) is not None
-        self._at = 0
-        self._inside: list[str] = []
-        self._in_word = False
-
-    def read(self) -> None:
-        """Read the whole text. Raises TemplateError when something stays open or cannot be filled safely."""
-        while self._at < len(self.text):
-            char = self.text[self._at]
-            slot = _PLACEHOLDER.match(self.text, self._at)
-            if slot is not None and not self.text.endswith("$", 0, self._at):
-                self._read_slot(slot)
-            elif self._where == "'":
-                self._read_single_quoted(char)
-            elif char == "\\":
-                self._read_escape()
-            elif char in "\"'":
-                self._read_quote(char)
-            elif char in "$`":
-                self._read_expansion(char)
-            elif self._where == '"':
-                self._keep(char)
-            else:
-                self._read_plain(char)
-        if self._inside:
-            closing = {"(": "parenthesis", "((": "parenthesis", "${": "brace", "`": "back quote"}
-            raise TemplateError(f"the command has an unclosed {closing.get(self._inside[-1], 'quote')}: {self.text}")
-
-    @property
-    def _where(self) -> str:
-        return self._inside[-1] if self._inside else ""
-
-    @property
-    def _word(self) -> list[str | Slot]:
-        """The word of the argument list that is being read; a new one after a blank."""
-        if not self._in_word:
-            self.words.append([])
-            self._in_word = True
-        return self.words[-1]
-
-    def _skip(self, text: str) -> None:
-        """Take what means something to the shell alone."""
-        self.script.append(text)
-        self._at += len(text)
-
-    def _keep(self, text: str) -> None:
-        """Take what stands for itself."""
-        self._word.append(text)
-        self._skip(text)
-
-    def _read_slot(self, match: re.Match[str]) -> None:
-        name = match[1]
-        before, after = self.text[: match.start()][-1:], self.text[match.end() :][:1]
-        is_word = self._where in ("", "(") and all(char in _BOUNDARIES for char in before + after)
-        self._word.append(Slot(name, is_word))
-        if is_word and name == "FILES":
-            self.script.append('"$@"')
-        else:
-            self.script.append(self._as_variable(name))
-            self.singles.add(name)
-        self._at = match.end()
-
-    def _as_variable(self, name: str) -> str:
-        """Return what stands in the script for a value: a variable in quotes, whatever is open around it."""
-        if "`" in self._inside or "${" in self._inside:
-            raise TemplateError(f"{{{name}}} cannot stand inside back quotes or ${{…}}; use $( ) instead")
-        if "((" in self._inside and name != "ATTEMPT":
-            raise TemplateError(f"{{{name}}} cannot stand in arithmetic; only {{ATTEMPT}} is a number")
-        variable = f"${{{_variable(name)}}}"
-        if self._where == "'":
-            return f"'\"{variable}\"'"
-        return variable if self._where in ('"', "((") else f'"{variable}"'
-
-    def _read_single_quoted(self, char: str) -> None:
-        if char == "'":
-            self._inside.pop()
-            self._skip(char)
-        else:
-            self._keep(char)
-
-    def _read_escape(self) -> None:
-        escaped = self.text[self._at + 1 : self._at + 2]
-        stands_for_itself = self._where == '"' and escaped not in '$`"\\'
-        self._word.append("\\" + escaped if stands_for_itself else escaped)
-        self._skip("\\" + escaped)
-
-    def _read_quote(self, char: str) -> None:
-        if char == "'" and self._where == '"':
-            self._keep(char)
-            return
-        self._word.append("")
-        if self._where == char:
-            self._inside.pop()
-        else:
-            self._inside.append(char)
-        self._skip(char)
-
-    def _read_expansion(self, char: str) -> None:
-        self.needs_shell = True
-        openings = {"$((": "((", "$(": "(", "${": "${"}
-        opening = next((known for known in openings if self.text.startswith(known, self._at)), None)
-        if opening is not None:
-            self._inside.append(openings[opening])
-        elif char == "`" and self._where == "`":
-            self._inside.pop()
-        elif char == "`":
-            self._inside.append("`")
-        self._skip(opening or char)
-
-    def _read_plain(self, char: str) -> None:
-        if self.text.startswith("<<", self._at) and "((" not in self._inside:
-            raise TemplateError("a here-document cannot stand in a command; use {PROMPT_FILE} to hand over a text")
-        self.needs_shell = self.needs_shell or char in _OPERATORS
-        if char in " \t\n":
-            self._in_word = False
-            self._skip(char)
-        elif char == "#" and not self._in_word:
-            self.needs_shell = True
-            self._skip(self.text[self._at :].split("\n", 1)[0])
-        elif char in "()}":
-            self._read_bracket(char)
-        else:
-            self._in_word = self._in_word and char not in _BOUNDARIES
-            self._keep(char)
-
-    def _read_bracket(self, char: str) -> None:
-        if char == "(":
-            self._inside.append("(")
-        elif self._where == "((" and self.text.startswith("))", self._at):
-            self._inside.pop()
-            char = "))"
-        elif (self._where, char) in (("(", ")"), ("${", "}")):
-            self._inside.pop()
-        self._keep(char)
