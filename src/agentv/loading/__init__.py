@@ -1,5 +1,6 @@
 """Files → types: the only reader of YAML, and the only room with models of what people write."""
 
+from agentv.loading.check import Checked, check_paths
 from agentv.loading.dotenv import load_env
 from agentv.loading.places import find_eval_files, find_home, find_repository_root, find_targets_file
 from agentv.loading.project import ProjectConfig, load_project
@@ -10,7 +11,9 @@ from agentv.loading.suites import load_suite
 from agentv.loading.targets import choose_target, load_targets
 
 __all__ = [
+    "Checked",
     "ProjectConfig",
+    "check_paths",
     "choose_target",
     "find_eval_files",
     "find_home",

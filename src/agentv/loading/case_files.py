@@ -10,7 +10,7 @@ from agentv.loading.case_sources import LINES_CHECKED_AT_LOAD, JoinedCases, Json
 from agentv.loading.cases import CaseScope, read_case
 from agentv.loading.documents import JsonPath
 from agentv.loading.eval_models import CaseFilesModel, SuiteModel
-from agentv.loading.places import CASE_KEYS, YAML_SUFFIXES
+from agentv.loading.file_kinds import CASE_KEYS, YAML_SUFFIXES
 from agentv.loading.reader import Reader
 from agentv.loading.text_files import shown
 from agentv.loading.yaml_files import open_yaml
@@ -30,7 +30,7 @@ class CasesReader:
 
     def source(self) -> CaseSource:
         """Return all cases as one source."""
-        return JoinedCases(tuple(self.parts))
+        return JoinedCases(tuple(self.parts), self.scope.files.repository_root)
 
     def read(self, reader: Reader) -> None:
         """Read what stands under `evalcases` in the eval file itself."""

@@ -1,14 +1,14 @@
 """Cases that can be opened again and again: lists in memory, JSON Lines read as a stream, several of them in a row."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
 from agentv.loading.cases import CaseScope, read_case
 from agentv.loading.json_lines import parse_json, quick_json
 from agentv.loading.reader import Reader, in_order
-from agentv.loading.text_files import BYTE_ORDER_MARK, decode
+from agentv.loading.text_files import BYTE_ORDER_MARK, decode, shown
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, Location
 from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem
@@ -69,9 +69,13 @@ class JsonLinesCases:
 
 @dataclass(frozen=True, slots=True)
 class JoinedCases:
-    """Several sources in a row. A case whose id came before is a broken case that names both places."""
+    """Several sources in a row. A case whose id came before is a broken case that names both places.
+
+    `root` is the folder that the files in locations are relative to.
+    """
 
     parts: tuple[CaseSource, ...]
+    root: Path
 
     @property
     def count(self) -> int | None:
@@ -98,7 +102,8 @@ class JoinedCases:
         """Return what a repeated id becomes. Its first place is looked up only now: repeats are rare, ids are many."""
         first = next((earlier.location for earlier in self._all() if earlier.id == case.id), None)
         location = case.location or Location("")
-        return BrokenCase(case.id, (repeated_id(case.id, location, first or location),), location)
+        problem = repeated_id(case.id, location, first or location)
+        return BrokenCase(case.id, (replace(problem, path=shown(self.root / location.path)),), location)
 
 
 def repeated_id(case_id: str, place: Location, first: Location, column: int = 1) -> Problem:

@@ -101,7 +101,7 @@ def _settings(
         return {key: value for key, value in raw.items() if common.of(key) is None}
     own = setting_names(dataclass)
     settings = {key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None}
-    validate_settings(reader, dataclass, settings, at)
+    validate_settings(reader, dataclass, settings, at, beside=common)
     for entry in dataclasses.fields(dataclass):
         key = own.written(raw, entry.name)
         if entry.metadata.get("evaluators") and key is not None:

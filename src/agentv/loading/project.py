@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field
 from agentv.loading.criteria import read_criteria
 from agentv.loading.eval_models import Criteria, JsonFields, Name
 from agentv.loading.evaluator_configs import EvaluatorScope, read_evaluator
+from agentv.loading.file_kinds import CONFIG_FILES, CRITERIA_FILE
 from agentv.loading.file_model import FileModel
 from agentv.loading.gates import Gates
 from agentv.loading.places import upward
@@ -23,8 +24,6 @@ from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem
 from agentv.types.scales import EvaluationCriteria
 
-CONFIG_FILES = (".agentv.yaml", ".agentv/config.yaml")
-CRITERIA_FILE = ".agentv/criteria.yaml"
 DEFAULT_GUIDELINE_PATTERNS = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
 
 M = TypeVar("M", bound=FileModel)

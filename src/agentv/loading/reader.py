@@ -32,10 +32,12 @@ class Reader:
         raw = self.document.at(at)
         return self.validate(lambda notes: model.model_validate(raw, context=notes), raw, at)
 
-    def validate(self, run: Callable[[SpellingNotes], T], raw: JsonValue, at: JsonPath) -> T | None:
+    def validate(
+        self, run: Callable[[SpellingNotes], T], raw: JsonValue, at: JsonPath, *, beside: Names | None = None
+    ) -> T | None:
         """Run one validation of `raw`, which stands at `at`; note its problems, and return its result if none.
 
-        `raw` may be a part of the object there: some of its keys.
+        `raw` may be a part of the object there, some of its keys; `beside` are then the names of the others.
         """
         notes = SpellingNotes()
         result: T | None = None
@@ -45,10 +47,11 @@ class Reader:
             self._note(error.errors(include_url=False, include_input=False), raw, notes, at)
         for owner, key, names in notes.unknown:
             path = () if owner is raw else find_container(raw, owner) or ()
-            self.unknown_key((*at, *path, key), key, names)
+            known = names.beside(beside) if owner is raw and beside is not None else names
+            self._unknown_key((*at, *path, key), key, known)
         return None if notes.unknown else result
 
-    def unknown_key(self, at: JsonPath, key: str, names: Names) -> None:
+    def _unknown_key(self, at: JsonPath, key: str, names: Names) -> None:
         """Note a key that nobody knows, with the keys that there are and the nearest one."""
         if key in names.elsewhere:
             self.error(at, f"unknown key {key!r}", allowed=names.elsewhere[key], on_key=True)

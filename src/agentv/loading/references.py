@@ -13,6 +13,7 @@ from agentv.loading.spellings import SpellingNotes, snake_case
 from agentv.templating.environment import fill_variables, has_reference, is_reference, variables_in
 from agentv.types.errors import TemplateError
 from agentv.types.json_value import JsonValue
+from agentv.types.problems import Severity
 
 STRUCK = "***"
 _SECRET_WORDS = ("key", "keys", "token", "secret", "secrets", "password", "passwords", "authorization")
@@ -65,6 +66,7 @@ class _Filler:
     reader: Reader
     env: Mapping[str, str]
     target: str
+    unset: Severity
     whole: set[JsonPath] = field(default_factory=set)
     secrets: set[str] = field(default_factory=set)
 
@@ -97,7 +99,8 @@ class _Filler:
         for variable in variables:
             if variable not in self.env:
                 needs = f"target {self.target!r} needs it for {name!r}"
-                self.reader.error(at, f"the variable {variable} is not set, and {needs}", allowed=_SET_IT)
+                message = f"the variable {variable} is not set, and {needs}"
+                self.reader.error(at, message, allowed=_SET_IT, severity=self.unset)
             elif looks_secret(variable):
                 self._keep_secret(self.env[variable])
         if not all(variable in self.env for variable in variables):
@@ -116,9 +119,11 @@ class _Filler:
 _SET_IT = "set it in the environment or in a .env file"
 
 
-def fill(reader: Reader, at: JsonPath, value: JsonValue, env: Mapping[str, str], target: str) -> Filled:
-    """Fill the references of the target at `at`. Unset variables and malformed references are noted."""
-    filler = _Filler(reader, env, target)
+def fill(
+    reader: Reader, at: JsonPath, value: JsonValue, env: Mapping[str, str], target: str, *, unset: Severity = "error"
+) -> Filled:
+    """Fill the references of the target at `at`. Malformed references are noted, and unset variables as `unset`."""
+    filler = _Filler(reader, env, target, unset)
     used, public = filler.fill(value, at, "")
     whole = frozenset(path[len(at) :] for path in filler.whole)
     return Filled(used, public, whole, frozenset(filler.secrets))

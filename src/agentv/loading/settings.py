@@ -67,10 +67,15 @@ def settings_type(reader: Reader, at: JsonPath, spec: Spec) -> type | None:
         return None
 
 
-def validate_settings(reader: Reader, settings: type, raw: JsonObject, at: JsonPath) -> object | None:
-    """Return the typed settings for `raw`, which stands at `at`, or None when there are problems, which are noted."""
+def validate_settings(
+    reader: Reader, settings: type, raw: JsonObject, at: JsonPath, *, beside: Names | None = None
+) -> object | None:
+    """Return the typed settings for `raw`, which stands at `at`, or None when there are problems, which are noted.
+
+    `beside` are the names of keys that stand in the same object and are read apart.
+    """
     adapter = settings_adapter(settings)
-    return reader.validate(lambda notes: adapter.validate_python(raw, context=notes), raw, at)
+    return reader.validate(lambda notes: adapter.validate_python(raw, context=notes), raw, at, beside=beside)
 
 
 def _object_shape(settings: type) -> Any:

@@ -35,6 +35,11 @@ class Names:
         """Return the name that a written key stands for; None when it stands for nothing."""
         return self.spellings.get(written)
 
+    def beside(self, other: "Names") -> "Names":
+        """Return these names and those that may stand in the same object."""
+        spellings = {**other.spellings, **self.spellings}
+        return Names((*self.canonical, *other.canonical), spellings, {**other.elsewhere, **self.elsewhere})
+
     def written(self, raw: JsonValue, name: str) -> str | None:
         """Return how `name` is spelled in an object; our own spelling wins; None when it is not there."""
         if not isinstance(raw, Mapping):

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agentv.loading.attached_files import FileFinder
@@ -27,10 +27,15 @@ from agentv.types.scales import EvaluationCriteria
 
 @dataclass(frozen=True, slots=True)
 class ReadSuite:
-    """What could be read of an eval file, and every problem of the files it consists of."""
+    """What could be read of an eval file, and every problem of the files it consists of.
+
+    `reader` is that of its top level, which may note more.
+    """
 
     suite: EvalSuite | None
     problems: tuple[Problem, ...]
+    project: ProjectConfig = field(default_factory=ProjectConfig)
+    reader: Reader | None = None
 
 
 def load_suite(path: str | Path, *, specs: Specs) -> EvalSuite:
@@ -74,7 +79,8 @@ def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True) -> Re
     suite = _suite(reader, scope, criteria, cases)
     if suite is not None:
         suite = _with_surroundings(suite, hashlib.sha256(data).hexdigest(), finder, project)
-    return ReadSuite(suite, (*reader.problems, *cases.problems, *problems, *criteria_problems))
+    found = (*reader.problems, *cases.problems, *problems, *criteria_problems)
+    return ReadSuite(suite, found, project, reader)
 
 
 def _open_top_level(path: Path, data: bytes) -> Reader:

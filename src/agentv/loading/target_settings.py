@@ -9,7 +9,8 @@ from agentv.loading.references import holds_reference, looks_secret, validated
 from agentv.loading.settings import setting_names, settings_adapter, settings_type
 from agentv.loading.target_models import TargetModel
 from agentv.registry import Registry, Spec
-from agentv.types.errors import nearest
+from agentv.templating.environment import variables_in
+from agentv.types.errors import TemplateError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Severity
 
@@ -68,6 +69,7 @@ def _check_settings(
         lambda notes: validated(lambda v: adapter.validate_python(v, context=notes), settings, whole, notes),
         settings,
         at,
+        beside=common,
     )
 
 
@@ -84,14 +86,19 @@ def _find_provider(reader: Reader, at: JsonPath, written: str, registry: Registr
     return None
 
 
-def warn_of_literals(reader: Reader, at: JsonPath, value: JsonValue, name: str = "") -> None:
-    """Warn of secrets that are written out, anywhere in a target."""
+def check_texts(reader: Reader, at: JsonPath, value: JsonValue, name: str = "") -> None:
+    """Note references that are malformed, and secrets that are written out, anywhere in a target."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            warn_of_literals(reader, (*at, key), inner, key)
+            check_texts(reader, (*at, key), inner, key)
     elif isinstance(value, list | tuple):
         for index, inner in enumerate(value):
-            warn_of_literals(reader, (*at, index), inner, name)
-    elif isinstance(value, str) and value and looks_secret(name) and not holds_reference(value):
+            check_texts(reader, (*at, index), inner, name)
+    elif isinstance(value, str) and holds_reference(value):
+        try:
+            variables_in(value)
+        except TemplateError as error:
+            reader.error(at, str(error))
+    elif isinstance(value, str) and value and looks_secret(name):
         advice = "write ${{ NAME }} and keep the value in the environment or in a .env file"
         reader.warn(at, f"{name!r} looks like a secret and is written out here", allowed=advice)

@@ -11,7 +11,7 @@ from agentv.loading.documents import JsonPath
 from agentv.loading.reader import Reader, raise_errors
 from agentv.loading.references import OpenReader, holds_reference
 from agentv.loading.target_models import TargetsFileModel
-from agentv.loading.target_settings import check_target, warn_of_literals
+from agentv.loading.target_settings import check_target, check_texts
 from agentv.loading.text_files import shown
 from agentv.loading.yaml_files import open_yaml
 from agentv.registry import Specs
@@ -68,7 +68,7 @@ def _read_target(reader: Reader, at: JsonPath, specs: Specs, unknown_provider: S
         reader.error(at, "must be an object with name and provider")
         return None
     check_target(reader, at, raw, specs.providers, unknown_provider=unknown_provider)
-    warn_of_literals(reader, at, raw)
+    check_texts(reader, at, raw)
     name, provider = raw.get("name"), raw.get("provider")
     if not isinstance(name, str) or not isinstance(provider, str):
         return None

@@ -1,0 +1,39 @@
+"""`agentv check`: every problem of eval files, targets and project files, before anything is run."""
+
+from pathlib import Path
+
+import click
+
+EXIT_PROBLEMS = 4
+EXIT_NOTHING = 5
+
+
+@click.command()
+@click.argument("paths", nargs=-1)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "github", "sarif"]),
+    default="text",
+    show_default=True,
+    help="text with code frames, one JSON object, GitHub annotations, or SARIF.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+def command(paths: tuple[str, ...], format_: str, as_json: bool) -> int:  # noqa: FBT001 - click passes a flag so
+    """Find every problem of eval files, and of the targets and project files that they use.
+
+    PATHS are files or folders (default: evals). Nothing of a suite is executed or imported. Exits with 4 when there
+    are errors, with 5 when there is nothing to check.
+    """
+    import os
+
+    from agentv.cli.problem_formats import FORMATS
+    from agentv.loading import check_paths
+    from agentv.pipeline.plugins import load_specs
+
+    cwd = Path.cwd()
+    checked = check_paths(paths, cwd=cwd, env=os.environ, specs=load_specs())
+    click.echo(FORMATS["json" if as_json else format_](checked.problems, len(checked.files), cwd))
+    if any(problem.severity == "error" for problem in checked.problems):
+        return EXIT_PROBLEMS
+    return 0 if checked.files else EXIT_NOTHING

@@ -1,0 +1,58 @@
+"""A line of a file with a caret under the place of a problem."""
+
+import unicodedata
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentv.types.problems import Problem
+
+_WIDTH = 100
+_BEFORE = 60
+
+
+@dataclass(slots=True)
+class CodeFrames:
+    """Makes frames; keeps the lines of the files it has read. Paths are relative to `folder`."""
+
+    folder: Path
+    _files: dict[str, list[str]] = field(default_factory=dict)
+
+    def frame(self, problem: Problem) -> list[str]:
+        """Return the frame of a problem: two lines, or none when its place or its file is not known."""
+        lines = self._lines(problem.path)
+        if not 0 < problem.line <= len(lines):
+            return []
+        return frame_lines(lines[problem.line - 1], problem.line, problem.column)
+
+    def _lines(self, path: str) -> list[str]:
+        if path not in self._files:
+            try:
+                text = (self.folder / path).read_bytes().decode("utf-8-sig", "replace")
+            except (OSError, ValueError):
+                text = ""
+            self._files[path] = text.replace("\r\n", "\n").split("\n")
+        return self._files[path]
+
+
+def frame_lines(source: str, line: int, column: int) -> list[str]:
+    """Return a source line and the caret under `column`; of a long line what stands around it."""
+    start = max(0, column - 1 - _BEFORE) if len(source) > _WIDTH else 0
+    shown = "".join(map(_shown, source[start : start + _WIDTH]))
+    before = "".join(map(_shown, source[start : max(start, column - 1)]))
+    head, tail = "…" if start else "", "…" if start + _WIDTH < len(source) else ""
+    gutter = f"{line:>6} | "
+    blanks = " " * (len(gutter) + len(head) + sum(map(_cells, before)))
+    return [f"{gutter}{head}{shown}{tail}".rstrip(), f"{blanks}^"]
+
+
+def _shown(character: str) -> str:
+    """Return what stands for a character: blanks for tabs, a sign for what a terminal would act upon."""
+    if character == "\t":
+        return " "
+    return "\ufffd" if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp") else character
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1

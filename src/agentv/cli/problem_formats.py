@@ -1,0 +1,114 @@
+"""Problems of files → text for people, JSON, GitHub annotations, SARIF."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from agentv.cli.code_frame import CodeFrames
+from agentv.reports import one_line, printable, printable_json
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.problems import Problem
+from agentv.version import __version__
+
+CHECK_SCHEMA = "agentv-check-1"
+_SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_RULE = "file-problem"
+
+
+def count_text(problems: Sequence[Problem], files: int) -> str:
+    """Return the closing line: how many errors and warnings, in how many files."""
+    counts = Counter(problem.severity for problem in problems)
+    found = [_plural(counts[severity], severity) for severity in ("error", "warning") if counts[severity]]
+    return f"{_plural(files, 'file')} checked: {', '.join(found) or 'no problem found'}"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def as_text(problems: Sequence[Problem], files: int, folder: Path) -> str:
+    """Return every problem on a line of its own with its code frame, and the closing line."""
+    frames = CodeFrames(folder)
+    lines: list[str] = []
+    for problem in problems:
+        lines += [printable(problem.render()).replace("\n", " "), *frames.frame(problem), ""]
+    return "\n".join([*lines, count_text(problems, files)])
+
+
+def as_json(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
+    """Return one JSON object with every problem and the counts."""
+    counts = Counter(problem.severity for problem in problems)
+    made: dict[str, JsonValue] = {
+        "schema": CHECK_SCHEMA,
+        "files": files,
+        "errors": counts["error"],
+        "warnings": counts["warning"],
+        "problems": [_to_json(problem) for problem in problems],
+    }
+    return printable_json(json.dumps(made, indent=2, ensure_ascii=False))
+
+
+def _to_json(problem: Problem) -> JsonObject:
+    return {
+        "path": problem.path,
+        "line": problem.line,
+        "column": problem.column,
+        "json_path": problem.json_path,
+        "severity": problem.severity,
+        "message": problem.message,
+        "allowed": problem.allowed,
+        "suggestion": problem.suggestion,
+    }
+
+
+def as_github(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
+    """Return workflow commands that GitHub Actions shows at the lines, and the closing line."""
+    return "\n".join([*map(_annotation, problems), count_text(problems, files)])
+
+
+def _annotation(problem: Problem) -> str:
+    place = f",line={problem.line},col={problem.column}" if problem.line else ""
+    text = one_line(_sentence(problem)).replace("%", "%25")
+    file = one_line(problem.path).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    return f"::{problem.severity} file={file}{place}::{text}"
+
+
+def _sentence(problem: Problem) -> str:
+    """Return what a problem says without its place."""
+    suggestion = f"did you mean {problem.suggestion!r}?" if problem.suggestion else None
+    return "; ".join(filter(None, (f"{problem.json_path}  {problem.message}", problem.allowed, suggestion)))
+
+
+def as_sarif(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
+    """Return a SARIF 2.1.0 log, which code scanners read."""
+    driver = {
+        "name": "agentv",
+        "version": __version__,
+        "rules": [{"id": _RULE, "shortDescription": {"text": "An eval, targets or project file has a problem"}}],
+    }
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": [*map(_sarif_result, problems)]}
+    log = {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+    return printable_json(json.dumps(log, indent=2, ensure_ascii=False))
+
+
+def _sarif_result(problem: Problem) -> JsonObject:
+    location: dict[str, JsonValue] = {"artifactLocation": {"uri": quote(problem.path)}}
+    if problem.line:
+        location["region"] = {"startLine": problem.line, "startColumn": problem.column}
+    return {
+        "ruleId": _RULE,
+        "level": problem.severity,
+        "message": {"text": _sentence(problem)},
+        "locations": [{"physicalLocation": location}],
+    }
+
+
+FORMATS: Mapping[str, Callable[[Sequence[Problem], int, Path], str]] = {
+    "text": as_text,
+    "json": as_json,
+    "github": as_github,
+    "sarif": as_sarif,
+}
+"""Formats by name; each takes the problems, the number of files, and the folder that their paths are relative to."""

@@ -1,0 +1,67 @@
+"""What sort of file a YAML file is, told from its top-level keys without reading it whole."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import yaml
+
+from agentv.loading.text_files import BYTE_ORDER_MARK
+
+YAML_SUFFIXES = (".yaml", ".yml")
+CASE_KEYS = ("evalcases", "cases")
+CONFIG_FILES = (".agentv.yaml", ".agentv/config.yaml")
+CRITERIA_FILE = ".agentv/criteria.yaml"
+_EVAL_SCHEMA = "agentv-eval"
+_TARGETS_SCHEMA = "agentv-targets"
+_CASES_LINE = re.compile(r"^['\"]?(?:evalcases|cases)['\"]?\s*:", re.MULTILINE)
+
+FileKind: TypeAlias = Literal["eval", "targets", "config", "other"]
+
+
+def kind_of_file(path: Path) -> FileKind:
+    """Return what a YAML file is: an eval file has cases or says so in `$schema`, a targets file has targets.
+
+    A broken file is an eval file when one of its lines starts with the key of the cases.
+    """
+    if f"/{path.as_posix()}".endswith(tuple(f"/{name}" for name in (*CONFIG_FILES, CRITERIA_FILE))):
+        return "config"
+    try:
+        text = path.read_bytes().removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
+    except OSError:
+        return "other"
+    try:
+        return next((kind for kind in map(_kind_by_entry, _top_level_entries(text)) if kind != "other"), "other")
+    except yaml.YAMLError:
+        return "eval" if _CASES_LINE.search(text) else "other"
+
+
+def _kind_by_entry(entry: tuple[str, str]) -> FileKind:
+    key, value = entry
+    if key in CASE_KEYS or (key == "$schema" and value.startswith(_EVAL_SCHEMA)):
+        return "eval"
+    if key == "targets" or (key == "$schema" and value.startswith(_TARGETS_SCHEMA)):
+        return "targets"
+    return "other"
+
+
+def _top_level_entries(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a YAML file's object, with their values when those are scalars, reading no more than asked."""
+    depth = 0
+    key: str | None = None
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+            key = None if depth == 1 else key
+        elif isinstance(event, yaml.NodeEvent):
+            if depth == 0 and not isinstance(event, yaml.MappingStartEvent):
+                return
+            scalar = event.value if isinstance(event, yaml.ScalarEvent) else ""
+            if depth == 1 and key is None:
+                key = scalar
+                yield key, ""
+            elif depth == 1 and not isinstance(event, yaml.CollectionStartEvent):
+                yield str(key), scalar
+                key = None
+            depth += isinstance(event, yaml.CollectionStartEvent)
