@@ -49,6 +49,11 @@ class Ledger:
     invalid_rows: int = 0
     not_passed: int = 0
     notes: dict[str, None] = field(default_factory=dict)
+    has_trials: bool = False
+
+    def __post_init__(self) -> None:
+        """Ask the plan once what is needed for every row."""
+        self.has_trials = self.plan.has_trials
 
     def tell(self, event: RunEvent) -> None:
         """Tell every observer. One whose output is gone (a closed pipe) is left out from then on."""
@@ -78,7 +83,7 @@ class Ledger:
         """Keep, count and tell a finished row."""
         kept = self.store.append(result)
         self.summary.add(kept, latency_s=None if kept.duration_ms is None else kept.duration_ms / 1000)
-        if self.plan.has_trials:
+        if self.has_trials:
             self.summary.add_trial(kept)
         if kept.error is not None and kept.error.stage == "load":
             self.invalid_rows += 1
