@@ -56,8 +56,10 @@ def test_simple_values_become_scores(output: Any, expected: Any) -> None:
         (1.5, "the score of 'tone' is 1.5; allowed: 0 to 1"),
         (
             None,
-            "evaluator 'tone' returned nothing; allowed: an EvaluationScore, a number from 0 to 1, a bool, or "
-            "EvaluationResults",
+            (
+                "evaluator 'tone' returned nothing; allowed: an EvaluationScore, a number from 0 to 1, a bool, or "
+                "EvaluationResults"
+            ),
         ),
     ],
 )
