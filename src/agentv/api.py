@@ -1,4 +1,4 @@
-"""What people call from Python: evaluate() and evaluate_async()."""
+"""What people call from Python: evaluate(), evaluate_async(), load_suite(), load_targets()."""
 
 import asyncio
 import os
@@ -9,18 +9,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agentv.loading import find_home
+from agentv import loading
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.given import Given, Source, TargetLike, load_given
+from agentv.pipeline.inputs import load_project_parts
 from agentv.pipeline.options import RunOptions, make_options
 from agentv.pipeline.planning import make_plan
 from agentv.pipeline.run import run_plan
+from agentv.registry import Specs
 from agentv.storage.memory import MemoryStore
 from agentv.storage.run_folder import RunFolder, new_run_id
-from agentv.types.cases import EvaluatorLike
+from agentv.types.cases import EvalSuite, EvaluatorLike
 from agentv.types.events import Observer, RowFinished, RunEvent
 from agentv.types.protocols import ResultStore
 from agentv.types.results import CaseResult, RunReport
+from agentv.types.targets import TargetConfig
 
 
 @dataclass(slots=True)
@@ -90,7 +93,7 @@ async def _evaluate(
     options: RunOptions,
 ) -> RunReport:
     inputs, options = load_given(source, given, options)
-    home = Path(folder) if folder is not None else find_home(Path.cwd())
+    home = Path(folder) if folder is not None else loading.find_home(Path.cwd())
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
     clock = make_clock()
     run_id = new_run_id(clock, random.SystemRandom())
@@ -100,6 +103,22 @@ async def _evaluate(
     rng = random.Random(options.seed)  # noqa: S311 - spreads retries, keeps no secret
     report = await run_plan(plan, store=store, observers=[rows, *observers], clock=clock, rng=rng)
     return replace(report, results=tuple(rows.results))
+
+
+def load_suite(path: str | os.PathLike[str], *, specs: Specs | None = None) -> EvalSuite:
+    """Read one eval file. Raises EvalFileError with all of its problems.
+
+    `specs` are the evaluators and providers that it may name; without them the built-in ones, those of installed
+    packages, and the `plugins:` of the nearest `.agentv.yaml`, which are imported.
+    """
+    file = Path(path)
+    return loading.load_suite(file, specs=specs or load_project_parts([file])[0])
+
+
+def load_targets(path: str | os.PathLike[str], *, specs: Specs | None = None) -> tuple[TargetConfig, ...]:
+    """Read a targets file, references unexpanded. Raises EvalFileError with all of its problems."""
+    file = Path(path)
+    return loading.load_targets(file, specs=specs or load_project_parts([file])[0])
 
 
 def _run_blocking(work: Coroutine[Any, Any, RunReport]) -> RunReport:

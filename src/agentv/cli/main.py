@@ -7,8 +7,8 @@ from typing import NamedTuple, NoReturn
 
 import click
 
-from agentv.version import __version__
 from agentv.types.errors import AgentvError, ConfigError, StorageError
+from agentv.version import __version__
 
 EXIT_USAGE = 4
 EXIT_INCOMPLETE = 3

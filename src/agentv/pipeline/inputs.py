@@ -39,7 +39,7 @@ def load_inputs(
     `needs_targets` False is for callers that bring who answers: a missing targets file is then no error.
     """
     files = find_eval_files(paths, cwd=cwd)
-    specs, gates = _load_project_parts(files)
+    specs, gates = load_project_parts(files)
     known: dict[Path | None, KnownTargets] = {}
     suites: list[SuiteInput] = []
     problems: list[Problem] = []
@@ -60,7 +60,7 @@ def load_inputs(
     return Inputs(tuple(suites), specs, gates)
 
 
-def _load_project_parts(files: Sequence[Path]) -> tuple[Specs, tuple[str, ...]]:
+def load_project_parts(files: Sequence[Path]) -> tuple[Specs, tuple[str, ...]]:
     """Return the plug-ins and gates that the `.agentv.yaml` files around the eval files name."""
     plugins: dict[str, None] = {}
     gates: dict[str, None] = {}

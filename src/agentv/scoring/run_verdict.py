@@ -36,9 +36,9 @@ def run_verdict(
 ) -> RunVerdict:
     """Return exit code and sentence of a run (product.md, "Exit codes").
 
-    `reason` says why a run was stopped or could not go on. `gates` None means the default gate (every judged row passes), an empty sequence means none. A run with no cleanly
-    judged row never passes. Order: 4 (a file turned out invalid), 5, 130, then 1 if the judged rows already fail the
-    gate, then 3, then 2.
+    `reason` says why a run was stopped or could not go on. `gates` None is the default gate (every judged row passes),
+    an empty sequence is no gate. A run with no cleanly judged row never passes. Order: 4 (lines that could not be
+    read), 5, 130, then 1 if the judged rows already fail the gate, then 3, then 2.
     """
     rows, errors = counted.all, counted.all.counts["error"]
     results = _check_gates(counted, gates)
@@ -46,7 +46,8 @@ def run_verdict(
     if invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(invalid_rows, 'line')} of a dataset could not be read.", results)
     if state == "interrupted":
-        return RunVerdict(SIGNALLED + signal_number, f"INTERRUPTED: {_count(rows.judged, 'row')} judged so far.", results)
+        sentence = f"INTERRUPTED: {_count(rows.judged, 'row')} judged so far."
+        return RunVerdict(SIGNALLED + signal_number, sentence, results)
     if not rows.rows and state in ("finished", "stopped"):
         return RunVerdict(NOTHING_SELECTED, "NOTHING SELECTED: no case matches what was asked for.", results)
     if rows.judged and broken:
