@@ -128,7 +128,7 @@ def judge_name(provider: Provider) -> str:
 def _make_prompts(mode: JudgeMode[Opinion], judged: JudgedText, options: JudgeOptions, *, note: str = "") -> PromptPair:
     """Fill the prompts of one call. A custom user prompt brings its own instructions; the contract always stands."""
     nonce = options.nonce()
-    user = fill(options.template, judged.fenced(nonce)).text + mode.section + note
+    user = fill(options.template, judged.fenced(nonce)) + mode.section + note
     opening = judged.context.system_prompt or ("" if options.custom else mode.instructions)
     system = f"{opening}\n\n{mode.contract(nonce)}" if opening else mode.contract(nonce)
     return PromptPair(user=user, system=system, nonce=nonce)

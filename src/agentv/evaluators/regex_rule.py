@@ -30,7 +30,7 @@ class RegexSettings:
         """Refuse a pattern that cannot be compiled, before anything runs."""
         unknown = sorted(set(self.flags) - set(_FLAGS))
         if unknown:
-            raise ValueError(f"unknown flag {unknown[0]!r} in `flags`; allowed: {', '.join(_FLAGS)}")
+            raise ValueError(f"`flags` holds {unknown[0]!r}, which is none; allowed: {', '.join(_FLAGS)}")
         compile_pattern(self)
 
 
@@ -42,7 +42,7 @@ def compile_pattern(settings: RegexSettings) -> "regex.Pattern[str]":
     try:
         return regex.compile(settings.pattern, flags)
     except (regex.error, RecursionError) as error:
-        raise ValueError(f"the pattern {quoted(settings.pattern)} is no regular expression: {error}") from error
+        raise ValueError(f"`pattern` {quoted(settings.pattern)} is no regular expression: {error}") from error
 
 
 def make_regex(config: EvaluatorConfig, settings: RegexSettings, _tools: EvaluatorTools) -> RuleEvaluator:

@@ -26,7 +26,7 @@ class SourcePath:
 
 def parse_source(written: str) -> SourcePath:
     """Split a path at its dots; `["odd.key"]` reaches keys that have dots. Raises ValueError when it is none."""
-    if written.startswith("files."):
+    if written.startswith("files.") and written != "files.":
         return SourcePath(written, "files", (written.removeprefix("files."),))
     steps: list[str] = []
     position = 0

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 ANSWER_NAMES = ("candidate_answer", "output_messages", "diff")
 """A prompt without any of these asks a judge about nothing."""
@@ -28,15 +27,7 @@ JUDGE_VARIABLES = (
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """A filled template and the values that stand in it, by name."""
-
-    text: str
-    values: dict[str, str]
-
-
-def fill(template: str, value_of: Callable[[str], str | None]) -> Filled:
+def fill(template: str, value_of: Callable[[str], str | None]) -> str:
     """Put values where `{{ name }}` stands, each asked for once; a name without value stays as it is written."""
     values: dict[str, str] = {}
     unknown: set[str] = set()
@@ -51,7 +42,7 @@ def fill(template: str, value_of: Callable[[str], str | None]) -> Filled:
                 values[name] = value
         return values.get(name, match[0])
 
-    return Filled(_VARIABLE.sub(put, template), values)
+    return _VARIABLE.sub(put, template)
 
 
 def variable_names(template: str) -> tuple[str, ...]:

@@ -1,0 +1,119 @@
+"""Contexts and judges for tests of evaluators: small, real, without a network."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from agentv.evaluators import EVALUATORS
+from agentv.evaluators.members import score_objects
+from agentv.execution.shared import Shared
+from agentv.loading import read_settings
+from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
+from agentv.types.errors import ProviderError
+from agentv.types.evaluation import EvaluationContext, Evaluator, EvaluatorResult, PromptInputs
+from agentv.types.failures import Failure
+from agentv.types.messages import Message
+from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import Usage
+
+CASE = EvalCase(
+    "refund-1",
+    (Message(role="user", content="May I return it?"),),
+    expected_outcome="Says that returns are possible for 30 days",
+    expected_messages=(Message(role="assistant", content="Yes, within 30 days."),),
+    metadata={"difficulty": "hard"},
+)
+
+
+@dataclass
+class Judge:
+    """A provider that answers what `reply` makes of the request, and remembers what it was asked."""
+
+    reply: Callable[[ProviderRequest], str]
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    kind: str = "scripted"
+    asked: list[ProviderRequest] = field(default_factory=list)
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        self.asked.append(request)
+        return ProviderResponse(text=self.reply(request), usage=self.usage, cost_usd=self.cost_usd)
+
+
+@dataclass
+class FailingJudge:
+    """A provider that cannot answer."""
+
+    failure: Failure
+    kind: str = "failing"
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:  # noqa: ARG002 - it never looks
+        raise ProviderError(self.failure)
+
+
+def judge_saying(*replies: str) -> Judge:
+    """Return a judge that gives these replies in turn, the last one for ever."""
+    left = list(replies)
+    return Judge(lambda _request: left.pop(0) if len(left) > 1 else left[0])
+
+
+def signed(request: ProviderRequest, fields: str) -> str:
+    """Return a verdict that carries the call's nonce, as a judge does that keeps the contract."""
+    return f'{{"nonce": "{request.metadata["nonce"]}", {fields}}}'
+
+
+def make_context(candidate: str = "Sure, you have 30 days.", **fields: Any) -> EvaluationContext:
+    """Return the context of an answer to CASE; fields replace the context's own."""
+    judge = fields.pop("judge", None)
+    given = {
+        "eval_case": CASE,
+        "candidate": candidate,
+        "target": ResolvedTarget("agent", "mock", None),
+        "provider": judge_saying("never asked"),
+        "prompt_inputs": PromptInputs("May I return it?"),
+        "judge_provider": judge,
+        "reference_answer": "Yes, within 30 days.",
+        "ground_truth": "Yes, within 30 days.",
+    }
+    return EvaluationContext(**{**given, **fields})
+
+
+def numbered_nonces() -> Callable[[], str]:
+    """Return a source of nonces that a test can name: n1, n2, …"""
+    numbers = count(1)
+    return lambda: f"n{next(numbers)}"
+
+
+@dataclass
+class Tools:
+    """What evaluators may use, without a run: judges by name, members judged in place."""
+
+    judges: dict[str, Provider] = field(default_factory=dict)
+    shared: Shared = field(default_factory=Shared)
+
+    def judge(self, target_name: str) -> Provider:
+        return self.judges[target_name]
+
+    async def score(
+        self, context: EvaluationContext, evaluators: tuple[EvaluatorLike, ...]
+    ) -> tuple[EvaluatorResult, ...]:
+        made = [self.made(each) for each in evaluators]
+        return await score_objects(context, made)
+
+    def made(self, evaluator: EvaluatorLike) -> EvaluatorLike:
+        return make_evaluator(evaluator, self) if isinstance(evaluator, EvaluatorConfig) else evaluator
+
+
+def make_evaluator(config: EvaluatorConfig, tools: Tools | None = None) -> Evaluator:
+    """Return the evaluator of a config, its settings read as a run reads them."""
+    spec = EVALUATORS.get(config.type)
+    settings = read_settings(spec, config.settings, where=config.name)
+    made: Evaluator = spec.load_factory()(config, settings, tools or Tools())
+    return made
+
+
+def evaluator_of(type_: str, tools: Tools | None = None, *, source: str = "response", **settings: Any) -> Evaluator:
+    """Return an evaluator of a type with the given settings."""
+    return make_evaluator(EvaluatorConfig(name=type_, type=type_, settings=settings, source=source), tools)
