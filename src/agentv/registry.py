@@ -69,7 +69,7 @@ class Registry:
         """Register a plug-in; a name that is taken by another one is refused."""
         for name in (spec.name, *spec.aliases):
             owner = self.canonical(name)
-            if owner is not None and owner != spec.name:
+            if owner is not None and self.specs[owner] is not spec:
                 raise PluginError(f"{self.what} name {name!r} is already taken by {owner!r}")
         self.specs[spec.name] = spec
         self.aliases.update(dict.fromkeys(spec.aliases, spec.name))
