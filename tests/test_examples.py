@@ -29,6 +29,7 @@ NEEDS_A_MODEL = {"local-model"}
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__", ".agentv"))
+    (tmp_path / ".agentv").mkdir()
     return tmp_path
 
 

@@ -100,6 +100,7 @@ CHECKS: Mapping[str, Callable[[Block, Path], None]] = {
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_a_page_holds(page: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__", ".agentv"))
+    (tmp_path / ".agentv").mkdir()
     for block in blocks_of(page):
         if block.file:
             path = tmp_path / block.file

@@ -65,6 +65,7 @@ targets:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "evals").mkdir()
+    (tmp_path / ".agentv").mkdir()
     (tmp_path / "evals" / "echo.yaml").write_text(SUITE)
     (tmp_path / "targets.yaml").write_text(TARGETS)
     return tmp_path

@@ -47,6 +47,8 @@ def judge() -> Callable[..., ScriptedJudge]:
 def agentv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
     """Return a function that calls the command line in a folder of its own."""
 
+    (tmp_path / ".agentv").mkdir()
+
     def call(*arguments: str) -> Done:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["agentv", *arguments])

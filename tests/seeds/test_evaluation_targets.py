@@ -191,7 +191,8 @@ def test_optional_health_check(run: Callable[..., Any], server: tuple[str, list[
         done = run(suite_of("a", "b"), targets=target_of(answer, healthcheck=healthcheck))
         assert [row["status"] for row in done.rows] == ["pass", "pass"]
     assert asked == ["/ok"]
-    assert (tmp_path / "evals" / "probed.txt").read_text() == "x"
+    (probed,) = tmp_path.rglob("probed.txt")
+    assert probed.read_text() == "x"
 
 
 def test_optional_health_check_that_fails_spends_no_case(
@@ -205,7 +206,7 @@ def test_optional_health_check_that_fails_spends_no_case(
     ):
         done = run(suite_of("a", "b"), targets=target_of(answer, healthcheck=healthcheck))
         assert done.code == 3
-        assert not (tmp_path / "evals" / "called.txt").exists()
+        assert list(tmp_path.rglob("called.txt")) == []
 
 
 @pytest.fixture

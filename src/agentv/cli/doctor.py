@@ -185,7 +185,8 @@ def _program(target: "TargetConfig") -> str | None:
         return None
     words = parse_command(template).words
     first = words[0] if words else ()
-    return first[0] if len(first) == 1 and isinstance(first[0], str) else None
+    pieces = [piece for piece in first if isinstance(piece, str)]
+    return "".join(pieces) if pieces and len(pieces) == len(first) else None
 
 
 def _is_there(program: str, folders: Sequence[Path]) -> bool:
