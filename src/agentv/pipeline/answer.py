@@ -60,6 +60,7 @@ def make_question(task: CaseTask, case: EvalCase, *, names_files: bool) -> Quest
         guideline_files=prompt.guideline_paths,
         input_files=prompt.file_paths,
         eval_case_id=case.id,
+        eval_dir=task.suite.base_dir,
         trial=task.trial,
         metadata=case.metadata,
     )
