@@ -11,10 +11,11 @@ from agentv.version import __version__ as __version__
 
 _HOMES: Mapping[str, tuple[str, ...]] = {
     "agentv.api": ("evaluate", "evaluate_async", "load_suite", "load_targets"),
-    "agentv.evaluators": ("EVALUATOR_KIND_VALUES", "EvaluatorKind", "build_evaluator_registry", "is_evaluator_kind"),
+    "agentv.evaluators": ("EVALUATOR_KIND_VALUES", "EvaluatorKind", "is_evaluator_kind"),
     "agentv.evaluators.code_judge": ("CodeEvaluator", "CodeEvaluatorOptions"),
     "agentv.evaluators.composite": ("CompositeEvaluator",),
     "agentv.evaluators.llm_judge": ("LlmJudgeEvaluator", "LlmJudgeEvaluatorOptions", "PromptEvaluator"),
+    "agentv.evaluators.registry": ("build_evaluator_registry",),
     "agentv.evaluators.tool_trajectory": ("ToolTrajectoryEvaluator",),
     "agentv.pipeline.evaluators_for_case": ("run_evaluators_for_case",),
     "agentv.pipeline.plugins": ("evaluator", "provider"),

@@ -18,9 +18,6 @@ from agentv.evaluators import (
     EvaluatorKind as EvaluatorKind,
 )
 from agentv.evaluators import (
-    build_evaluator_registry as build_evaluator_registry,
-)
-from agentv.evaluators import (
     is_evaluator_kind as is_evaluator_kind,
 )
 from agentv.evaluators.code_judge import (
@@ -40,6 +37,9 @@ from agentv.evaluators.llm_judge import (
 )
 from agentv.evaluators.llm_judge import (
     PromptEvaluator as PromptEvaluator,
+)
+from agentv.evaluators.registry import (
+    build_evaluator_registry as build_evaluator_registry,
 )
 from agentv.evaluators.tool_trajectory import (
     ToolTrajectoryEvaluator as ToolTrajectoryEvaluator,
