@@ -30,10 +30,14 @@ GRACE_S = 2.0
 MARK = "AGENTV_COMMAND"
 """The environment variable that tells a command's descendants; nested commands append to it."""
 
+ZOMBIE_S = 10.0
+"""How long a dead process that nobody claims is left to whoever may still ask for its exit code."""
+
 _PAUSE_S = 0.01
 _KILL_S = 3.0
 _PR_SET_CHILD_SUBREAPER = 36
 _live: dict[int, "ProcessTree"] = {}
+_unclaimed: dict[int, float] = {}
 _lock = threading.Lock()
 
 
@@ -181,8 +185,33 @@ async def _poll(is_done: Callable[[], bool], *, for_s: float) -> None:
         await asyncio.sleep(_PAUSE_S)
 
 
+def reap_unclaimed(now: float) -> None:
+    """Reap dead orphans that no tree can claim: a dead process does not show its environment any more.
+
+    They are told from the host program's own children by their session, and by nobody having asked for them since an
+    earlier call, `ZOMBIE_S` seconds before `now`.
+    """
+    dead = [pid for pid in _possible_orphans() if pid not in _live and _is_dead_stranger(pid)]
+    for pid in _unclaimed.keys() - dead:
+        del _unclaimed[pid]
+    for pid in dead:
+        if now - _unclaimed.setdefault(pid, now) > ZOMBIE_S:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
+def _is_dead_stranger(pid: int) -> bool:
+    try:
+        status = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return status is not None and os.getsid(pid) != os.getsid(0)
+    except OSError:
+        return False
+
+
 def _forget(tree: ProcessTree) -> None:
     with _lock:
+        if sys.platform == "linux":
+            reap_unclaimed(time.monotonic())
         _live.pop(tree.process.pid, None)
         if not _live:
             _adopt_orphans(False)

@@ -1,0 +1,11 @@
+from collections.abc import Iterator
+
+import pytest
+from tests.hostile import Family
+
+
+@pytest.fixture
+def family() -> Iterator[Family]:
+    members = Family()
+    yield members
+    members.end()
