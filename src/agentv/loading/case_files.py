@@ -55,20 +55,18 @@ class CasesReader:
             allowed = "a list with at least one case, {file: cases.jsonl}, or a pattern of files"
             reader.error(at, "there are no cases", allowed=allowed)
             return
-        cases: list[EvalCase] = []
-        for index in range(len(raw)):
-            case = read_case(reader, (*at, index), scope)
-            if case is not None:
-                cases.append(case)
-                self._note_id(reader, (*at, index, "id"), case)
-        self.parts.append(ListedCases(tuple(cases)))
+        cases = [self._read_case(reader, (*at, index), scope) for index in range(len(raw))]
+        self.parts.append(ListedCases(tuple(case for case in cases if case is not None)))
 
-    def _note_id(self, reader: Reader, at: JsonPath, case: EvalCase) -> None:
-        place = case.location or Location("")
-        first = self._ids.setdefault(case.id, place)
-        if first is not place:
-            problem = repeated_id(case.id, place, first)
-            reader.error(at, problem.message, allowed=problem.allowed)
+    def _read_case(self, reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None:
+        case_id = reader.document.at((*at, "id"))
+        if isinstance(case_id, str):
+            place = Location(scope.file, reader.document.mark(at).line)
+            first = self._ids.setdefault(case_id, place)
+            if first is not place:
+                problem = repeated_id(case_id, place, first)
+                reader.error((*at, "id"), problem.message, allowed=problem.allowed)
+        return read_case(reader, at, scope)
 
     def _read_files(self, reader: Reader, at: JsonPath, pattern: str) -> None:
         """Read the cases of the files that a path or pattern names."""
@@ -105,10 +103,8 @@ class CasesReader:
         scope = self._scope_of(path)
         key = next((key for key in CASE_KEYS if isinstance(raw, Mapping) and key in raw), None)
         if isinstance(raw, Mapping) and key is None:
-            case = read_case(reader, (), scope)
-            if case is not None:
-                self._note_id(reader, ("id",), case)
-                self.parts.append(ListedCases((case,)))
+            case = self._read_case(reader, (), scope)
+            self.parts.append(ListedCases((case,) if case is not None else ()))
         else:
             self._read_list(reader, () if key is None else (key,), scope)
         self.problems += reader.problems

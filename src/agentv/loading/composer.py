@@ -121,7 +121,8 @@ class _Composer:
     def _check_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
         if event.tag is not None:
             advice = "write the value itself, in quotes if it is text"
-            self._report(_place(event), f"tags such as {event.tag!r} are not used here", advice)
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+            self._report(_place(event), f"tags such as {tag!r} are not used here", advice)
 
     def _alias(self, event: yaml.AliasEvent) -> JsonValue:
         anchored = self._anchors.get(str(event.anchor))

@@ -69,10 +69,10 @@ _IN_EXECUTION = {
 class SuiteModel(FileModel):
     """The top level of an eval file."""
 
-    ALIASES: ClassVar = {"cases": "evalcases", "$schema": "schema_id"}
+    ALIASES: ClassVar = {"cases": "evalcases"}
     ELSEWHERE: ClassVar = _IN_EXECUTION
 
-    schema_id: Literal["agentv-eval-v2"] | None = None
+    schema_name: Literal["agentv-eval-v2"] | None = Field(default=None, alias="$schema")
     description: str | None = None
     dataset: Name | None = None
     tags: list[Name] = Field(default_factory=list)

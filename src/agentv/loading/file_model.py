@@ -17,7 +17,7 @@ class FileModel(BaseModel):
     """An object in a file. Subclasses end with a method that makes the frozen dataclass.
 
     `ALIASES` maps other spellings to field names; camelCase twins need no entry. `ELSEWHERE` tells of keys that are
-    often put here where they belong. A field called `schema_id` is written `$schema`.
+    often put here where they belong. A field whose key is no Python name has it as its pydantic alias.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
@@ -44,4 +44,5 @@ class FileModel(BaseModel):
 
 @cache
 def _names_of(model: type[FileModel]) -> Names:
-    return make_names(model.model_fields, model.ALIASES, model.ELSEWHERE)
+    keys = [field.alias or name for name, field in model.model_fields.items()]
+    return make_names(keys, model.ALIASES, model.ELSEWHERE)

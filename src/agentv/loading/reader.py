@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 from agentv.loading.documents import Document, JsonPath, child, find_container, has_child, shown_path
 from agentv.loading.file_model import FileModel
 from agentv.loading.sentences import Sentence, mismatch, sentence, wanted_by
-from agentv.loading.spellings import Names, SpellingNotes
+from agentv.loading.spellings import Names, SpellingNotes, snake_case
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem, Severity
@@ -57,6 +57,7 @@ class Reader:
             self.error(at, f"unknown key {key!r}", allowed=names.elsewhere[key], on_key=True)
             return
         near = nearest(key, names.spellings)
+        near = snake_case(near) if near is not None and near not in names.canonical else near
         known = ", ".join(names.canonical)
         self.error(at, f"unknown key {key!r}", allowed=f"allowed: {known}", suggestion=near, on_key=True)
 

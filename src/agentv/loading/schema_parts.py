@@ -28,9 +28,6 @@ def with_spellings(schema: Schema, names: Names) -> Schema:
         if written != name:
             others[name].add(written)
     properties = schema.get("properties", {})
-    if "schema_id" in properties:
-        schema = {**schema, "properties": {"$schema": properties["schema_id"], **_without(properties, "schema_id")}}
-        others["schema_id"] = set()
     patterns = {
         f"^({'|'.join(map(re.escape, sorted(several)))})$": properties.get(name, {})
         for name, several in others.items()

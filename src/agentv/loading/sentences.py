@@ -70,10 +70,10 @@ def mismatch(errors: Sequence[ErrorDetails], raw: JsonValue, *, as_written: bool
     choices = [name for error in errors if error["type"] == "literal_error" for name in _expected(error)]
     if choices and isinstance(raw, str):
         allowed = f"allowed: {', '.join(choices)}"
-        return Sentence(f"{raw[:60]!r} is none of the values allowed here", allowed, nearest(raw, choices))
-    return Sentence(
-        f"must be {' or '.join(wanted)}, but is {kind_of(raw)}", _advice(wanted, raw) if as_written else None
-    )
+        return Sentence(f"{raw[:60]!r} is not allowed here", allowed, nearest(raw, choices))
+    is_fraction = isinstance(raw, float) and wanted == ["a whole number"]
+    kind = f"the fraction {raw}" if is_fraction else kind_of(raw)
+    return Sentence(f"must be {' or '.join(wanted)}, but is {kind}", _advice(wanted, raw) if as_written else None)
 
 
 def _advice(wanted: Iterable[str], raw: JsonValue) -> str | None:

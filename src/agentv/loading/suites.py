@@ -12,7 +12,7 @@ from agentv.loading.criteria import read_criteria
 from agentv.loading.documents import Document
 from agentv.loading.eval_models import SuiteExecutionModel, SuiteModel
 from agentv.loading.evaluator_configs import EvaluatorScope, check_single, read_evaluators
-from agentv.loading.legacy import read_grader
+from agentv.loading.legacy import read_grader, warned_once
 from agentv.loading.places import find_repository_root, side_file
 from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_parts, read_project
 from agentv.loading.reader import Reader, raise_errors
@@ -80,7 +80,7 @@ def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True) -> Re
     if suite is not None:
         suite = _with_surroundings(suite, hashlib.sha256(data).hexdigest(), finder, project)
     found = (*reader.problems, *cases.problems, *problems, *criteria_problems)
-    return ReadSuite(suite, found, project, reader)
+    return ReadSuite(suite, tuple(warned_once(found)), project, reader)
 
 
 def _open_top_level(path: Path, data: bytes) -> Reader:

@@ -36,7 +36,6 @@ _SENTENCES: tuple[tuple[str, str, str | None], ...] = (
         "check its indentation, and quotes before it",
     ),
     ("expected node content", "a value is missing here", None),
-    ("cannot start any token", "this character cannot start a value", "put the text in quotes"),
     (
         "expected alphabetic or numeric",
         "a name must follow '*' and '&'",
@@ -57,6 +56,8 @@ def syntax_problem(error: yaml.YAMLError | UnicodeEncodeError, text: str, path: 
     if isinstance(error, UnicodeEncodeError):
         return Problem(path, "half of a surrogate pair is no character", *place_of(text, error.start))
     mark = getattr(error, "problem_mark", None)
+    if mark is not None and "cannot start any token" in str(error):
+        return _odd_start(text, path, Mark(mark.line + 1, mark.column + 1))
     wording = f"{getattr(error, 'problem', None) or error} {getattr(error, 'context', None) or ''}"
     message, allowed = _sentence(wording)
     # Something that is not closed is reported where it starts: that is where one has to look.
@@ -64,6 +65,15 @@ def syntax_problem(error: yaml.YAMLError | UnicodeEncodeError, text: str, path: 
         mark = getattr(error, "context_mark", None)
     place = Mark(mark.line + 1, mark.column + 1) if mark is not None else Mark(1, 1)
     return Problem(path, message, *place, allowed=allowed)
+
+
+def _odd_start(text: str, path: str, place: Mark) -> Problem:
+    """Return the problem of a character that no value can start with: most often a tab."""
+    character = text.split("\n")[place.line - 1][place.column - 1 : place.column]
+    if character == "\t":
+        return Problem(path, "a tab stands where spaces are needed", *place, allowed="indent with spaces")
+    message = f"the character {character!r} cannot start a value"
+    return Problem(path, message, *place, allowed="put the text in quotes")
 
 
 def _sentence(wording: str) -> tuple[str, str | None]:

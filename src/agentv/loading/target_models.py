@@ -19,9 +19,7 @@ Status: TypeAlias = Annotated[int, Field(ge=100, le=599)]
 class TargetsFileModel(FileModel):
     """The top level of a targets file."""
 
-    ALIASES: ClassVar = {"$schema": "schema_id"}
-
-    schema_id: Literal["agentv-targets-v2.2"] | None = None
+    schema_name: Literal["agentv-targets-v2.2"] | None = Field(default=None, alias="$schema")
     targets: Targets
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentv.loading.documents import JsonPath
-from agentv.loading.reader import Reader, raise_errors
+from agentv.loading.reader import Reader, in_order, raise_errors
 from agentv.loading.references import OpenReader, holds_reference
 from agentv.loading.target_models import TargetsFileModel
 from agentv.loading.target_settings import check_target, check_texts
@@ -53,7 +53,7 @@ def read_targets(path: Path, specs: Specs, *, unknown_provider: Severity = "erro
         if target is not None:
             targets.append(target)
     _check_names(reader, targets)
-    return ReadTargets(tuple(targets), tuple(reader.problems))
+    return ReadTargets(tuple(targets), in_order(reader.problems))
 
 
 def open_targets(path: Path) -> OpenReader:
