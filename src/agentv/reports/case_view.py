@@ -10,7 +10,7 @@ from agentv.reports.row_text import row_label, row_score
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.text_width import wrap_lines
 from agentv.scoring.summary import row_state
-from agentv.types.evaluation import EvaluatorResult
+from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, ToolCall, TraceEvent
@@ -72,19 +72,21 @@ class CaseView:
         return self._section(f"{title} ({failure.kind} at {failure.stage}{status})", failure.message)
 
     def _evaluator(self, result: EvaluatorResult, indent: str) -> Iterator[str]:
-        status = "" if result.status == "scored" else f" {result.status}"
-        weight = "" if result.weight == 1 else f"  weight {result.weight:g}"
-        required = "  required" if result.required else ""
-        verdict = f" {result.verdict}" if result.verdict else ""
-        name = self.paint(one_line(result.name), "bold")
-        score = "" if result.status in ("error", "skipped") else f"  {score_text(result.score)}"
-        yield f"{indent}{name} ({one_line(result.type)}){score}{verdict}{status}{weight}{required}"
+        is_judged = result.status not in ("error", "skipped")
+        parts = [
+            f"{self.paint(one_line(result.name), 'bold')} ({one_line(result.type)})",
+            score_text(result.score) if is_judged else "",
+            result.verdict if is_judged and result.verdict else "",
+            result.status if result.status != "scored" else "",
+            f"weight {result.weight:g}" if result.weight != 1 else "",
+            "required" if result.required else "",
+        ]
+        yield indent + "  ".join(part for part in parts if part)
         if result.error is not None:
             yield from self._behind_gutter(f"error ({result.error.kind}): {result.error.message}", indent)
         lines = [f"+ {one_line(hit)}" for hit in result.hits] + [f"- {one_line(miss)}" for miss in result.misses]
-        for criterion in result.results if len(result.results) > 1 else ():
-            why = criterion.error or criterion.reasoning or ""
-            lines.append(f"{criterion.criterion_name} = {criterion.score}{f': {why}' if why else ''}")
+        if len(result.results) > 1:
+            lines.extend(one_line(_criterion_text(criterion)) for criterion in result.results)
         yield from self._behind_gutter("\n".join(lines), indent) if lines else ()
         yield from self._behind_gutter(result.reasoning, indent) if result.reasoning else ()
         for member in result.evaluator_results:
@@ -110,6 +112,12 @@ class CaseView:
             facts.append(f"tries: {', '.join(call.kind for call in self.answer.calls)}")
         facts += [f"log: {one_line(path)}" for path in (self.answer.log_paths if self.answer else ())]
         return facts
+
+
+def _criterion_text(result: EvaluationResult) -> str:
+    if result.error is not None:
+        return f"{result.criterion_name}: error: {result.error}"
+    return f"{result.criterion_name} = {result.score}" + (f": {result.reasoning}" if result.reasoning else "")
 
 
 def _transcript(messages: Sequence[Message], trace: Sequence[TraceEvent]) -> Iterator[str]:

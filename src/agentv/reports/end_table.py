@@ -40,8 +40,7 @@ def end_report(
         _files(report, files),
         [paint(_verdict(report), "green" if report.exit_code == 0 else "red")],
     ]
-    text = "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
-    return text if unicode else text.encode("ascii", "backslashreplace").decode()
+    return signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
 
 def _quality_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
@@ -148,9 +147,10 @@ def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint) -
 def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Paint) -> list[str]:
     """Return a row with its reason: on one line, or below it in a few, each behind a gutter."""
     state = row_state(result)
-    head = "  ".join(part for part in (row_label(result), one_line(result.slot.target), row_score(result)) if part)
+    parts = (row_label(result), one_line(result.slot.target), row_score(result))
+    head = signs.within("  ".join(part for part in parts if part))
     mark = paint(signs.marks[state], state_colour(state))
-    reason = row_reason(result)
+    reason = signs.within(row_reason(result))
     if width is None:
         return [f"{mark} {head}  {reason}"]
     lines = wrap(reason, width - 4)

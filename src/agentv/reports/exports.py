@@ -1,7 +1,8 @@
 """Rows and reports as files: `-o FILE`, format by suffix. A file appears whole or not at all."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -12,21 +13,23 @@ from agentv.reports.yaml_text import yaml_item
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.events import RowFinished, RunEnded, RunEvent
 from agentv.types.messages_json import compact_json
-from agentv.types.results import CaseResult
 
 STDOUT = "-"
 """Stands for standard output, which gets JSON lines."""
 
 
 class Export:
-    """An observer that writes rows as they finish into `FILE.part`, which becomes `FILE` when it is closed.
+    """An observer that writes what `text_of` makes of events beside `path`, and puts it there when it is closed.
 
-    A run that was interrupted leaves the rows that were finished. Raises StorageError when the disk refuses.
+    A run that was interrupted leaves the rows that were finished; `empty` stands for a run without any, None leaves
+    no file then. Raises StorageError when the disk refuses.
     """
 
-    def __init__(self, path: Path, row_text: Callable[[CaseResult], str] | None) -> None:
+    def __init__(self, path: Path, text_of: Callable[[RunEvent], str], *, empty: str | None = "") -> None:
         self.path = path
-        self._row_text = row_text
+        self._text_of = text_of
+        self._empty = empty
+        self._has_text = False
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             self._file: TextIO = self._part.open("w", encoding="utf-8", errors="replace")
@@ -34,36 +37,44 @@ class Export:
             raise ConfigError(f"cannot write {path}: {error.strerror}") from error
 
     def notify(self, event: RunEvent) -> None:
-        """Write a row that has finished, or the report at the end."""
-        try:
-            if self._row_text is None:
-                if isinstance(event, RunEnded):
-                    self._file.write(report_text(event.report))
-            elif isinstance(event, RowFinished):
-                self._file.write(self._row_text(event.result))
-        except OSError as error:
-            raise StorageError(f"cannot write {self.path}: {error.strerror}") from error
+        """Write what there is to say of an event."""
+        text = self._text_of(event)
+        if text:
+            self._has_text = True
+            with self._disk():
+                self._file.write(text)
 
     def close(self) -> None:
         """Put the file in its place."""
-        try:
+        with self._disk():
+            if not self._has_text and self._empty:
+                self._file.write(self._empty)
             self._file.close()
-            self._part.replace(self.path)
+            if self._has_text or self._empty is not None:
+                self._part.replace(self.path)
+            else:
+                self._part.unlink()
+
+    @contextmanager
+    def _disk(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
+            with suppress(OSError):
+                self._part.unlink(missing_ok=True)
             raise StorageError(f"cannot write {self.path}: {error.strerror}") from error
 
 
 class StreamExport:
-    """An observer that writes rows to an open stream as they finish."""
+    """An observer that writes rows to an open stream as they finish, safe to look at."""
 
-    def __init__(self, stream: TextIO, row_text: Callable[[CaseResult], str]) -> None:
+    def __init__(self, stream: TextIO, text_of: Callable[[RunEvent], str]) -> None:
         self._stream = stream
-        self._row_text = row_text
+        self._text_of = text_of
 
     def notify(self, event: RunEvent) -> None:
-        """Write a row that has finished."""
-        if isinstance(event, RowFinished):
-            self._stream.write(printable_json(self._row_text(event.result)))
+        """Write what there is to say of an event."""
+        self._stream.write(printable_json(self._text_of(event)))
 
     def close(self) -> None:
         """Hand over what is written."""
@@ -76,22 +87,25 @@ def make_export(target: str, *, to_record: ToRecord, stdout: TextIO) -> Export |
     Raises ConfigError, before anything runs, for a suffix that there is not and a place that cannot be written.
     """
 
-    def json_line(result: CaseResult) -> str:
-        return compact_json(to_record(result)) + "\n"
+    def json_line(event: RunEvent) -> str:
+        return compact_json(to_record(event.result)) + "\n" if isinstance(event, RowFinished) else ""
 
-    def yaml_row(result: CaseResult) -> str:
-        return yaml_item(to_record(result))
+    def yaml_row(event: RunEvent) -> str:
+        return yaml_item(to_record(event.result)) if isinstance(event, RowFinished) else ""
+
+    def report(event: RunEvent) -> str:
+        return report_text(event.report) if isinstance(event, RunEnded) else ""
 
     if target == STDOUT:
         return StreamExport(stdout, json_line)
-    formats: Mapping[str, Callable[[CaseResult], str] | None] = {
-        ".jsonl": json_line,
-        ".yaml": yaml_row,
-        ".yml": yaml_row,
-        ".json": None,
-    }
     path = Path(target)
-    if path.suffix not in formats:
-        allowed = ", ".join(formats)
-        raise ConfigError(f"cannot tell the format of {target!r}; a file for -o ends in one of {allowed}, or is -")
-    return Export(path, formats[path.suffix])
+    match path.suffix:
+        case ".jsonl":
+            return Export(path, json_line)
+        case ".yaml" | ".yml":
+            return Export(path, yaml_row, empty="[]\n")
+        case ".json":
+            return Export(path, report, empty=None)
+    raise ConfigError(
+        f"cannot tell the format of {target!r}; a file for -o ends in .jsonl, .yaml, .yml or .json, or is -"
+    )

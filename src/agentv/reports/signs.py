@@ -20,6 +20,11 @@ class Signs:
     dot: str
     ellipsis: str
     gutter: str
+    is_ascii: bool = False
+
+    def within(self, text: str) -> str:
+        """Return `text`, with what the stream cannot take written out when these signs are ASCII."""
+        return text.encode("ascii", "backslashreplace").decode() if self.is_ascii else text
 
 
 UNICODE = Signs(
@@ -45,6 +50,7 @@ ASCII = Signs(
     dot="|",
     ellipsis="...",
     gutter="|",
+    is_ascii=True,
 )
 
 

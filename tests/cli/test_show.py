@@ -1,0 +1,152 @@
+"""`agentv show` and `agentv runs list` on stored runs, as a user has them."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
+
+from agentv.cli.main import main
+from agentv.storage import RunFolder, runs_folder
+
+OLDER = "20260130T120000-00c0de"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with two stored runs."""
+    home = tmp_path / ".agentv"
+    for run_id, created_at in ((OLDER, NOON - timedelta(days=1)), (RUN.run_id, NOON)):
+        store = RunFolder(runs_folder(home), run_id, clock=at_noon)
+        store.begin(make_run(run_id=run_id, created_at=created_at, name="nightly" if run_id == RUN.run_id else None))
+        store.append_case(make_case())
+        answer = store.append_answer(make_answer())
+        store.append(make_result(run_id=run_id, answer_seq=answer.seq))
+        slot = replace(make_result().slot, eval_id="order-1")
+        store.append(make_result(run_id=run_id, slot=slot, status="pass", score=1.0, verdict="pass"))
+        store.close("finished")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["agentv", *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+        said = capsys.readouterr()
+        return int(left.value.code or 0), said.out, said.err
+
+    assert project.exists()
+    return call
+
+
+ROWS = """\
+run 20260131T120000-7f3a2b  nightly  finished  2026-01-31 12:00 UTC
+2 rows: 1 pass, 1 fail
+
+✗ refund-7                 agent-v2         0.33  contains: expected "30 days", got "We will look into it."
+✓ order-1                  agent-v2         1.00
+
+look closer: agentv show 20260131T120000-7f3a2b CASE
+"""
+
+
+def test_show_lists_the_rows_of_the_latest_run(call: Call) -> None:
+    assert call("show") == (0, ROWS, "")
+
+
+def test_show_failed_leaves_out_what_passed(call: Call) -> None:
+    code, out, _ = call("show", "nightly", "--failed")
+    assert code == 0
+    assert "refund-7" in out
+    assert "order-1" not in out
+
+
+def test_show_a_case_gives_question_answer_reasons_and_transcript(call: Call) -> None:
+    code, out, _ = call("show", "7f3a", "refund-7")
+    assert code == 0
+    for text in (
+        "question\n│ May I return order 7?",
+        "reference answer\n│ You have 30 days.",
+        "answer\n│ We will look into it.",
+        '│ - expected "30 days"',
+        '│ lookup_order({"id":7}) -> {"status":"paid"}',
+    ):
+        assert text in out
+
+
+def test_show_takes_a_pattern_for_cases(call: Call) -> None:
+    _, out, _ = call("show", "latest", "*-[17]")
+    assert "refund-7 on agent-v2" in out
+    assert "order-1 on agent-v2" in out
+
+
+def test_show_an_unknown_case_says_the_nearest(call: Call) -> None:
+    assert call("show", "latest", "refund-8") == (
+        4,
+        "",
+        f"error: run {RUN.run_id} has no row of a case 'refund-8'. Did you mean 'refund-7'?\n",
+    )
+
+
+def test_show_failed_of_a_case_that_passed_says_so(call: Call) -> None:
+    code, _, err = call("show", "latest", "order-1", "--failed")
+    assert code == 4
+    assert "did not fail" in err
+
+
+def test_show_an_unknown_run_lists_those_there_are(call: Call) -> None:
+    code, out, err = call("show", "nope")
+    assert (code, out) == (4, "")
+    assert err == f"error: there is no run 'nope'; known, latest first: {RUN.run_id}, {OLDER}\n"
+
+
+def test_show_json_has_a_versioned_shape(call: Call) -> None:
+    _, out, _ = call("show", "--json", "--failed")
+    shown = json.loads(out)
+    assert (shown["schema"], shown["run"]["run_id"], shown["state"]) == ("agentv-show-1", RUN.run_id, "finished")
+    assert shown["counts"] == {"fail": 1, "pass": 1}
+    assert [row["eval_id"] for row in shown["rows"]] == ["refund-7"]
+
+
+def test_show_json_of_a_case_has_case_row_and_answer(call: Call) -> None:
+    _, out, _ = call("show", "latest", "refund-7", "--json")
+    (case,) = json.loads(out)["cases"]
+    assert case["case"]["question"] == "May I return order 7?"
+    assert case["row"]["verdict"] == "fail"
+    assert case["answer"]["output_messages"][0]["tool_calls"][0]["tool"] == "lookup_order"
+
+
+def test_runs_list_has_the_latest_first(call: Call) -> None:
+    assert call("runs", "list") == (
+        0,
+        f"{RUN.run_id}  finished     2 rows: 1 pass, 1 fail  nightly\n{OLDER}  finished     2 rows: 1 pass, 1 fail\n",
+        "",
+    )
+
+
+def test_runs_list_json_has_a_versioned_shape(call: Call) -> None:
+    _, out, _ = call("runs", "list", "--json")
+    listed = json.loads(out)
+    assert listed["schema"] == "agentv-runs-1"
+    assert [run["run_id"] for run in listed["runs"]] == [RUN.run_id, OLDER]
+    assert listed["runs"][0]["counts"] == {"pass": 1, "fail": 1}
+
+
+def test_runs_list_before_the_first_run_says_what_makes_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".agentv").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["agentv", "runs", "list"])
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().out == f"no run is stored in {tmp_path / '.agentv'}; `agentv run` makes one\n"

@@ -1,0 +1,139 @@
+"""The report at the end of a run, as people see it."""
+
+from dataclasses import replace
+
+import pytest
+from tests.reports.rows import REPORT
+
+from agentv.reports import end_report, in_colour
+from agentv.reports.printable import printable
+from agentv.reports.text_width import display_width
+from agentv.types.results import RunReport, RunVerdict
+
+AT_80 = """\
+target                         pass rate  mean  pass  borderline  fail  errors
+agent-v1                   72.2 % of 557  0.81   402          31   124       4
+agent-v2-with-a-long-name    66.7 % of 3  0.67     2           0     1       0
+
+target                cost  judges' cost  median    p95   tokens  judges' tokens
+agent-v1             $0.84       unknown   1.2 s  4.5 s  150.0 k         150.0 k
+agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
+
+scores  0 │▁▁▁      ▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂   ███│ 1   highest bar 402 of 568 rows
+
+evaluator  mean  rows  errors       type
+contains   0.81   560       0   contains
+tone       0.90   553       7  llm_judge
+
+did not pass: 160
+✗ refund-7  agent-v2  0.33
+  │ contains: expected "30 days", got "We will look into it."
+✗ 日本語\\x1b[2J #3  agent-v2  0.00
+  │ contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族
+  │ 100%, a:b
+! order-9  agent-v2
+  │ error target: HTTP 503 after 3 attempts (12.4 s)
+and 157 more: agentv show 20260131T120000-7f3a2b --failed
+
+flaky   refund-3 (agent-v1)
+
+note    the price of 'small' is not known
+
+took    02:41
+wrote   out.jsonl
+kept    /project/.agentv/runs/20260131T120000-7f3a2b
+look    agentv show 20260131T120000-7f3a2b
+
+FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result. Exit code 1.
+"""
+IN_ASCII = """\
+target                         pass rate  mean  pass  borderline  fail  errors
+agent-v1                   72.2 % of 557  0.81   402          31   124       4
+agent-v2-with-a-long-name    66.7 % of 3  0.67     2           0     1       0
+
+target                cost  judges' cost  median    p95   tokens  judges' tokens
+agent-v1             $0.84       unknown   1.2 s  4.5 s  150.0 k         150.0 k
+agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
+
+scores  0 |...      ............:::   ###| 1   highest bar 402 of 568 rows
+
+evaluator  mean  rows  errors       type
+contains   0.81   560       0   contains
+tone       0.90   553       7  llm_judge
+
+did not pass: 160
+x refund-7  agent-v2  0.33
+  | contains: expected "30 days", got "We will look into it."
+x \\u65e5\\u672c\\u8a9e\\x1b[2J #3  agent-v2  0.00
+  | contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c
+  | \\U0001f469\\u200d\\U0001f469\\u200d\\U0001f467 \\u5bb6\\u65cf 100%, a:b
+! order-9  agent-v2
+  | error target: HTTP 503 after 3 attempts (12.4 s)
+and 157 more: agentv show 20260131T120000-7f3a2b --failed
+
+flaky   refund-3 (agent-v1)
+
+note    the price of 'small' is not known
+
+took    02:41
+kept    /project/.agentv/runs/20260131T120000-7f3a2b
+look    agentv show 20260131T120000-7f3a2b
+
+FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result. Exit code 1.
+"""
+UNCUT_FAILURES = """\
+did not pass: 160
+✗ refund-7  agent-v2  0.33  contains: expected "30 days", got "We will look into it."
+✗ 日本語\\x1b[2J #3  agent-v2  0.00  contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b
+! order-9  agent-v2  error target: HTTP 503 after 3 attempts (12.4 s)
+and 157 more: agentv show 20260131T120000-7f3a2b --failed
+
+"""  # noqa: E501 - as it is shown
+
+
+def test_at_80_columns() -> None:
+    assert end_report(REPORT, width=80, files=("out.jsonl",)) == AT_80
+
+
+def test_without_unicode() -> None:
+    assert end_report(REPORT, width=80, unicode=False) == IN_ASCII
+
+
+def test_uncut_each_failure_is_one_line() -> None:
+    report = end_report(REPORT, width=None)
+    assert report[report.index("did not pass") : report.index("flaky")] == UNCUT_FAILURES
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_line_is_wider_than_the_terminal_but_paths_and_the_verdict(width: int) -> None:
+    lines = end_report(REPORT, width=width).splitlines()
+    free = ("kept", "look", "note", "and ", "FAIL:")
+    assert [line for line in lines if display_width(line) > max(width, 75) and not line.startswith(free)] == []
+
+
+def test_nothing_of_a_hostile_answer_reaches_the_terminal() -> None:
+    text = end_report(REPORT)
+    assert printable(text) == text
+    assert not [line for line in text.splitlines() if line.lstrip().startswith("::")]
+
+
+def test_the_verdict_with_its_exit_code_is_the_last_line() -> None:
+    report = replace(REPORT, verdict=RunVerdict(0, "PASS: all is well."))
+    assert end_report(report).splitlines()[-1] == "PASS: all is well. Exit code 0."
+
+
+def test_colours_change_nothing_but_colour() -> None:
+    painted = end_report(REPORT, paint=in_colour)
+    assert "\x1b[31mFAIL: 404" in painted
+    assert printable(painted) == end_report(REPORT)
+
+
+def test_a_run_without_rows_is_its_verdict() -> None:
+    empty = RunReport("r", "finished", 0, (), (), (0,) * 10, RunVerdict(5, "NOTHING SELECTED: no case matches."))
+    assert end_report(empty) == "took    00:00\n\nNOTHING SELECTED: no case matches. Exit code 5.\n"
+
+
+def test_skipped_rows_get_a_column_when_there_are_any() -> None:
+    first = replace(REPORT.targets[0], counts={"pass": 1, "skipped": 2}, pass_rate=1.0)
+    head = end_report(replace(REPORT, targets=(first,))).splitlines()[0]
+    assert head.split()[-1] == "skipped"

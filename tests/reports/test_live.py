@@ -1,0 +1,110 @@
+"""The block that is redrawn, and what scrolls above it."""
+
+import io
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from rich.console import Console
+from tests.reports.rows import FAILED, HOSTILE, PASSED, STARTED, UNANSWERED
+from tests.stored import NOON, at_noon, make_answer
+
+from agentv.reports.live import LiveScreen
+from agentv.reports.live_block import live_block
+from agentv.reports.printable import printable
+from agentv.reports.progress import Progress
+from agentv.reports.signs import ASCII, UNICODE
+from agentv.reports.text_width import display_width
+from agentv.types.events import AnswerArrived, RetryNoted, RowFinished, RunNote, RunStopping
+
+LATER = NOON + timedelta(seconds=161)
+BLOCK = """\
+╭ refunds · 240 cases × 2 targets × 3 trials = 1,440 ────────────── run 7f3a2b ╮
+│ agent-v1 ━━━━━━━━━━━━━╸      77 %  561/720  ✓ 420 ~ 0 ✗ 141 ! 0  pass 74.9 % │
+│ agent-v2                      0 %  1/720    ✓ 0   ~ 0 ✗ 0   ! 1  pass -      │
+│ 16 workers · 3.5/s · retries 7 · $0.84 · 02:41 · about 04:11 left            │
+╰ Ctrl-C stops cleanly; finished rows are kept ────────────────────────────────╯\
+"""  # noqa: RUF001 - as it is shown
+BLOCK_IN_ASCII = """\
++ refunds | 240 cases x 2 targets x 3 trials = 1,440 -------------- run 7f3a2b +
+| agent-v1 =============>      77 %  561/720  + 420 ~ 0 x 141 ! 0  pass 74.9 % |
+| agent-v2                      0 %  1/720    + 0   ~ 0 x 0   ! 1  pass -      |
+| 16 workers | 3.5/s | retries 7 | $0.84 | 02:41 | about 04:11 left            |
++ Ctrl-C stops cleanly; finished rows are kept --------------------------------+\
+"""
+
+
+@pytest.fixture
+def progress() -> Progress:
+    progress = Progress(STARTED, NOON)
+    for number in range(561):
+        row = FAILED if number % 4 == 0 else PASSED
+        progress.add(RowFinished(replace(row, slot=replace(row.slot, target="agent-v1"), judge_cost_usd=0.001)))
+    progress.add(RowFinished(UNANSWERED))
+    for _ in range(7):
+        progress.add(RetryNoted("agent-v1", "refund-7", "rate_limited", 1.0))
+    progress.add(AnswerArrived(make_answer(cost_usd=0.28)))
+    progress.add(AnswerArrived(make_answer(cost_usd=5.0, billed_usd=0.0)))
+    return progress
+
+
+def test_the_block_at_80_columns(progress: Progress) -> None:
+    assert "\n".join(live_block(progress, LATER, width=80, signs=UNICODE)) == BLOCK
+
+
+def test_the_block_without_unicode(progress: Progress) -> None:
+    assert "\n".join(live_block(progress, LATER, width=80, signs=ASCII)) == BLOCK_IN_ASCII
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_every_line_fills_the_width(progress: Progress, width: int) -> None:
+    progress.by_target["家族 👩‍👩‍👧 \x1b[2J"] = progress.by_target["agent-v1"]
+    for signs in (UNICODE, ASCII):
+        assert {display_width(line) for line in live_block(progress, LATER, width=width, signs=signs)} == {width}
+
+
+def test_the_block_of_a_stream_has_no_bar_and_no_end_in_sight() -> None:
+    progress = Progress(replace(STARTED, planned=None, cases=None, trials=1, targets=("a",)), NOON)
+    progress.add(RowFinished(replace(PASSED, slot=replace(PASSED.slot, target="a"))))
+    lines = live_block(progress, NOON + timedelta(seconds=2), width=60, signs=ASCII)
+    assert lines[1].rstrip("| ") == "| a 1  + 1 ~ 0 x 0 ! 0  pass 100 %"
+    assert "left" not in lines[2]
+
+
+def test_more_targets_than_fit_are_counted() -> None:
+    progress = Progress(replace(STARTED, targets=tuple(f"t{n}" for n in range(11))), NOON)
+    assert "and 3 more targets" in "\n".join(live_block(progress, NOON, width=80, signs=ASCII))
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal of a width."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # a real stream has one
+        return self._encoding
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_failures_scroll_above_the_block_without_their_control_characters(encoding: str) -> None:
+    stream = Terminal(encoding)
+    console = Console(file=stream, force_terminal=True, width=80, height=24, color_system=None, legacy_windows=False)
+    screen = LiveScreen(stream, clock=at_noon, console=console)
+    screen.notify(STARTED)
+    for event in (RowFinished(FAILED), RowFinished(PASSED), RowFinished(HOSTILE), RowFinished(UNANSWERED)):
+        screen.notify(event)
+    screen.notify(RunNote("odd\x1b[2J"))
+    screen.notify(RunStopping("Ctrl-C"))
+    screen.close()
+    text = stream.getvalue()
+    text.encode(encoding)
+    said = [line for line in text.splitlines() if "agent-v2 " in line and "refund-7" in line]
+    assert any('contains: expected "30 days"' in line for line in said)
+    assert "\x1b]0;" not in text
+    assert "\x1b[2J" not in text
+    assert "\u202e" not in text
+    assert all(display_width(printable(line)) < 200 for line in text.splitlines())
+    assert "note: odd\\x1b[2J" in text

@@ -1,0 +1,168 @@
+"""Plain lines: for logs and CI."""
+
+import io
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from tests.reports.rows import FAILED, HOSTILE, PASSED, STARTED, UNANSWERED
+from tests.stored import NOON, make_answer
+
+from agentv.reports.github import error_command, harmless
+from agentv.reports.plain import PlainLines
+from agentv.types.events import AnswerArrived, RowFinished, RunNote, RunStopping
+
+SMALL = replace(STARTED, planned=20, cases=20, trials=1, targets=("agent-v2",))
+
+
+class Log(io.StringIO):
+    """A stream with an encoding, whose lines can be waited for."""
+
+    def __init__(self, encoding: str = "utf-8") -> None:
+        super().__init__()
+        self._encoding = encoding
+        self._news = threading.Condition()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # a real stream has one
+        return self._encoding
+
+    def write(self, text: str) -> int:
+        text.encode(self._encoding)
+        with self._news:
+            written = super().write(text)
+            self._news.notify_all()
+        return written
+
+    def has(self, text: str) -> bool:
+        with self._news:
+            return self._news.wait_for(lambda: text in self.getvalue(), timeout=10)
+
+
+class Hand:
+    """A clock that a test turns."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def turn(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+@pytest.fixture
+def clock() -> Hand:
+    return Hand()
+
+
+@pytest.fixture
+def plain(log: Log, clock: Callable[[], datetime]) -> PlainLines:
+    return PlainLines(log, clock=clock)
+
+
+def test_a_run_in_lines(plain: PlainLines, log: Log, clock: Hand) -> None:
+    plain.notify(SMALL)
+    for row in (PASSED, FAILED, UNANSWERED, PASSED):
+        clock.turn(2)
+        plain.notify(RowFinished(row))
+    plain.notify(RunNote("`grader` is deprecated\x07"))
+    plain.notify(RunStopping("Ctrl-C"))
+    plain.close()
+    assert log.getvalue() == LINES
+
+
+LINES = """\
+run 20260131T120000-7f3a2b: refunds · 20 cases
+FAIL refund-7   agent-v2   0.33  contains: expected "30 days", got "We will look into it."
+2/20 (10 %)  pass 1  fail 1  16 workers · 0.5/s · $0.0008 · 00:04 · about 00:36 left
+ERROR order-9    agent-v2   error target: HTTP 503 after 3 attempts (12.4 s)
+4/20 (20 %)  pass 2  fail 1  error 1  16 workers · 0.5/s · $0.0016 · 00:08 · about 00:32 left
+note: `grader` is deprecated\\x07
+stopping: Ctrl-C
+"""
+
+
+def test_a_hostile_answer_is_one_harmless_line(plain: PlainLines, log: Log) -> None:
+    plain.notify(SMALL)
+    plain.notify(RowFinished(HOSTILE))
+    (line,) = log.getvalue().splitlines()[1:]
+    assert line == HOSTILE_LINE
+
+
+HOSTILE_LINE = "FAIL 日本語\\x1b[2J #3 agent-v2   0.00  contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b"  # noqa: E501 - as it is shown
+
+
+def test_without_unicode_everything_is_written_out(clock: Hand) -> None:
+    log = Log("ascii")
+    plain = PlainLines(log, clock=clock)
+    plain.notify(STARTED)
+    plain.notify(RowFinished(HOSTILE))
+    assert "240 cases x 2 targets x 3 trials = 1,440" in log.getvalue()
+    assert "\\u5bb6\\u65cf" in log.getvalue()
+
+
+def test_a_heartbeat_comes_every_ten_percent(plain: PlainLines, log: Log) -> None:
+    plain.notify(SMALL)
+    for _ in range(20):
+        plain.notify(RowFinished(PASSED))
+    beats = [line.split("  ")[0] for line in log.getvalue().splitlines()[1:]]
+    assert beats == [f"{done}/20 ({done * 5} %)" for done in range(2, 21, 2)]
+
+
+def test_a_heartbeat_comes_after_thirty_seconds_of_nothing_new(plain: PlainLines, log: Log, clock: Hand) -> None:
+    plain.notify(SMALL)
+    clock.turn(29)
+    plain.beat()
+    assert len(log.getvalue().splitlines()) == 1
+    clock.turn(1)
+    plain.notify(AnswerArrived(make_answer(cost_usd=None)))
+    assert log.getvalue().splitlines()[1:] == ["0/20 (0 %)  16 workers · 00:30"]
+    plain.beat()
+    assert len(log.getvalue().splitlines()) == 2
+
+
+def test_the_heartbeat_goes_on_while_nothing_happens(log: Log, clock: Hand) -> None:
+    plain = PlainLines(log, clock=clock, tick_s=0.001)
+    plain.notify(SMALL)
+    clock.turn(31)
+    assert log.has("16 workers · 00:31")
+    plain.close()
+
+
+def test_under_github_each_failure_is_also_an_annotation(log: Log, clock: Hand) -> None:
+    plain = PlainLines(log, clock=clock, github=True)
+    plain.notify(replace(SMALL, planned=None))
+    for row in (FAILED, PASSED, HOSTILE):
+        plain.notify(RowFinished(row))
+    commands = [line for line in log.getvalue().splitlines() if line.startswith("::")]
+    assert commands == [error_command(FAILED), error_command(HOSTILE)]
+
+
+def test_an_annotation_is_escaped() -> None:
+    row = replace(HOSTILE, file="a,b:c%.yaml", line=7)
+    assert error_command(row) == ANNOTATION
+
+
+ANNOTATION = "::error file=a%2Cb%3Ac%25.yaml,line=7,title=日本語\\x1b[2J #3 on agent-v2::contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%25, a:b"  # noqa: E501 - as it is shown
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("::add-mask::x", ".::add-mask::x"),
+        ("   ::error::x", ".   ::error::x"),
+        ("see ##[command]x", "see ## [command]x"),
+        ("a :: b", "a :: b"),
+    ],
+)
+def test_no_line_of_strangers_is_a_workflow_command(line: str, shown: str) -> None:
+    assert harmless(line) == shown

@@ -1,0 +1,74 @@
+"""Widths on a terminal, and cutting and breaking to them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from agentv.reports.text_width import clip, display_width, graphemes, pad, wrap, wrap_lines
+
+texts = st.text(st.sampled_from("ab é日語👩\u200d👧🇩🇪❤️\u0301 "), max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [
+        ("", 0),
+        ("abc", 3),
+        ("é", 1),
+        ("e\u0301", 1),
+        ("日本語", 6),
+        ("👍", 2),
+        ("👍🏽", 2),
+        ("👩‍👩‍👧", 2),
+        ("🇩🇪", 2),
+        ("❤️", 2),
+    ],
+)
+def test_width(text: str, width: int) -> None:
+    assert display_width(text) == width
+    assert "".join(graphemes(text)) == text
+
+
+@given(
+    st.text(
+        st.sampled_from("azÄßñЖλ,.!1日本語家族가힣ァｱ\uff21\uff08\uff09…")
+        | st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF)
+    )
+)
+def test_width_agrees_with_the_one_that_draws(text: str) -> None:
+    assert display_width(text) == cell_len(text)
+
+
+@given(texts, st.integers(1, 20))
+def test_a_clipped_text_fits_and_keeps_its_beginning(text: str, width: int) -> None:
+    cut = clip(text, width)
+    assert display_width(cut) <= width
+    assert cut == text or text.startswith(cut.removesuffix("…"))
+
+
+@given(texts, st.integers(2, 20))
+def test_wrapped_lines_fit_and_lose_nothing(text: str, width: int) -> None:
+    lines = wrap(text, width)
+    assert all(display_width(line) <= width for line in lines)
+    assert "".join(lines).replace(" ", "") == "".join(text.split())
+
+
+def test_padding_counts_cells() -> None:
+    assert pad("日本", 6) + "|" == "日本  |"
+    assert pad("日本", 6, right=True) == "  日本"
+
+
+def test_lines_keep_their_breaks_and_indents() -> None:
+    assert wrap_lines("def f():\n    return one and two and three\n\nend", 16) == [
+        "def f():",
+        "    return one",
+        "    and two and",
+        "    three",
+        "",
+        "end",
+    ]
+
+
+def test_without_a_width_only_tabs_change() -> None:
+    assert wrap_lines("a\tb " * 30, None) == [("a\tb " * 30).expandtabs(4)]
