@@ -61,7 +61,13 @@ def test_yaml_is_readable() -> None:
         "hits": [],
         "candidate_answer": "First line.\n  indented\n\nlast line",
         "reasoning": "yes",
-        "evaluator_results": [{"name": "tone", "misses": ["a: b", "two\nlines\n"], "metadata": {}}],
+        "evaluator_results": [
+            {
+                "name": "tone",
+                "misses": ["a: b", 'say "no": it\'s', "a plain sentence, with £5 (and more).", "two\nlines\n"],
+                "metadata": {},
+            }
+        ],
     }
     assert yaml_item(record) == (
         "- eval_id: refund-7\n"
@@ -77,10 +83,11 @@ def test_yaml_is_readable() -> None:
         "    last line\n"
         '  reasoning: "yes"\n'
         "  evaluator_results:\n"
-        "    -\n"
-        "      name: tone\n"
+        "    - name: tone\n"
         "      misses:\n"
         '        - "a: b"\n'
+        "        - 'say \"no\": it''s'\n"
+        "        - a plain sentence, with £5 (and more).\n"
         "        - |\n"
         "          two\n"
         "          lines\n"
@@ -131,6 +138,11 @@ def test_yaml_says_what_json_says(loader: type, record: JsonObject) -> None:
 )
 def test_a_text_that_looks_like_something_else_stays_a_text(word: str) -> None:
     assert yaml.safe_load(yaml_item({"a": word, word: 1})) == [{"a": word, word: 1}]
+
+
+def test_a_key_longer_than_readers_look_is_still_a_key() -> None:
+    record: JsonObject = {"x" * 2000: {"y" * 2000: [1]}, "z": 2}
+    assert yaml.safe_load(yaml_item(record)) == [record]
 
 
 def test_json_is_the_report(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from agentv.reports.progress import Progress, plan_text
 from agentv.reports.row_text import failure_line
 from agentv.reports.signs import Signs, signs_for
 from agentv.scoring.summary import row_state
-from agentv.types.events import RowFinished, RunEvent, RunNote, RunStarted, RunStopping
+from agentv.types.events import RowFinished, RunEnded, RunEvent, RunNote, RunStarted, RunStopping
 from agentv.types.protocols import Clock
 from agentv.types.results import CaseResult
 
@@ -79,6 +79,8 @@ class PlainLines:
                 self._line(f"note: {one_line(message)}")
             case RunStopping(reason):
                 self._line(f"stopping: {one_line(reason)}")
+            case RunEnded():
+                self._line("")
             case _:
                 self._beat()
 

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agentv.types.json_value import JsonObject, JsonValue
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*")
+_PLAIN = re.compile(r"[A-Za-z_](?:[^:#\n\t]*[^:#\n\t ])?")
 _RESERVED = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 """Characters that JSON leaves as they are and a YAML reader refuses or takes for line breaks."""
 
-_BLOCK_TEXT = re.compile(r"[ -~\u00a0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff\n\t]*")
+_LONGEST_PLAIN_KEY = 1000
+"""A reader looks no further than 1,024 letters for the colon behind a key."""
+
+_AS_IT_IS = re.compile(r"[ -~\u00a0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff\n\t]*")
 
 
 def yaml_item(record: JsonObject) -> str:
@@ -22,19 +25,28 @@ def yaml_item(record: JsonObject) -> str:
 
 def _mapping(value: JsonObject, indent: str) -> Iterator[str]:
     for key, item in value.items():
-        yield from _after(f"{indent}{_scalar(key)}:", item, indent)
+        name = _scalar(key)
+        if len(name) > _LONGEST_PLAIN_KEY:
+            yield f"{indent}? {name}"
+            name = ""
+        yield from _after(f"{indent}{name}:", item, indent)
 
 
 def _sequence(value: Sequence[JsonValue], indent: str) -> Iterator[str]:
     for item in value:
-        yield from _after(f"{indent}-", item, indent)
+        if isinstance(item, Mapping) and item:
+            first, *others = _mapping(item, f"{indent}  ")
+            yield f"{indent}- {first.lstrip()}"
+            yield from others
+        else:
+            yield from _after(f"{indent}-", item, indent)
 
 
 def _after(head: str, value: JsonValue, indent: str) -> Iterator[str]:
     """Yield `head`, `key:` or `-`, with its value on the same line or on deeper ones below."""
     inner = f"{indent}  "
     if isinstance(value, str):
-        if "\n" in value and value.strip() and _BLOCK_TEXT.fullmatch(value):
+        if "\n" in value and value.strip() and _AS_IT_IS.fullmatch(value):
             yield f"{head} {_block_header(value)}"
             # The writer of items adds two columns to every line; an empty line needs none.
             yield from (f"{inner}{line}" if line else "" for line in _block_lines(value))
@@ -66,8 +78,11 @@ def _block_lines(text: str) -> list[str]:
 def _scalar(value: JsonValue) -> str:
     if isinstance(value, float):
         return _number(value)
-    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:
-        return value
+    if isinstance(value, str) and "\n" not in value and "\t" not in value and _AS_IT_IS.fullmatch(value):
+        if _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:
+            return value
+        if '"' in value or "\\" in value:
+            return "'" + value.replace("'", "''") + "'"
     return _ESCAPED.sub(_escape, json.dumps(value, ensure_ascii=False))
 
 
