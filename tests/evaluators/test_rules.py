@@ -1,0 +1,238 @@
+import asyncio
+import inspect
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.judging import evaluator_of, make_context
+
+from agentv.evaluators.json_rule import fenced_text
+from agentv.evaluators.number_rules import count_units, last_number
+from agentv.evaluators.rules import quoted
+from agentv.types.errors import EvalFileError, EvaluatorError
+from agentv.types.evaluation import EvaluationScore
+
+ANSWER = "We will look into it."
+
+
+def judge(type_: str, candidate: str = ANSWER, *, source: str = "response", **settings: Any) -> EvaluationScore:
+    output = evaluator_of(type_, source=source, **settings).evaluate(make_context(candidate))
+    assert isinstance(output, EvaluationScore)
+    return output
+
+
+@pytest.mark.parametrize(
+    ("type_", "settings", "candidate", "hits", "misses"),
+    [
+        ("contains", {"value": "look"}, ANSWER, ['contains "look"'], []),
+        ("contains", {"value": "30 days"}, ANSWER, [], ['expected "30 days", got "We will look into it."']),
+        ("contains", {"value": ["30", "look"]}, ANSWER, ['contains "look"'], []),
+        ("contains", {"value": ["a1", "b2"]}, ANSWER, [], ['expected any of "a1", "b2", got "We will look into it."']),
+        (
+            "contains",
+            {"value": ["look", "30"], "expect": "all"},
+            ANSWER,
+            ['contains "look"'],
+            ['expected "30", got "We will look into it."'],
+        ),
+        ("contains", {"value": 42}, "it is 42", ['contains "42"'], []),
+        ("contains", {"value": True}, "true", ['contains "true"'], []),
+        ("equals", {"value": "4"}, " 4\n", ['equals "4"'], []),
+        ("equals", {"value": "4"}, "5", [], ['expected "4", got "5"']),
+        ("equals", {"value": ""}, "  ", ['equals ""'], []),
+        ("equals", {"value": 4}, "4.0", [], ['expected "4", got "4.0"']),
+        ("one_of", {"values": ["yes", "no"]}, "no", ['is "no"'], []),
+        ("one_of", {"values": ["yes", "no"]}, "No", [], ['expected one of "yes", "no", got "No"']),
+        ("starts_with", {"value": "We"}, "  We go", ['starts with "We"'], []),
+        ("starts_with", {"value": "I"}, ANSWER, [], ['expected it to start with "I", got "We will look into it."']),
+        ("ends_with", {"value": "it."}, ANSWER + "\n", ['ends with "it."'], []),
+        ("ends_with", {"value": "!"}, ANSWER, [], ['expected it to end with "!", got "We will look into it."']),
+        ("regex", {"pattern": "l(oo)k"}, ANSWER, ['matches "look"'], []),
+        ("regex", {"pattern": "^we", "flags": "i"}, ANSWER, ['matches "We"'], []),
+        ("regex", {"pattern": r"\d+"}, ANSWER, [], ['expected a match of "\\\\d+", got "We will look into it."']),
+        ("regex", {"pattern": "sorry", "expect": "no_match"}, ANSWER, ['no match of "sorry"'], []),
+        ("regex", {"pattern": "look", "expect": "no_match"}, ANSWER, [], ['expected no match of "look", found "look"']),
+        ("numeric", {"value": 36}, "12 * 3 = 36.", ["is 36"], []),
+        ("numeric", {"value": 36}, "12 * 3 = 37", [], ["expected 36, got 37"]),
+        ("numeric", {"value": 0.3}, "0.30", ["is 0.30"], []),
+        ("numeric", {"value": 3.14, "tolerance": 0.01}, "about 3.15", ["is 3.15"], []),
+        ("numeric", {"value": 3.14, "tolerance": 0.01}, "3.2", [], ["expected 3.14 ± 0.01, got 3.2"]),
+        ("numeric", {"value": [1, 2]}, "2", ["is 2"], []),
+        ("numeric", {"value": 1}, "one", [], ['expected 1, found no number in "one"']),
+        ("length", {"max": 5, "unit": "words"}, ANSWER, ["has 5 words"], []),
+        ("length", {"max": 1}, "ab", [], ["expected at most 1 characters, got 2"]),
+        ("length", {"min": 3, "unit": "words"}, "one", [], ["expected at least 3 words, got 1"]),
+        ("length", {"min": 1, "unit": "words"}, "one", ["has 1 word"], []),
+        ("is_json", {}, '{"a": 1}', ["is JSON"], []),
+        ("is_json", {}, "[1,]", [], ['expected JSON, got "[1,]": Expecting value: line 1 column 4 (char 3)']),
+        ("is_json", {}, "[NaN]", [], ['expected JSON, got "[NaN]": NaN is not JSON']),
+        ("is_json", {"fenced": True}, "Here:\n```json\n[1]\n```", ["is JSON"], []),
+        (
+            "is_json",
+            {"schema": {"type": "object", "required": ["id"], "properties": {"n": {"type": "integer"}}}},
+            '{"n": "x"}',
+            [],
+            ["$.n: 'x' is not of type 'integer'", "$: 'id' is a required property"],
+        ),
+        ("is_json", {"schema": {"type": "object"}}, "{}", ["is JSON that fits the schema"], []),
+    ],
+)
+def test_rules_say_what_they_expected_and_what_they_got(
+    type_: str, settings: dict[str, Any], candidate: str, hits: list[str], misses: list[str]
+) -> None:
+    score = judge(type_, candidate, **settings)
+    assert list(score.hits) == hits
+    assert sorted(score.misses) == sorted(misses)
+    assert score.score == (0.0 if misses else 1.0)
+    assert score.expected_aspect_count == len(hits) + len(misses)
+
+
+@pytest.mark.parametrize(
+    ("type_", "settings", "message"),
+    [
+        ("contains", {"value": ""}, "$.value  `value` must not be empty"),
+        ("contains", {"value": []}, "$.value  `value` must not be empty"),
+        ("one_of", {"values": []}, "$.values  `values` must name at least one text"),
+        ("regex", {"pattern": "("}, '$.pattern  `pattern` "(" is no regular expression: missing ) at position 1'),
+        ("regex", {"pattern": "a", "flags": "ik"}, "$.flags  `flags` holds 'k', which is none; allowed: i, m, s, x"),
+        ("numeric", {"value": 1, "tolerance": -1}, "$.tolerance  `tolerance` must be a finite number of at least 0"),
+        ("length", {}, "`length` needs `min`, `max` or both"),
+        ("length", {"min": 2, "max": 1}, "$.min  `min` 2 is larger than `max` 1"),
+        ("is_json", {"schema": {"type": "objekt"}}, "$.schema  `schema` is no JSON Schema: $.type: 'objekt'"),
+        ("contains", {}, "the key 'value' is missing"),
+    ],
+)
+def test_bad_settings_are_refused_before_the_run(type_: str, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(EvalFileError, match=re.escape(message)):
+        evaluator_of(type_, **settings)
+
+
+def test_a_rule_looks_where_its_source_says() -> None:
+    assert judge("contains", source="metadata.difficulty", value="hard").score == 1.0
+    with pytest.raises(EvaluatorError, match="leads nowhere"):
+        judge("contains", source="context.nothing", value="x")
+
+
+def test_files_of_the_workspace_are_read_and_no_others(tmp_path: Path) -> None:
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    (workspace / "out.txt").write_text("done")
+    (tmp_path / "secret.txt").write_text("done")
+    (workspace / "link.txt").symlink_to(tmp_path / "secret.txt")
+    context = make_context(workspace_path=str(workspace))
+    assert evaluator_of("contains", source="files.out.txt", value="done").evaluate(context).score == 1.0  # type: ignore[union-attr]
+    for path in ("files.../secret.txt", "files.link.txt", "files.absent.txt"):
+        with pytest.raises(EvaluatorError, match="there is no file"):
+            evaluator_of("contains", source=path, value="done").evaluate(context)
+
+
+HARD_PATTERN, HARD_TEXT = "(?:a|aa)+$", "a" * 50 + "!"
+
+
+def test_a_pattern_cannot_hang_a_run() -> None:
+    evaluator = evaluator_of("regex", pattern=HARD_PATTERN)
+    assert not evaluator.inline  # type: ignore[attr-defined]  # it must not block the event loop
+    started = time.perf_counter()
+    with pytest.raises(EvaluatorError, match="did not finish within 1 s") as caught:
+        evaluator.evaluate(make_context(HARD_TEXT))
+    assert caught.value.failure.kind == "regex_timeout"
+    assert time.perf_counter() - started < 10
+
+
+def test_the_standard_matcher_does_not_come_back() -> None:
+    naive = f"import re; re.search({HARD_PATTERN!r}, {HARD_TEXT!r})"
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run([sys.executable, "-c", naive], timeout=2, check=False)
+
+
+def test_a_pattern_in_a_schema_cannot_hang_a_run_either() -> None:
+    schema = {"type": "string", "pattern": HARD_PATTERN}
+    with pytest.raises(EvaluatorError, match="did not finish") as caught:
+        judge("is_json", f'"{HARD_TEXT}"', schema=schema)
+    assert caught.value.failure.kind == "regex_timeout"
+
+
+def test_a_schema_never_fetches_what_it_refers_to() -> None:
+    with pytest.raises(EvaluatorError, match="refers to what it does not hold"):
+        judge("is_json", "{}", schema={"$ref": "https://example.invalid/schema.json"})
+
+
+def test_a_schema_may_refer_to_its_own_parts_and_use_patterns() -> None:
+    schema = {"$defs": {"n": {"type": "integer"}}, "patternProperties": {"^n": {"$ref": "#/$defs/n"}}}
+    assert judge("is_json", '{"n1": 1, "x": "y"}', schema=schema).score == 1.0
+    assert judge("is_json", '{"n1": "a"}', schema=schema).misses == ("$.n1: 'a' is not of type 'integer'",)
+    assert judge("is_json", '"ab"', schema={"pattern": "^a"}).score == 1.0
+    assert judge("is_json", '"b"', schema={"pattern": "^a"}).misses == ("$: 'b' does not match '^a'",)
+
+
+def test_a_schema_with_many_violations_lists_ten() -> None:
+    score = judge("is_json", "[" + ",".join(["1"] * 50) + "]", schema={"items": {"type": "string"}})
+    assert len(score.misses) == 11
+    assert score.misses[-1] == "… and more"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("The total is 1,234.50 dollars", "1234.50"),
+        ("from 3 to -5", "-5"),
+        ("2-3", "3"),
+        ("x = \N{MINUS SIGN}7", "-7"),
+        ("1e3", "1E+3"),
+        (".5", "0.5"),
+        ("v2", None),
+        ("none", None),
+        ("3.", "3"),
+        ("1,23", "23"),
+    ],
+)
+def test_the_last_number_of_a_text_counts(text: str, number: str | None) -> None:
+    found = last_number(text)
+    assert (None if found is None else str(found)) == number
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_every_written_number_is_read_back(value: float) -> None:
+    found = last_number(f"it is {value!r}")
+    assert found is not None
+    assert float(found) == value
+
+
+@pytest.mark.parametrize(("unit", "count"), [("characters", 14), ("words", 3), ("tokens", 4)])
+def test_lengths_are_counted_in_their_unit(unit: Any, count: int) -> None:
+    assert count_units("one, two three", unit) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        ("```json\n{}\n```", "{}\n"),
+        ("```\n{}\n```", "{}\n"),
+        ("```{}```", "{}"),
+        ('```{\n"a": 1}```', '{\n"a": 1}'),
+        ("no fence", "no fence"),
+        ("``` open", "``` open"),
+        ("a ```\n1\n``` b ```\n2\n```", "1\n"),
+    ],
+)
+def test_the_first_fence_is_opened(text: str, inside: str) -> None:
+    assert fenced_text(text) == inside
+
+
+def test_long_texts_are_quoted_from_both_ends() -> None:
+    shown = quoted("a" * 100 + "\n" + "b" * 100)
+    assert shown == '"' + "a" * 60 + " … " + "b" * 60 + '"'
+
+
+def test_rules_are_plain_functions_that_need_no_event_loop() -> None:
+    evaluator = evaluator_of("contains", value="x")
+    assert evaluator.inline  # type: ignore[attr-defined]  # quick rules run in place
+    assert not inspect.iscoroutinefunction(evaluator.evaluate)
+    with pytest.raises(RuntimeError):
+        asyncio.get_running_loop()

@@ -1,0 +1,56 @@
+import pytest
+from tests.judging import make_context
+
+from agentv.evaluators.tool_trajectory import ToolTrajectoryEvaluator, ToolTrajectorySettings
+from agentv.scoring.traces import summarize_trace
+from agentv.types.messages import Message, ToolCall, TraceEvent
+
+SEARCHES = tuple(TraceEvent(type="tool_call", name="semanticSearch") for _ in range(3))
+MESSAGES = (Message(role="assistant", tool_calls=tuple(ToolCall("semanticSearch") for _ in range(3))),)
+
+
+def test_output_messages_are_read_first() -> None:
+    evaluator = ToolTrajectoryEvaluator(minimums={"semanticSearch": 3})
+    score = evaluator.evaluate(make_context(output_messages=MESSAGES, trace=()))
+    assert score.score == 1.0
+    assert score.hits == ("semanticSearch called 3 times (minimum: 3)",)
+    assert score.expected_aspect_count == 1
+
+
+def test_the_trace_is_read_when_there_are_no_messages() -> None:
+    evaluator = ToolTrajectoryEvaluator(minimums={"semanticSearch": 3})
+    assert evaluator.evaluate(make_context(trace=SEARCHES)).score == 1.0
+    assert evaluator.evaluate(make_context(candidate_trace=SEARCHES)).score == 1.0
+
+
+def test_a_summary_alone_is_enough_for_counts_but_not_for_order() -> None:
+    context = make_context(candidate_trace_summary=summarize_trace(SEARCHES))
+    assert ToolTrajectoryEvaluator(minimums={"semanticSearch": 3}).evaluate(context).score == 1.0
+    in_order = ToolTrajectoryEvaluator(ToolTrajectorySettings(mode="in_order"), expected=())
+    assert in_order.evaluate(context).misses == ("No trace available for evaluation",)
+
+
+def test_without_any_trace_it_says_so() -> None:
+    score = ToolTrajectoryEvaluator(minimums={"a": 1}).evaluate(make_context())
+    assert (score.score, score.misses) == (0.0, ("No trace available for evaluation",))
+    assert score.error is None
+
+
+def test_an_agent_that_called_nothing_is_judged_as_such() -> None:
+    evaluator = ToolTrajectoryEvaluator(forbidden=("delete",))
+    score = evaluator.evaluate(make_context(output_messages=(Message(role="assistant", content="hi"),)))
+    assert (score.score, score.hits) == (1.0, ("delete called 0 times (forbidden)",))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "mode any_order needs `minimums`, `maximums` or `forbidden`"),
+        ({"minimums": {"a": -1}}, "whole numbers of at least 0"),
+        ({"expected": ({"tool": "a"},)}, "`expected` needs a mode that compares"),
+        ({"minimums": {"a": 1}, "score": "partial"}, "`score: partial` needs a mode that compares"),
+    ],
+)
+def test_settings_that_demand_nothing_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ToolTrajectoryEvaluator(**settings)
