@@ -3,7 +3,9 @@
 - a block with a file name after its language is written to that file;
 - `console`: each `$ command` runs, a comment names the exit code if it is not 0, and what follows is its output;
 - `python`: runs, and prints what the `# …` after each `print(…)` says;
-- `yaml`, `json`, `jsonl` with no file name: is at least readable.
+- `yaml`, `json` with no file name: is at least readable.
+
+`./run python tests/test_readme.py` writes the README's transcript anew.
 """
 
 import json
@@ -12,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +24,7 @@ import yaml
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
+PROGRESS = re.compile(r"\d+/\d+ \(")
 NOT_RUN_HERE = {"./run pytest"}  # it is what runs this test
 
 
@@ -58,9 +62,9 @@ def normalised(output: str, folder: Path) -> str:
     """Take out what differs from run to run: ids, durations, the folder, and the progress on the way."""
     output = output.replace(f"{folder}/", "")
     output = re.sub(r"\b20\d{6}T\d{6}-\w+", "RUN", output)
-    output = re.sub(r"\d+(\.\d+)? (ms|s)\b", "TIME", output)
+    output = re.sub(r"\d+(\.\d+)? (ms|s)\b|\b\d\d:\d\d\b", "TIME", output)
     lines = [re.sub(r" +", " ", line) for line in output.splitlines()]
-    return "\n".join(line for line in lines if not re.match(r"\d+/\d+ \(", line)).strip()
+    return "\n".join(line for line in lines if not PROGRESS.match(line)).strip()
 
 
 def check_console(block: Block, folder: Path) -> None:
@@ -123,3 +127,21 @@ def test_links_lead_somewhere(page: str) -> None:
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", (ROOT / page).read_text("utf-8"))
     local = [link for link in links if "://" not in link]
     assert [link for link in local if not (ROOT / page).parent.joinpath(link).exists()] == []
+
+
+def write_transcript() -> None:
+    """Put what the quickstart prints today into the README."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copytree(ROOT / "examples", folder / "examples")
+        (folder / ".agentv").mkdir()
+        printed = run(["agentv", "run", "examples/quickstart"], folder).stdout.replace(f"{folder}/", "")
+    shown = "\n".join(line for line in printed.splitlines() if not PROGRESS.match(line))
+    head = "```console\n$ ./run agentv run examples/quickstart   # exit code 1\nrun "
+    text = (ROOT / "README.md").read_text("utf-8")
+    before, _, rest = text.partition(head)
+    (ROOT / "README.md").write_text(f"{before}{head[:-4]}{shown}\n```{rest.partition('```')[2]}", "utf-8")
+
+
+if __name__ == "__main__":
+    write_transcript()

@@ -25,6 +25,7 @@ from agentv import (
     EvaluatorResult,
     LlmJudgeEvaluator,
     LlmJudgeEvaluatorOptions,
+    Provider,
     ProviderRequest,
     RunReport,
     build_evaluator_registry,
@@ -163,7 +164,8 @@ def test_passing_context_to_evaluator() -> None:
     evaluated(spy)
     (seen,) = spy.seen
     assert (seen.eval_case.id, seen.candidate, seen.attempt) == ("c", "hello", 0)
-    assert seen.target.provider == seen.provider.kind
+    assert seen.target.name == "answer_hello"
+    assert isinstance(seen.provider, Provider)
     assert seen.prompt_inputs.question == "hi"
     assert isinstance(seen.now, datetime)
     assert seen.now.tzinfo is not None
@@ -321,8 +323,8 @@ def test_parsing_legacy_grader_field(tmp_path: Path, run: Callable[..., Any], ag
     warnings = [line for line in checked.output.splitlines() if "grader" in line and "warning" in line]
     assert len(warnings) == 1
     assert "suite.yaml:6" in warnings[0]
-    both = loaded(tmp_path, "    grader: llm_judge\n    evaluator: code_judge\n")
-    assert both.evaluator == "code_judge"
+    both = loaded(tmp_path, "    grader: llm_judge\n    evaluator: llm_judge\n")
+    assert both.evaluator == "llm_judge"
 
 
 def test_parsing_evaluators_list(tmp_path: Path, agentv: Callable[..., Any]) -> None:
