@@ -1,0 +1,199 @@
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentv.execution.retry import OVERTIME_S, delay_s, is_retryable, retry_call
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.provider import CallRecord, ProviderResponse
+from agentv.types.targets import DEFAULT_RETRY_STATUSES, RetryPolicy
+from agentv.types.usage import Usage
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ANSWER = ProviderResponse("hello", usage=Usage(input=3, output=2, total=5), request_id="r-9")
+BUSY = Failure("server_error", "HTTP 503", http_status=503)
+
+
+class Script:
+    """Fails as told, then answers; owns the clock, so that no test waits."""
+
+    def __init__(self, *failures: Failure) -> None:
+        self.failures = list(failures)
+        self.now = NOON
+        self.waits: list[float] = []
+        self.tries: list[int] = []
+
+    async def call(self, number: int) -> ProviderResponse:
+        self.tries.append(number)
+        self.now += timedelta(milliseconds=100)
+        if self.failures:
+            raise ProviderError(self.failures.pop(0))
+        return ANSWER
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += timedelta(seconds=seconds)
+
+    def run(
+        self,
+        policy: RetryPolicy | None = None,
+        *,
+        call: Callable[[int], Awaitable[ProviderResponse]] | None = None,
+        on_retry: Callable[[CallRecord, float], None] | None = None,
+        deadline_s: float | None = None,
+    ) -> tuple[ProviderResponse, tuple[CallRecord, ...]]:
+        return asyncio.run(
+            retry_call(
+                call or self.call,
+                policy or RetryPolicy(),
+                rng=random.Random(1),
+                clock=lambda: self.now,
+                sleep=self.sleep,
+                on_retry=on_retry,
+                deadline_s=deadline_s,
+            )
+        )
+
+
+def test_an_answer_at_once_is_one_try() -> None:
+    script = Script()
+
+    answer, calls = script.run()
+
+    assert answer is ANSWER
+    assert calls == (CallRecord("ok", NOON, duration_ms=100.0, request_id="r-9", usage=ANSWER.usage),)
+    assert script.waits == []
+
+
+def test_by_default_three_repeats_start_at_one_second_and_double_with_jitter() -> None:
+    script = Script(BUSY, BUSY, BUSY)
+
+    answer, calls = script.run()
+
+    assert answer is ANSWER
+    assert script.tries == [0, 1, 2, 3]
+    assert [0.75 <= wait / base <= 1.25 for wait, base in zip(script.waits, (1, 2, 4), strict=True)] == [True] * 3
+    assert script.waits != [1, 2, 4]
+    assert [call.kind for call in calls] == ["server_error"] * 3 + ["ok"]
+
+
+def test_every_try_is_recorded_with_its_pause_and_what_it_said() -> None:
+    script = Script(Failure("rate_limited", "slow down", http_status=429, details={"request_id": "r-1"}))
+
+    _, calls = script.run(RetryPolicy(initial_delay_s=0))
+
+    assert calls[0] == CallRecord(
+        "rate_limited", NOON, duration_ms=100.0, status=429, request_id="r-1", error="slow down"
+    )
+    assert calls[1].wait_ms == 0.0
+    assert calls[1].started_at == NOON + timedelta(milliseconds=100)
+
+
+def test_the_last_failure_is_raised_with_all_tries() -> None:
+    script = Script(*[BUSY] * 9)
+
+    with pytest.raises(ProviderError, match="HTTP 503") as raised:
+        script.run(RetryPolicy(max_retries=2))
+
+    assert len(raised.value.calls) == 3
+    assert raised.value.failure == BUSY
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422, 501])
+def test_a_status_that_is_not_listed_is_not_tried_again(status: int) -> None:
+    script = Script(Failure("bad_request", "no", http_status=status, retryable=True))
+
+    with pytest.raises(ProviderError):
+        script.run()
+
+    assert script.tries == [0]
+
+
+@pytest.mark.parametrize("status", DEFAULT_RETRY_STATUSES)
+def test_the_listed_statuses_are_tried_again(status: int) -> None:
+    script = Script(Failure("server_error", "busy", http_status=status))
+
+    assert script.run()[0] is ANSWER
+
+
+def test_a_network_error_is_tried_again() -> None:
+    assert Script(Failure("transport", "refused", retryable=True)).run()[0] is ANSWER
+
+
+def test_the_server_says_how_long_to_wait() -> None:
+    script = Script(Failure("rate_limited", "slow", http_status=429, retry_after_s=7.0))
+
+    script.run()
+
+    assert script.waits == [7.0]
+
+
+def test_no_pause_is_longer_than_the_policy_allows() -> None:
+    script = Script(Failure("rate_limited", "slow", http_status=429, retry_after_s=7200.0), BUSY)
+
+    script.run(RetryPolicy(max_delay_s=30.0, backoff_factor=1e9))
+
+    assert script.waits == [30.0, 30.0]
+
+
+def test_whoever_watches_is_told_before_each_pause() -> None:
+    told: list[tuple[str, float]] = []
+    script = Script(BUSY)
+
+    script.run(on_retry=lambda call, wait_s: told.append((call.kind, wait_s)))
+
+    assert told == [("server_error", script.waits[0])]
+
+
+def test_no_pause_goes_beyond_the_deadline_for_all_tries() -> None:
+    script = Script(Failure("rate_limited", "slow", http_status=429, retry_after_s=50.0))
+
+    with pytest.raises(ProviderError, match="slow"):
+        script.run(deadline_s=49.0)
+
+    assert script.waits == []
+
+
+def test_a_try_that_keeps_no_deadline_is_cancelled_and_recorded() -> None:
+    async def never(_: int) -> ProviderResponse:
+        return await asyncio.Future()
+
+    with pytest.raises(ProviderError, match="no answer within") as raised:
+        Script().run(call=never, deadline_s=-OVERTIME_S)  # over before it began, so that nobody waits
+
+    assert raised.value.failure.kind == "deadline"
+    assert [call.kind for call in raised.value.calls] == ["deadline"]
+
+
+def test_a_time_out_of_the_callee_itself_is_its_own_error() -> None:
+    async def faulty(_: int) -> ProviderResponse:
+        raise TimeoutError("theirs")
+
+    with pytest.raises(TimeoutError, match="theirs"):
+        Script().run(call=faulty, deadline_s=60.0)
+
+
+@given(
+    st.integers(0, 10_000),
+    st.floats(0, 1e6),
+    st.floats(1, 1e6),
+    st.floats(0, 1e6),
+    st.none() | st.floats(allow_nan=False),
+)
+def test_a_pause_lies_between_zero_and_the_limit(
+    retry: int, initial: float, factor: float, limit: float, asked: float | None
+) -> None:
+    policy = RetryPolicy(initial_delay_s=initial, backoff_factor=factor, max_delay_s=limit)
+    failure = Failure("server_error", "busy", retry_after_s=asked)
+
+    assert 0 <= delay_s(failure, policy, retry=retry, rng=random.Random(0)) <= limit
+
+
+def test_without_a_status_the_failure_itself_decides() -> None:
+    assert not is_retryable(Failure("malformed_reply", "no JSON"), RetryPolicy())
+    assert is_retryable(Failure("transport", "refused", retryable=True), RetryPolicy())

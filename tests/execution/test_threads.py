@@ -1,0 +1,123 @@
+import asyncio
+import contextvars
+import sys
+import threading
+
+import pytest
+
+from agentv.execution.threads import AbandonedError, abandoned_calls, call_in_thread
+
+PATIENCE_S = 30.0
+NAME: contextvars.ContextVar[str] = contextvars.ContextVar("NAME", default="nobody")
+
+
+def test_a_function_runs_in_a_daemon_thread_and_returns_its_result() -> None:
+    def describe(left: str, right: str) -> tuple[str, bool]:
+        return left + right, threading.current_thread().daemon
+
+    assert asyncio.run(call_in_thread(describe, "a", "b", timeout_s=PATIENCE_S)) == ("ab", True)
+
+
+def test_the_callers_context_variables_are_seen() -> None:
+    async def run() -> str:
+        NAME.set("ada")
+        return await call_in_thread(NAME.get, timeout_s=PATIENCE_S)
+
+    assert asyncio.run(run()) == "ada"
+
+
+def test_threads_are_used_again() -> None:
+    async def run() -> set[int]:
+        return {await call_in_thread(threading.get_ident, timeout_s=PATIENCE_S) for _ in range(20)}
+
+    assert len(asyncio.run(run())) <= 2
+
+
+def test_an_exception_reaches_the_caller() -> None:
+    def fail() -> None:
+        raise LookupError("gone")
+
+    with pytest.raises(LookupError, match="gone"):
+        asyncio.run(call_in_thread(fail, timeout_s=PATIENCE_S))
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt("stop"), StopIteration("end")])
+def test_what_would_end_the_program_is_an_ordinary_error(error: BaseException) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(RuntimeError, match=type(error).__name__):
+        asyncio.run(call_in_thread(fail, timeout_s=PATIENCE_S))
+
+
+def test_a_call_that_hangs_is_abandoned_counted_and_forgotten_when_it_ends() -> None:
+    release, ended = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        release.wait(PATIENCE_S)
+        ended.set()
+
+    before = abandoned_calls()
+    with pytest.raises(AbandonedError, match=r"no return within 0\.01 s"):
+        asyncio.run(call_in_thread(hang, timeout_s=0.01))
+    assert abandoned_calls() == before + 1
+
+    release.set()
+    assert ended.wait(PATIENCE_S)
+    asyncio.run(let_threads_run(until=before))
+    assert abandoned_calls() == before
+
+
+async def let_threads_run(*, until: int) -> None:
+    """Give other threads turns, by handing calls to and fro, till no more than `until` are counted."""
+    async with asyncio.timeout(PATIENCE_S):
+        while abandoned_calls() > until:
+            await call_in_thread(threading.get_ident, timeout_s=None)
+
+
+def test_cancelling_gives_up_the_call() -> None:
+    started, release = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        started.set()
+        release.wait(PATIENCE_S)
+
+    async def run() -> None:
+        task = asyncio.create_task(call_in_thread(hang, timeout_s=None))
+        await asyncio.to_thread(started.wait, PATIENCE_S)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    before = abandoned_calls()
+    asyncio.run(run())
+    assert abandoned_calls() == before + 1
+    release.set()
+
+
+def test_a_time_out_of_the_function_itself_is_not_ours() -> None:
+    def fail() -> None:
+        raise TimeoutError("theirs")
+
+    with pytest.raises(TimeoutError, match="theirs") as raised:
+        asyncio.run(call_in_thread(fail, timeout_s=PATIENCE_S))
+
+    assert not isinstance(raised.value, AbandonedError)
+
+
+def test_a_hanging_call_does_not_keep_the_program_alive() -> None:
+    program = """
+import asyncio, threading
+from agentv.execution.threads import call_in_thread
+try:
+    asyncio.run(call_in_thread(threading.Event().wait, timeout_s=0.01))
+except TimeoutError:
+    print("over")
+"""
+
+    async def run() -> bytes:
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE)
+        async with asyncio.timeout(PATIENCE_S):
+            return (await process.communicate())[0]
+
+    assert asyncio.run(run()) == b"over\n"
