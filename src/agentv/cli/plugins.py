@@ -64,7 +64,8 @@ def render_settings(spec: "Spec") -> str:
 
 
 def _with_cost(spec: "Spec") -> str:
-    return f"{spec.summary} (may cost money)" if spec.cost == "paid" else spec.summary
+    summary = spec.summary.rstrip(".")
+    return f"{summary} (may cost money)" if spec.cost == "paid" else summary
 
 
 def _load_registries() -> Sequence[tuple[str, "Registry"]]:
@@ -99,7 +100,7 @@ def _named(registries: Sequence[tuple[str, "Registry"]], names: tuple[str, ...])
 
 def _settings_of(spec: "Spec") -> list[tuple[dataclasses.Field[Any], Any]]:
     settings = spec.load_settings()
-    hints = get_type_hints(settings)
+    hints = get_type_hints(settings, localns={"JsonValue": Any})  # a recursive type, which cannot name itself
     return [(item, hints[item.name]) for item in dataclasses.fields(settings)]
 
 
@@ -114,13 +115,16 @@ def _describe_setting(row: tuple[dataclasses.Field[Any], Any]) -> dict[str, str]
 
 
 def _describe_default(item: dataclasses.Field[Any]) -> str:
-    if item.default_factory is not dataclasses.MISSING:
-        return "empty"
-    if item.default is dataclasses.MISSING:
+    default = item.default if item.default_factory is dataclasses.MISSING else item.default_factory()
+    if default is dataclasses.MISSING:
         return "required"
-    if item.default is None:
+    if default is None:
         return "none"
-    return json.dumps(item.default, ensure_ascii=False, default=str)
+    if dataclasses.is_dataclass(default) and not isinstance(default, type):
+        default = {key: value for key, value in dataclasses.asdict(default).items() if value}
+    if isinstance(default, Mapping | tuple) and not default:
+        return "empty"
+    return json.dumps(default, ensure_ascii=False, default=str)
 
 
 def describe_type(hint: Any) -> str:  # type hints have no common type
@@ -129,8 +133,7 @@ def describe_type(hint: Any) -> str:  # type hints have no common type
     if origin is Literal:
         return " | ".join(str(argument) for argument in arguments)
     if origin in (Union, types.UnionType):
-        parts = [describe_type(argument) for argument in arguments if argument is not type(None)]
-        return " or ".join(dict.fromkeys(parts))
+        return _describe_choice([argument for argument in arguments if argument is not type(None)])
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "mapping"
     if origin in (tuple, list) or (isinstance(origin, type) and issubclass(origin, Sequence)):
@@ -138,3 +141,11 @@ def describe_type(hint: Any) -> str:  # type hints have no common type
     if hint in _PLAIN:
         return _PLAIN[hint]
     return "mapping" if dataclasses.is_dataclass(hint) else "any"
+
+
+def _describe_choice(hints: list[Any]) -> str:  # type hints have no common type
+    if set(_PLAIN) <= set(hints):
+        hints = ["scalar", *(hint for hint in hints if hint not in _PLAIN)]
+    parts = dict.fromkeys(hint if isinstance(hint, str) else describe_type(hint) for hint in hints)
+    # What only Python can give (a function, an object) says nothing to those who write files.
+    return " or ".join(part for part in parts if part != "any" or len(parts) == 1)
