@@ -92,7 +92,5 @@ def test_an_answer_is_not_a_template(tmp_path: Path) -> None:
 
 def test_an_answer_is_not_a_command(tmp_path: Path) -> None:
     _, row = run_with_answer(tmp_path, "$(touch owned) `touch owned`; touch owned")
-    assert (
-        row["candidate_answer"] == "$(touch owned) `touch owned`; touch owned\n\n"[: len(str(row["candidate_answer"]))]
-    )
+    assert str(row["candidate_answer"]).strip() == "$(touch owned) `touch owned`; touch owned"
     assert not (tmp_path / "owned").exists()
