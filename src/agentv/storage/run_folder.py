@@ -35,7 +35,7 @@ HOME_NAME = ".agentv"
 RUN_FILE = "run.json"
 LINE_FILES = ("events.jsonl", "cases.jsonl", "answers.jsonl", "results.jsonl")
 
-_GITIGNORE = "# Written by agentv: what runs leave behind.\n/runs/\n/logs/\n/cache/\n/index.db*\n"
+_GITIGNORE = "# Written by agentv: what runs leave behind.\n/.gitignore\n/runs/\n/logs/\n/cache/\n/index.db*\n"
 
 
 def new_run_id(clock: Clock, rng: Random) -> str:
