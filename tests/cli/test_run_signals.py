@@ -76,7 +76,10 @@ def kept_rows(folder: Path) -> list[str]:
 
 
 def alive(pids: list[int]) -> list[int]:
-    return [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
+    """Return who is still there after a moment: a kill is on its way for an instant."""
+    found = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
+    _, left = psutil.wait_procs(found, timeout=5)
+    return [process.pid for process in left if process.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

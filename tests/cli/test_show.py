@@ -36,11 +36,10 @@ Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def call(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+def call(project: Path, capsys: pytest.CaptureFixture[str]) -> Call:
     def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["agentv", *arguments])
         with pytest.raises(SystemExit) as left:
-            main()
+            main(arguments)
         said = capsys.readouterr()
         return int(left.value.code or 0), said.out, said.err
 
@@ -146,7 +145,6 @@ def test_runs_list_before_the_first_run_says_what_makes_one(
 ) -> None:
     (tmp_path / ".agentv").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["agentv", "runs", "list"])
     with pytest.raises(SystemExit):
-        main()
+        main(["runs", "list"])
     assert capsys.readouterr().out == f"no run is stored in {tmp_path / '.agentv'}; `agentv run` makes one\n"

@@ -1,7 +1,6 @@
 """Ways in that the scenarios share: the command line, as a user has it, and a context for an evaluator alone."""
 
 import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,9 +50,8 @@ def agentv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
     def call(*arguments: str) -> Done:
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["agentv", *arguments])
         with pytest.raises(SystemExit) as left:
-            main()
+            main(arguments)
         said = capsys.readouterr()
         exported = tmp_path / "rows.jsonl"
         lines = exported.read_text("utf-8").splitlines() if exported.exists() else []

@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 import click
@@ -84,10 +84,10 @@ def fail(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def main() -> None:
-    """Run the command line. Exit codes are those of product.md; no error of ours shows a traceback."""
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave with its exit code (product.md); no error of ours shows a traceback."""
     try:
-        code = agentv.main(standalone_mode=False)
+        code = agentv.main(arguments, prog_name="agentv", standalone_mode=False)
     except click.exceptions.Abort:
         sys.exit(EXIT_INTERRUPTED)
     except click.ClickException as error:
