@@ -4,7 +4,7 @@ An object that carries the call's nonce is the verdict. Without one, objects tha
 the first that has a verdict's shape counts; several that differ leave it unverified.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -66,10 +66,11 @@ def _chosen(
     reply: str, read: Callable[[JsonObject], Reply | None], nonce: str | None, shown: Iterable[str]
 ) -> Reply | None:
     search = find_objects(reply)
-    verdicts = [(found, verdict) for found in search.objects for found, verdict in _outermost_verdicts(found, read)]
-    signed = [pair for pair in verdicts if nonce is not None and pair[0].get("nonce") == nonce]
-    if signed:
-        return _first_of(signed)
+    if nonce is not None:
+        signed = _verdicts(search.objects, read, lambda found: found.get("nonce") == nonce)
+        if signed:
+            return _first_of(signed)
+    verdicts = _verdicts(search.objects, read, lambda _found: True)
     if not verdicts:
         return None
     evidence = collect_evidence(shown)
@@ -77,18 +78,20 @@ def _chosen(
     return _first_of(own, unverified=not (search.complete and evidence.complete)) if own else None
 
 
-def _outermost_verdicts(
-    outer: JsonObject, read: Callable[[JsonObject], Reply | None]
-) -> Iterator[tuple[JsonObject, Reply]]:
-    """Yield the verdicts in an object: itself, or those nested in it. What a verdict contains is part of it."""
+def _verdicts(
+    objects: Iterable[JsonObject], read: Callable[[JsonObject], Reply | None], counts: Callable[[JsonObject], bool]
+) -> list[tuple[JsonObject, Reply]]:
+    """Return the objects that count and have a verdict's shape, nested ones too. What one contains is part of it."""
+    verdicts: list[tuple[JsonObject, Reply]] = []
     inside: set[int] = set()
-    for found in nested_objects(outer):
-        if id(found) in inside:
+    for found in (each for outer in objects for each in nested_objects(outer)):
+        if id(found) in inside or not counts(found):
             continue
         verdict = read(found)
         if verdict is not None:
-            yield found, verdict
+            verdicts.append((found, verdict))
             inside.update(id(each) for each in nested_objects(found))
+    return verdicts
 
 
 def _first_of(verdicts: Sequence[tuple[JsonObject, Reply]], *, unverified: bool = False) -> Reply:
