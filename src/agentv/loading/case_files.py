@@ -131,7 +131,7 @@ class CasesReader:
             if first is not place:
                 yield replace(repeated_id(case.id, place, first), path=stream.shown)
         if empty:
-            yield Problem(stream.shown, "the file has no cases", allowed="one case per line, as a JSON object")
+            yield Problem(stream.shown, "the file has no cases", 1, 1, allowed="one case per line, as a JSON object")
 
     def _scope_of(self, path: Path) -> CaseScope:
         return replace(self.scope, file=relative_name(path, self.scope.files.repository_root))

@@ -4,7 +4,8 @@ The composer keeps three budgets (depth, values copied by aliases, values copied
 cannot become a huge value, and it reads events one at a time, so that a bomb ends at the first event too many.
 """
 
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Iterator, MutableMapping
 from typing import NamedTuple, cast
 
 import yaml
@@ -17,7 +18,7 @@ from agentv.types.problems import Problem
 
 MAX_DEPTH = 100
 MAX_EXPANSION = 1_000_000
-"""How many values aliases and merge keys may add to one file."""
+"""How many values aliases and merge keys may add to one file; a long text counts for each hundred characters."""
 
 
 class YamlLimitError(Exception):
@@ -31,6 +32,8 @@ class _Size(NamedTuple):
     depth: int
 
 
+_TEXT_UNIT = 100
+_MERGED_ENTRY = 4  # an entry that is merged is copied; a value that is aliased is shared
 _SCALAR = _Size(1, 0)
 
 
@@ -63,7 +66,7 @@ class _Composer:
         self.problems: list[Problem] = []
         self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.CSafeLoader)
         self._anchors: dict[str, _Anchored | None] = {}
-        self._marks: dict[int, dict[Key, Spot]] = {}
+        self._marks: dict[int, MutableMapping[Key, Spot]] = {}
         self._sizes: dict[int, _Size] = {}
         self._expansion = 0
         self._at: list[Key] = []
@@ -99,7 +102,7 @@ class _Composer:
         if isinstance(event, yaml.ScalarEvent):
             value = self._scalar(event)
             if event.anchor is not None:
-                self._anchors[event.anchor] = _Anchored(value, _SCALAR)
+                self._anchors[event.anchor] = _Anchored(value, self._size(value))
             return value
         if not isinstance(event, yaml.CollectionStartEvent):
             raise TypeError(f"libyaml gave {event!r} where a value starts")
@@ -115,8 +118,7 @@ class _Composer:
 
     def _check_depth(self, depth: int, event: yaml.Event) -> None:
         if depth > MAX_DEPTH:
-            message = f"nested more than {MAX_DEPTH} levels deep"
-            raise YamlLimitError(Problem(self.path, message, *_place(event)))
+            raise YamlLimitError(self._problem(_place(event), f"nested more than {MAX_DEPTH} levels deep"))
 
     def _check_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
         if event.tag is not None:
@@ -139,7 +141,7 @@ class _Composer:
         self._expansion += values
         if self._expansion > MAX_EXPANSION:
             message = f"aliases and merge keys would add more than {MAX_EXPANSION:,} values to this file"
-            raise YamlLimitError(Problem(self.path, message, *_place(event), allowed="write the data out"))
+            raise YamlLimitError(self._problem(_place(event), message, "write the data out"))
 
     def _scalar(self, event: yaml.ScalarEvent) -> JsonValue:
         self._check_tag(event)
@@ -152,7 +154,9 @@ class _Composer:
             return None
 
     def _size(self, value: JsonValue) -> _Size:
-        return self._sizes.get(id(value), _SCALAR) if isinstance(value, dict | list) else _SCALAR
+        if isinstance(value, dict | list):
+            return self._sizes.get(id(value), _SCALAR)
+        return _Size(1 + len(value) // _TEXT_UNIT, 0) if isinstance(value, str) else _SCALAR
 
     def _sequence(self) -> tuple[JsonValue, _Size]:
         items: list[JsonValue] = []
@@ -186,10 +190,9 @@ class _Composer:
             self._at.pop()
         for source in merged:
             for key, value in source.items():
-                if key not in entries:
-                    entries[key] = value
-                    spots[key] = self._marks[id(source)][key]
-        self._marks[id(entries)] = spots
+                entries.setdefault(key, value)
+        # The places of merged entries are looked up where they came from: copying them would double the cost.
+        self._marks[id(entries)] = ChainMap(spots, *(self._marks[id(source)] for source in merged)) if merged else spots
         sizes = [self._size(value) for value in entries.values()]
         return entries, _Size(1 + sum(s.values for s in sizes), 1 + max((s.depth for s in sizes), default=0))
 
@@ -197,7 +200,9 @@ class _Composer:
         """Return a key as text; what is no text, or stands there already, is a problem."""
         place = _place(event)
         if not isinstance(event, yaml.ScalarEvent):
+            self._at.append("?")
             value = self._node(event)
+            self._at.pop()
             if not isinstance(value, str):
                 self._report(place, "a key must be text", "write it as one word or in quotes")
             return str(value)
@@ -217,7 +222,7 @@ class _Composer:
         merged: list[dict[str, JsonValue]] = []
         for source in sources:
             if isinstance(source, dict):
-                self._spend(len(source), event)
+                self._spend(_MERGED_ENTRY * len(source), event)
                 merged.append(source)
             else:
                 self._report(_place(event), "a merge key '<<' takes an object, or a list of objects")

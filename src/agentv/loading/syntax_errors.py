@@ -8,6 +8,9 @@ from agentv.types.problems import Problem
 
 # Part of libyaml's wording → what is wrong, what to do.
 _SENTENCES: tuple[tuple[str, str, str | None], ...] = (
+    ("block sequence entries are not allowed", "a '- ' cannot stand here", "start the list on a line of its own"),
+    ("mapping keys are not allowed", "a '? ' cannot stand here", "put text that starts with '?' in quotes"),
+    ("found unexpected ':'", "a ':' stands inside a text", "put the text in quotes"),
     ("tab character", "a tab stands where spaces are needed", "indent with spaces"),
     (
         "mapping values are not allowed",
