@@ -1,0 +1,64 @@
+import pytest
+from tests.judging import judge_saying
+
+from agentv.evaluators import EVALUATOR_KIND_VALUES, EVALUATORS, is_evaluator_kind
+from agentv.evaluators.llm_judge import LlmJudgeEvaluator
+from agentv.evaluators.registry import EvaluatorRegistry, build_evaluator_registry
+from agentv.evaluators.tool_trajectory import ToolTrajectoryEvaluator
+from agentv.registry import Spec
+from agentv.types.errors import UnknownNameError
+
+OWN = ToolTrajectoryEvaluator(forbidden=("delete",))
+
+
+def test_a_registry_always_has_the_default_judge() -> None:
+    registry = build_evaluator_registry()
+    assert isinstance(registry.llm_judge, LlmJudgeEvaluator)
+    assert list(registry) == ["llm_judge"]
+    assert len(registry) == 1
+
+
+def test_overrides_stand_beside_or_in_place_of_it() -> None:
+    registry = build_evaluator_registry({"mine": OWN, "llm_judge": OWN}, lambda _context: judge_saying("{}"))
+    assert registry["mine"] is OWN
+    assert registry.llm_judge is OWN
+
+
+def test_an_unknown_kind_falls_back_to_the_judge_and_then_raises() -> None:
+    registry = build_evaluator_registry({"mine": OWN})
+    assert registry["unheard_of"] is registry["llm_judge"]
+    assert "unheard_of" not in registry
+    assert "mine" in registry
+    with pytest.raises(UnknownNameError, match="unknown evaluator kind 'mine'; known: other"):
+        EvaluatorRegistry({"other": OWN})["mine"]
+
+
+def test_kinds_are_known_by_name_alias_and_plug_in() -> None:
+    assert is_evaluator_kind("code_judge")
+    assert is_evaluator_kind("code")
+    assert not is_evaluator_kind("grader")
+    assert not is_evaluator_kind(None)
+    own = EVALUATORS.copy()
+    own.add(Spec("mine", "", settings="x:y", factory="x:y"))
+    assert is_evaluator_kind("mine", registry=own)
+    assert not is_evaluator_kind("mine")
+
+
+def test_the_kinds_there_are() -> None:
+    assert EVALUATOR_KIND_VALUES == (
+        "llm_judge",
+        "rubric",
+        "code_judge",
+        "tool_trajectory",
+        "composite",
+        "contains",
+        "equals",
+        "one_of",
+        "starts_with",
+        "ends_with",
+        "regex",
+        "is_json",
+        "numeric",
+        "length",
+    )
+    assert {spec.name for spec in EVALUATORS if spec.cost == "paid"} == {"llm_judge", "rubric"}
