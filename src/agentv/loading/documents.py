@@ -72,6 +72,14 @@ def has_child(value: JsonValue, key: Key) -> bool:
     return isinstance(value, Mapping) and key in value
 
 
+def is_deeper(value: JsonValue, levels: int) -> bool:
+    """Whether objects and lists are nested more than `levels` deep in a value."""
+    if not isinstance(value, Mapping | list | tuple):
+        return False
+    inner = value.values() if isinstance(value, Mapping) else value
+    return levels <= 0 or any(is_deeper(item, levels - 1) for item in inner)
+
+
 def shown_path(path: JsonPath) -> str:
     """Return a path as people write it: `$.evalcases[0].id`."""
     return "$" + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from agentv.loading.documents import JsonPath
 from agentv.loading.eval_models import EvaluatorModel
@@ -93,7 +94,7 @@ def _settings(
 ) -> Mapping[str, JsonValue]:
     """Return an entry's own settings as written, after they were checked against the type.
 
-    A common key that the type has among its settings, too, is given to both.
+    A common key that the type has among its settings, too, is given to both. A composite's members come as configs.
     """
     common = EvaluatorModel.names()
     dataclass = settings_type(reader, (*at, "type"), spec) if spec is not None else None
@@ -105,7 +106,7 @@ def _settings(
     for entry in dataclasses.fields(dataclass):
         key = own.written(raw, entry.name)
         if entry.metadata.get("evaluators") and key is not None:
-            read_evaluators(reader, (*at, key), scope)
+            settings[key] = cast(JsonValue, read_evaluators(reader, (*at, key), scope))
     return settings
 
 

@@ -5,7 +5,7 @@ from json.decoder import JSONDecodeError, JSONDecoder
 from typing import NoReturn, cast
 
 from agentv.loading.composer import MAX_DEPTH
-from agentv.loading.documents import Document, JsonPath, Key, Mark, Spot, shown_path
+from agentv.loading.documents import Document, JsonPath, Key, Mark, Spot, is_deeper, shown_path
 from agentv.loading.scalars import to_float, to_integer
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import compact_json
@@ -34,6 +34,8 @@ def quick_json(text: str, path: str, line: int) -> Document | None:
         value = cast(JsonValue, _QUICK.decode(text))
         if "\\ud" in text or "\\uD" in text:
             compact_json(value).encode()
+        if text.count("[") + text.count("{") > MAX_DEPTH and is_deeper(value, MAX_DEPTH):
+            return None
     except (ValueError, RecursionError):
         return None
     return Document(path, value, Mark(line, 1))
@@ -86,9 +88,9 @@ class _Parser:
 
     def value(self, index: int, at: JsonPath) -> tuple[JsonValue, int]:
         """Parse the value at `index`; return it and where it ends."""
-        if len(at) > MAX_DEPTH:
-            raise JSONDecodeError(f"nested more than {MAX_DEPTH} levels deep", self.text, index)
         start = self.text[index : index + 1]
+        if start in ("{", "[") and len(at) >= MAX_DEPTH:
+            raise JSONDecodeError(f"nested more than {MAX_DEPTH} levels deep", self.text, index)
         if start == "{":
             return self._object(index, at)
         if start == "[":

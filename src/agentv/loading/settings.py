@@ -104,8 +104,10 @@ def _field_shape(field: "dataclasses.Field[object]", hint: Any) -> Any:
     if isinstance(field.default, bool | int | float | str):
         extra["default"] = field.default
     described = Field(description=field.metadata.get("help"), json_schema_extra=extra or None)
-    shape = _ANNOTATED[_shape(hint), described]
-    if field.metadata.get("evaluators"):
+    # A composite's members are read by loading.evaluator_configs, which knows every type.
+    members = bool(field.metadata.get("evaluators"))
+    shape = _ANNOTATED[_shape(tuple[Any, ...] if members else hint), described]
+    if members:
         shape = _ANNOTATED[shape, defined_as("Evaluators")]
     return _REQUIRED[shape] if required else _NOT_REQUIRED[shape]
 

@@ -1,0 +1,148 @@
+"""Datasets in JSON Lines: read as a stream, again and again, a bad line at a time."""
+
+import json
+import tracemalloc
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from tests.loading.specs import SPECS
+
+from agentv.loading import load_suite
+from agentv.loading.case_sources import LINES_CHECKED_AT_LOAD
+from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
+from agentv.types.errors import EvalFileError
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def line(case_id: object, **keys: object) -> str:
+    return json.dumps(
+        {"id": case_id, "expected_outcome": "ok", "input_messages": [{"role": "user", "content": "hi"}], **keys}
+    )
+
+
+def write(lines: Iterable[str], name: str = "cases.jsonl") -> Path:
+    path = Path(name)
+    path.write_text("".join(f"{text}\n" for text in lines))
+    return path
+
+
+def load(path: Path) -> EvalSuite:
+    return load_suite(path, specs=SPECS)
+
+
+def ids(suite: EvalSuite) -> list[str]:
+    return [case.id for case in suite.cases]
+
+
+def test_a_stream_can_be_opened_again_and_again() -> None:
+    suite = load(write([line("a"), line("b")]))
+    assert ids(suite) == ids(suite) == ["a", "b"]
+    assert suite.cases.count is None
+
+
+def test_blank_lines_a_byte_order_mark_and_windows_line_ends_do_not_matter() -> None:
+    path = Path("cases.jsonl")
+    path.write_bytes(b"\xef\xbb\xbf" + line("a").encode() + b"\r\n\r\n  \n" + line("b").encode())
+    suite = load(path)
+    assert ids(suite) == ["a", "b"]
+    assert [case.location.line for case in suite.cases if case.location] == [1, 4]
+
+
+def test_the_side_file_gives_the_top_level_keys() -> None:
+    Path("cases.yaml").write_text("description: A stream\ntags: [x]\nexecution: {trials: 2}\n")
+    suite = load(write([line("a")]))
+    assert (suite.description, suite.tags, suite.trials, suite.dataset) == ("A stream", ("x",), 2, "cases")
+    assert suite.path == "cases.jsonl"
+
+
+def test_problems_of_the_side_file_and_of_lines_are_told_together() -> None:
+    Path("cases.yaml").write_text("tagz: [x]\nevalcases: []\n")
+    with pytest.raises(EvalFileError) as caught:
+        load(write([line("a"), line(7), line("a"), '{"id": }']))
+    assert str(caught.value).splitlines() == [
+        "cases.jsonl:2:8  $.id  must be text, but is a number; put it in quotes",
+        "cases.jsonl:3:1  $.id  the id 'a' is used twice, first in line 1; ids are unique in a suite",
+        "cases.jsonl:4:8  $  this line is no valid JSON: a value is missing here",
+        (
+            "cases.yaml:1:1  $.tagz  unknown key 'tagz'; allowed: $schema, description, dataset, tags, execution, "
+            "target, gates, criteria, evaluator, grader, evalcases; did you mean 'tags'?"
+        ),
+        "cases.yaml:2:1  $.evalcases  the cases stand in cases.jsonl; remove 'evalcases' here",
+    ]
+
+
+def test_a_bad_byte_is_told_with_its_line() -> None:
+    path = Path("cases.jsonl")
+    path.write_bytes(line("a").encode() + b"\n" + line("b").encode().replace(b"hi", b"h\xffi") + b"\n")
+    with pytest.raises(EvalFileError, match=r"^cases\.jsonl:2:\d+  \$  byte 0xff at offset \d+ is not UTF-8"):
+        load(path)
+
+
+def many(count: int) -> list[str]:
+    return [line(f"case-{number}") for number in range(count)]
+
+
+def test_lines_behind_the_first_thousand_become_broken_cases_when_they_are_read() -> None:
+    lines = many(LINES_CHECKED_AT_LOAD)
+    suite = load(write([*lines, line("late"), '{"id": "bad"', line("case-5"), line("last", tagz=[])]))
+    broken = [case for case in suite.cases if isinstance(case, BrokenCase)]
+    assert [(case.id, case.location.line) for case in broken] == [("line-1002", 1002), ("case-5", 1003), ("last", 1004)]
+    assert [problem.render() for case in broken for problem in case.problems][1] == (
+        "cases.jsonl:1003:1  $.id  the id 'case-5' is used twice, first in line 6; ids are unique in a suite"
+    )
+    assert ids(suite)[-4:] == ["late", "line-1002", "case-5", "last"]
+
+
+def test_a_long_stream_takes_little_memory() -> None:
+    path = write(line(f"case-{number}", metadata={"text": "x" * 200}) for number in range(5_000))
+    suite = load(path)
+    tracemalloc.start()
+    count = sum(isinstance(case, EvalCase) for case in suite.cases)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 5_000
+    assert peak < 3 * 2**20
+
+
+def test_an_empty_dataset_is_a_problem() -> None:
+    with pytest.raises(EvalFileError, match="the file has no cases"):
+        load(write([]))
+
+
+def test_cases_may_stand_in_other_files() -> None:
+    Path("more").mkdir()
+    write([line("a"), line("b")], "more/one.jsonl")
+    Path("more/two.yaml").write_text(f"- {line('c')}\n- {line('d')}\n")
+    Path("more/three.yaml").write_text(line("e"))
+    Path("suite.yaml").write_text("evalcases: more/*\n")
+    suite = load(Path("suite.yaml"))
+    assert ids(suite) == ["a", "b", "e", "c", "d"]
+    assert next(case.location.path for case in suite.cases if case.location) == "more/one.jsonl"
+
+
+def test_an_id_that_stands_in_two_files_is_told_with_both() -> None:
+    write([line("a")], "one.jsonl")
+    write([line("b"), line("a")], "two.jsonl")
+    Path("suite.yaml").write_text("evalcases: '*.jsonl'\n")
+    with pytest.raises(
+        EvalFileError, match=r"two\.jsonl:2:1  \$\.id  the id 'a' is used twice, first in one\.jsonl, line 1"
+    ):
+        load(Path("suite.yaml"))
+
+
+def test_a_file_of_cases_is_named_with_file() -> None:
+    write([line("a")])
+    Path("suite.yaml").write_text("cases: {file: cases.jsonl}\n")
+    assert ids(load(Path("suite.yaml"))) == ["a"]
+
+
+def test_problems_in_a_file_of_cases_are_told_there() -> None:
+    Path("cases.yaml").write_text(f"- {line('a')}\n- {line(3)}\n")
+    Path("suite.yaml").write_text("cases: {file: cases.yaml}\n")
+    with pytest.raises(EvalFileError, match=r"^cases\.yaml:2:10  \$\[1\]\.id  must be text"):
+        load(Path("suite.yaml"))
