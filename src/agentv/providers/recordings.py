@@ -56,10 +56,14 @@ class Recording:
             has = f" in trial {trial}; it has trials {', '.join(map(str, trials))}" if trials else ""
             message = f"{self.path} holds no answer for case {case_id!r}{has}"
             raise ProviderError(Failure("target_missing", message))
-        with self.path.open("rb") as file:
-            file.seek(place)
-            row: JsonObject = msgspec.json.decode(file.readline())
-        return cast(JsonObject, _with_blobs(row, self.path.parent / "blobs"))
+        try:
+            with self.path.open("rb") as file:
+                file.seek(place)
+                row: JsonObject = msgspec.json.decode(file.readline())
+            return cast(JsonObject, _with_blobs(row, self.path.parent / "blobs"))
+        except (OSError, msgspec.DecodeError) as error:
+            message = f"{self.path}: the answer for case {case_id!r} cannot be read: {error}"
+            raise ProviderError(Failure("malformed_reply", message)) from None
 
 
 def index_recording(path: Path, target: str) -> Recording:
@@ -107,13 +111,15 @@ def parse_recorded(row: JsonObject) -> ProviderResponse:
         raise ProviderError(Failure(known, f"recorded: {error.get('message') or kind or error}"))
     messages = row.get("output_messages", row.get("messages"))
     answer = parse_answer({"output_messages": messages, "trace": row.get("trace")})
-    text = row.get("text", row.get("candidate_answer"))
+    text = row.get("text", row.get("candidate_answer", ""))
+    if not isinstance(text, str):
+        raise ProviderError(Failure("malformed_reply", f"the recorded answer is no text: {str(text)[:200]}"))
     usage_by = row.get("usage_by")
     usage = usage_by.get("target") if isinstance(usage_by, Mapping) else row.get("usage")
     finish_reason = row.get("finish_reason")
     return replace(
         answer,
-        text=text if isinstance(text, str) else answer.text,
+        text=text or answer.text,
         usage=parse_usage(usage),
         cost_usd=0.0,  # nothing is paid for it now
         finish_reason=finish_reason if isinstance(finish_reason, str) else None,

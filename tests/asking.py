@@ -1,0 +1,61 @@
+"""Asking a provider one question, as the pipeline does but without its retries."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from agentv.execution.shared import Shared
+from agentv.providers import PROVIDERS
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.protocols import SharedParts
+from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+
+T = TypeVar("T")
+PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a provider is given in these tests."""
+
+    shared: SharedParts
+    runs_folder: str
+
+
+def make_target(provider: str, settings: object, *, base_dir: Path | str = ".") -> ResolvedTarget:
+    return ResolvedTarget(
+        name="desk", provider=provider, settings=settings, base_dir=str(base_dir), timeout_s=PATIENCE_S
+    )
+
+
+def make_request(question: str = "Where is my order?", **fields: object) -> ProviderRequest:
+    return ProviderRequest(question, **{"eval_case_id": "case-1", **fields})  # type: ignore[arg-type] # a test's own
+
+
+def with_provider(target: ResolvedTarget, use: Callable[[Provider], Awaitable[T]], *, home: Path | str = ".") -> T:
+    """Make the target's provider, use it, and close what it opened."""
+
+    async def run() -> T:
+        async with asyncio.timeout(2 * PATIENCE_S), Shared() as shared:
+            provider = PROVIDERS.get(target.provider).load_factory()(target, Tools(shared, str(home)))
+            return await use(provider)
+
+    return asyncio.run(run())
+
+
+def ask(target: ResolvedTarget, request: ProviderRequest | None = None, *, home: Path | str = ".") -> ProviderResponse:
+    """Return the target's answer."""
+    return with_provider(target, lambda provider: provider.invoke(request or make_request()), home=home)
+
+
+def failure_of(target: ResolvedTarget, request: ProviderRequest | None = None, *, home: Path | str = ".") -> Failure:
+    """Return why the target does not answer."""
+    with pytest.raises(ProviderError) as raised:
+        ask(target, request, home=home)
+    return raised.value.failure

@@ -1,0 +1,167 @@
+import asyncio
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.asking import ask, failure_of, make_request, make_target
+
+from agentv.providers.python import PythonSettings
+from agentv.types.errors import PluginError, ProviderError
+from agentv.types.failures import Failure
+from agentv.types.messages import Message, ToolCall
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.usage import Usage
+
+
+def answer_of(function: Callable[..., object], request: ProviderRequest | None = None) -> ProviderResponse:
+    return ask(make_target("python", PythonSettings(function)), request)
+
+
+def why_not(function: Callable[..., object], request: ProviderRequest | None = None) -> Failure:
+    return failure_of(make_target("python", PythonSettings(function)), request)
+
+
+def test_a_function_of_a_file_answers(tmp_path: Path) -> None:
+    (tmp_path / "desk.py").write_text("def answer(request): return request.question.upper()\n")
+
+    assert ask(make_target("python", PythonSettings("desk.py:answer"), base_dir=tmp_path)).text == "WHERE IS MY ORDER?"
+
+
+def test_a_function_that_is_not_there_is_said_before_the_run(tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match="there is no file"):
+        ask(make_target("python", PythonSettings("desk.py:answer"), base_dir=tmp_path))
+
+
+def test_a_coroutine_function_runs_in_the_event_loop_and_a_plain_one_in_a_thread() -> None:
+    async def coroutine(_: ProviderRequest) -> str:
+        await asyncio.sleep(0)
+        return threading.current_thread().name
+
+    def plain(_: ProviderRequest) -> str:
+        return threading.current_thread().name
+
+    assert answer_of(coroutine).text == threading.current_thread().name
+    assert answer_of(plain).text != threading.current_thread().name
+
+
+def test_a_response_comes_back_as_it_is() -> None:
+    response = ProviderResponse("hi", model="m-1")
+
+    assert answer_of(lambda _: response) is response
+
+
+def test_a_dict_may_have_every_key_of_a_response() -> None:
+    returned = {
+        "text": "On its way.",
+        "output_messages": [{"role": "assistant", "tool_calls": [{"tool": "lookup", "input": {"id": 7}}]}],
+        "trace": [{"type": "tool_call", "name": "lookup"}, "noise"],
+        "usage": {"input": 10, "output": 5, "note": "x"},
+        "cost_usd": 0.01,
+        "metadata": {"shard": 3},
+        "unknown": object(),
+    }
+
+    response = answer_of(lambda _: returned)
+
+    assert response.text == "On its way."
+    assert response.output_messages == (Message("assistant", tool_calls=(ToolCall("lookup", {"id": 7}),)),)
+    assert response.trace is not None
+    assert [event.type for event in response.trace] == ["tool_call"]
+    assert response.usage == Usage(input=10, output=5, total=15)
+    assert (response.cost_usd, response.metadata) == (0.01, {"shard": 3})
+
+
+def test_messages_may_be_our_own_objects_and_their_last_answer_is_the_text() -> None:
+    said = (Message("assistant", "first"), Message("assistant", "last"), Message("user", "thanks"))
+
+    response = answer_of(lambda _: {"output_messages": said})
+
+    assert (response.text, response.output_messages) == ("last", said)
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (None, "returned a value of type NoneType; it must return a string, a ProviderResponse or a dict"),
+        (4, "returned a value of type int"),
+        ({"answer": "x"}, "returned a dict that has neither text nor output_messages, but 'answer'"),
+        ({"text": 4}, "returned a dict that has a text of type int, not str"),
+        ({"text": "x", "cost_usd": "1"}, "returned a dict that has a cost_usd of type str, not float"),
+    ],
+)
+def test_any_other_return_value_is_refused(returned: object, message: str) -> None:
+    failure = why_not(lambda _: returned)
+
+    assert failure.kind == "unexpected_shape"
+    assert message in failure.message
+
+
+def test_what_the_function_raises_is_its_fault_and_named_with_its_line() -> None:
+    def fail(_: ProviderRequest) -> str:
+        raise LookupError("no order desk")
+
+    failure = why_not(fail)
+
+    assert failure.kind == "plugin_error"
+    assert failure.message.startswith("fail raised LookupError: no order desk (")
+    assert "test_python.py:" in failure.message
+
+
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_leaving_the_program_is_only_a_failed_answer(*, asynchronous: bool) -> None:
+    async def leave_soon(_: ProviderRequest) -> str:
+        sys.exit(3)
+
+    def leave(_: ProviderRequest) -> str:
+        sys.exit(3)
+
+    failure = why_not(leave_soon if asynchronous else leave)
+
+    assert failure.kind == "plugin_error"
+    assert "SystemExit" in failure.message
+
+
+def test_a_provider_error_of_the_function_says_its_own_kind() -> None:
+    def fail(_: ProviderRequest) -> str:
+        raise ProviderError(Failure("rate_limited", "slow down", retryable=True))
+
+    assert why_not(fail) == Failure("rate_limited", "slow down", retryable=True)
+
+
+def test_a_time_out_inside_the_function_is_not_our_deadline() -> None:
+    def fail(_: ProviderRequest) -> str:
+        raise TimeoutError("their socket")
+
+    assert why_not(fail).kind == "plugin_error"
+
+
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_a_function_that_hangs_is_given_up(*, asynchronous: bool) -> None:
+    release = threading.Event()
+
+    async def hang_soon(_: ProviderRequest) -> str:
+        return await asyncio.Future()
+
+    def hang(_: ProviderRequest) -> str:
+        release.wait(30)
+        return ""
+
+    failure = why_not(hang_soon if asynchronous else hang, make_request(timeout_s=0.05))
+    release.set()
+
+    assert failure.kind == "target_timeout"
+    assert "did not return within 0.05 s" in failure.message
+
+
+def test_the_naive_call_of_a_function_that_hangs_holds_up_everything() -> None:
+    release = threading.Event()
+
+    async def naive() -> None:
+        async with asyncio.timeout(0.01):  # noqa: ASYNC100 - that it notices nothing is the point
+            release.wait(0.5)
+
+    asyncio.run(naive())  # half a second, and no time-out was noticed
+
+    assert not release.is_set()

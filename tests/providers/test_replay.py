@@ -1,0 +1,211 @@
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from tests.asking import ask, failure_of, make_request, make_target
+
+from agentv.providers.replay import ReplaySettings
+from agentv.types.errors import TargetError
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonValue
+from agentv.types.messages import Message, ToolCall
+from agentv.types.provider import ProviderResponse
+from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import Usage
+
+
+def write(path: Path, *rows: JsonValue) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def answer_row(case_id: str, text: str, *, target: str = "old", trial: int = 0, **more: JsonValue) -> JsonValue:
+    return {"slot": {"suite": "s", "eval_id": case_id, "target": target, "trial": trial}, "text": text, **more}
+
+
+def replay(tmp_path: Path, **settings: str) -> ResolvedTarget:
+    return make_target("replay", ReplaySettings(**settings), base_dir=tmp_path)
+
+
+def from_file(tmp_path: Path, *rows: JsonValue, trial: int = 0) -> ProviderResponse:
+    write(tmp_path / "recorded.jsonl", *rows)
+    return ask(replay(tmp_path, file="recorded.jsonl"), make_request(trial=trial))
+
+
+def test_a_stored_answer_comes_back_with_its_messages_and_usage_at_no_cost(tmp_path: Path) -> None:
+    said: JsonValue = [{"role": "assistant", "tool_calls": [{"tool": "lookup"}]}]
+    row = answer_row(
+        "case-1",
+        "On its way.",
+        output_messages=said,
+        usage={"input": 10, "output": 2, "total": 12},
+        cost_usd=0.5,
+        finish_reason="stop",
+    )
+
+    response = from_file(tmp_path, answer_row("other", "x"), row)
+
+    assert response == ProviderResponse(
+        "On its way.",
+        output_messages=(Message("assistant", tool_calls=(ToolCall("lookup"),)),),
+        usage=Usage(input=10, output=2, total=12),
+        cost_usd=0.0,
+        finish_reason="stop",
+    )
+
+
+def test_a_results_file_serves_too(tmp_path: Path) -> None:
+    row = {
+        "eval_id": "case-1",
+        "target": "old",
+        "trial": 0,
+        "candidate_answer": "hi",
+        "usage_by": {"target": {"input": 3}},
+    }
+
+    response = from_file(tmp_path, row)
+
+    assert (response.text, response.usage) == ("hi", Usage(input=3, total=3))
+
+
+def test_a_transcript_serves_every_trial(tmp_path: Path) -> None:
+    row = {
+        "id": "case-1",
+        "output_messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "hi"}],
+    }
+
+    assert from_file(tmp_path, row, trial=4).text == "hi"
+
+
+def test_each_trial_has_its_own_answer(tmp_path: Path) -> None:
+    rows = [answer_row("case-1", "first"), answer_row("case-1", "second", trial=1)]
+
+    assert from_file(tmp_path, *rows, trial=1).text == "second"
+    missing = failure_of(replay(tmp_path, file="recorded.jsonl"), make_request(trial=2))
+    assert missing.kind == "target_missing"
+    assert missing.message.endswith("holds no answer for case 'case-1' in trial 2; it has trials 0, 1")
+
+
+def test_a_case_that_was_not_recorded_is_an_error_of_its_row(tmp_path: Path) -> None:
+    write(tmp_path / "recorded.jsonl", answer_row("other", "x"))
+
+    failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
+
+    assert failure == Failure("target_missing", f"{tmp_path}/recorded.jsonl holds no answer for case 'case-1'")
+
+
+def test_the_latest_generation_counts(tmp_path: Path) -> None:
+    rows = [answer_row("case-1", "new", generation=1), answer_row("case-1", "old", generation=0)]
+
+    assert from_file(tmp_path, *rows).text == "new"
+
+
+def test_what_was_recorded_as_a_failure_fails_again(tmp_path: Path) -> None:
+    error = {"kind": "rate_limited", "message": "slow down", "stage": "target"}
+    write(tmp_path / "recorded.jsonl", answer_row("case-1", "", error=error))
+
+    assert failure_of(replay(tmp_path, file="recorded.jsonl")) == Failure("rate_limited", "recorded: slow down")
+
+
+def test_an_answer_whose_judge_failed_is_still_an_answer(tmp_path: Path) -> None:
+    error: JsonValue = {"kind": "evaluator_error", "message": "broken judge", "stage": "evaluator"}
+    row: JsonValue = {"eval_id": "case-1", "candidate_answer": "hi", "error": error}
+
+    assert from_file(tmp_path, row).text == "hi"
+
+
+def test_of_several_targets_the_one_with_our_name_is_replayed(tmp_path: Path) -> None:
+    theirs, ours = answer_row("case-1", "theirs", target="other"), answer_row("case-1", "ours", target="desk")
+
+    assert from_file(tmp_path, theirs, ours).text == "ours"
+
+    write(tmp_path / "recorded.jsonl", theirs, answer_row("case-1", "x", target="third"))
+    failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
+    assert failure.kind == "config_error"
+    assert "holds answers of several targets: other, third" in failure.message
+
+
+def test_a_torn_last_line_is_left_out_and_any_other_bad_line_named(tmp_path: Path) -> None:
+    path = tmp_path / "recorded.jsonl"
+    write(path, answer_row("case-1", "hi"))
+    path.write_text(path.read_text() + '{"slot": {"eval')
+
+    assert ask(replay(tmp_path, file="recorded.jsonl")).text == "hi"
+
+    path.write_text("{torn\n" + path.read_text())
+    failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
+    assert failure.kind == "config_error"
+    assert f"{path}:1: no row" in failure.message
+
+
+def test_a_large_value_is_read_from_where_the_run_keeps_it(tmp_path: Path) -> None:
+    text = "long " * 100_000
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    run = tmp_path / "runs" / "20260101T000000-abc"
+    reference: JsonValue = {"$blob": f"sha256:{digest}", "bytes": len(text), "media_type": "text/plain; charset=utf-8"}
+    write(run / "answers.jsonl", {**_object(answer_row("case-1", "")), "text": reference})
+    (run / "blobs").mkdir()
+    (run / "blobs" / f"sha256-{digest}").write_text(text)
+
+    assert ask(replay(tmp_path, run="20260101"), home=tmp_path).text == text
+
+
+def test_a_reference_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+
+    write(tmp_path / "recorded.jsonl", {"id": "case-1", "text": {"$blob": "sha256:../../secret"}})
+
+    failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
+
+    assert failure.kind == "malformed_reply"
+    assert failure.message.startswith("the recorded answer is no text")
+
+
+def test_a_large_value_that_is_gone_is_said(tmp_path: Path) -> None:
+    write(tmp_path / "recorded.jsonl", {"id": "case-1", "text": {"$blob": f"sha256:{'0' * 64}"}})
+
+    assert "the answer for case 'case-1' cannot be read" in failure_of(replay(tmp_path, file="recorded.jsonl")).message
+
+
+def _object(row: JsonValue) -> dict[str, JsonValue]:
+    assert isinstance(row, dict)
+    return row
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    for name in ("20260101T000000-aaa", "20260102T000000-bbb"):
+        write(tmp_path / "runs" / name / "answers.jsonl", answer_row("case-1", name[-3:]))
+    write(tmp_path / "runs" / "20260103T000000-now" / "answers.jsonl")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("reference", "text"), [("20260101", "aaa"), ("latest", "bbb"), ("runs/20260101T000000-aaa", "aaa")]
+)
+def test_a_run_is_found_by_its_id_its_start_its_folder_or_as_the_latest(home: Path, reference: str, text: str) -> None:
+    assert ask(replay(home, run=reference), home=home).text == text
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("2027", "there is no stored run '2027'; stored, latest first: 20260102T000000-bbb, 20260101T000000-aaa"),
+        ("202601", "'202601' fits 2 runs"),
+    ],
+)
+def test_a_run_that_cannot_be_told_is_refused_before_the_run(home: Path, reference: str, message: str) -> None:
+    with pytest.raises(TargetError, match=message):
+        ask(replay(home, run=reference), home=home)
+
+
+def test_a_file_that_is_not_there_is_refused_before_the_run(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match=r"target 'desk': there is no recording .*missing\.jsonl"):
+        ask(replay(tmp_path, file="missing.jsonl"))
+
+
+def test_exactly_one_source_is_named() -> None:
+    for settings in ({}, {"run": "x", "file": "y"}):
+        with pytest.raises(ValueError, match="either run or file"):
+            ReplaySettings(**settings)
