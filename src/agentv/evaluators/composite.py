@@ -24,7 +24,7 @@ from agentv.scoring.aggregators import (
 from agentv.scoring.code_answers import parse_answer
 from agentv.scoring.completion import score_of_failure
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
-from agentv.types.errors import EvaluatorError
+from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, EvaluatorResult
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
@@ -243,6 +243,8 @@ def _judge_of(aggregator: Aggregator, judge: Provider | None, base_dir: str) -> 
 
 def make_composite(config: EvaluatorConfig, settings: CompositeSettings, tools: EvaluatorTools) -> CompositeEvaluator:
     """Make a composite whose members are judged by the run, isolated like anyone."""
+    if not all(isinstance(member, EvaluatorConfig) or hasattr(member, "kind") for member in settings.evaluators):
+        raise ConfigError(f"the members of {config.name!r} must be EvaluatorConfigs or evaluator objects")
     target = next(iter(settings.judge_targets), None)
     return CompositeEvaluator(
         settings.evaluators,

@@ -1,7 +1,7 @@
 """Runs a composite's members where no run does it: one after another, each one's fault its own."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -23,8 +23,8 @@ class ScoreMembers(Protocol):
 
 
 def member_name(member: EvaluatorLike) -> str:
-    """Return a member's name; an object without one is called by its kind."""
-    name = getattr(member, "name", None)
+    """Return a member's name; an object without one is called by its kind. While a file is read it is a mapping."""
+    name = member.get("name") if isinstance(member, Mapping) else getattr(member, "name", None)
     return name if isinstance(name, str) else str(getattr(member, "kind", type(member).__name__))
 
 
