@@ -131,8 +131,10 @@ async def _run_with_signals(
 
     def on_signal(number: int, _frame: object) -> None:
         if stop.state == "interrupted":
-            kill_all()
-            os._exit(SIGNALLED + number)
+            try:
+                kill_all()
+            finally:
+                os._exit(SIGNALLED + number)
         stop.state = "interrupted"
         loop.call_soon_threadsafe(stop.interrupt, signal.Signals(number).name, number)
 

@@ -19,10 +19,10 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import psutil
+# Not imported later, although it takes 20 ms: a second Ctrl-C calls kill_all() from a signal handler, which may
+# interrupt this very import and would then find half a module.
+import psutil
 
 GRACE_S = 2.0
 """How long a tree may take to leave after SIGTERM, before SIGKILL."""
@@ -97,10 +97,8 @@ class ProcessTree:
         except OSError:
             return False
 
-    def _members(self) -> "set[psutil.Process]":
+    def _members(self) -> set[psutil.Process]:
         """Return everyone who is alive, and remember them: who is seen once is found again wherever it goes."""
-        import psutil  # noqa: PLC0415 - 20 ms, needed only when somebody is to be ended
-
         found: set[psutil.Process] = set()
         for pid in (self.process.pid, *self._adopted()):
             with contextlib.suppress(psutil.Error):
@@ -111,10 +109,8 @@ class ProcessTree:
         self._known = {process for process in found if self._is_alive(process)}
         return self._known
 
-    def _is_alive(self, process: "psutil.Process") -> bool:
+    def _is_alive(self, process: psutil.Process) -> bool:
         """Whether it still runs; a dead orphan of ours is reaped on the way."""
-        import psutil  # noqa: PLC0415 - as above
-
         try:
             if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
                 return True
@@ -217,8 +213,7 @@ def _forget(tree: ProcessTree) -> None:
             _adopt_orphans(False)
 
 
-def _send(process: "psutil.Process", number: signal.Signals) -> None:
-    import psutil  # noqa: PLC0415 - as above
+def _send(process: psutil.Process, number: signal.Signals) -> None:
 
     with contextlib.suppress(psutil.Error):
         process.send_signal(number)
@@ -245,15 +240,12 @@ def _possible_orphans() -> list[int]:
 
 
 def _possible_orphans_by_walk() -> list[int]:
-    import psutil  # noqa: PLC0415 - as above
 
     return [child.pid for child in psutil.Process().children()] if sys.platform == "linux" else psutil.pids()
 
 
 def _mark_of(pid: int) -> str:
     """Return the marks that a process was started with; empty when its environment cannot be read."""
-    import psutil  # noqa: PLC0415 - as above
-
     try:
         return psutil.Process(pid).environ().get(MARK, "")
     except (psutil.Error, OSError):
