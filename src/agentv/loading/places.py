@@ -18,6 +18,12 @@ def upward(folder: Path, last: Path | None = None) -> Iterator[Path]:
             return
 
 
+def upward_in_project(folder: Path, repository_root: Path) -> Iterator[Path]:
+    """Yield a folder and its parents up to the repository root; all of them where there is no repository."""
+    root = repository_root.resolve()
+    return upward(folder.resolve(), root if (root / ".git").exists() else None)
+
+
 def find_repository_root(path: Path) -> Path:
     """Return the nearest folder upward that has `.git`, else the folder itself (of a file: its folder)."""
     folder = path.resolve()
@@ -34,7 +40,7 @@ def find_home(cwd: Path) -> Path:
     """
     cwd = cwd.resolve()
     root = find_repository_root(cwd)
-    for place in upward(cwd, root if (root / ".git").exists() else None):
+    for place in upward_in_project(cwd, root):
         if (place / HOME_FOLDER).is_dir():
             return place / HOME_FOLDER
     return root / HOME_FOLDER

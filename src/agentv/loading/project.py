@@ -14,7 +14,7 @@ from agentv.loading.evaluator_configs import EvaluatorScope, read_evaluator
 from agentv.loading.file_kinds import CONFIG_FILES, CRITERIA_FILE
 from agentv.loading.file_model import FileModel
 from agentv.loading.gates import Gates
-from agentv.loading.places import upward
+from agentv.loading.places import upward_in_project
 from agentv.loading.price_model import PriceModel
 from agentv.loading.reader import raise_errors
 from agentv.loading.yaml_files import open_yaml
@@ -81,7 +81,7 @@ class NamedParts:
 
 def config_files(folder: Path, repository_root: Path) -> tuple[Path, ...]:
     """Return the project files that hold for a folder, the nearest first."""
-    places = upward(folder.resolve(), repository_root.resolve())
+    places = upward_in_project(folder, repository_root)
     return tuple(place / name for place in places for name in CONFIG_FILES if (place / name).is_file())
 
 
@@ -124,7 +124,7 @@ def _read_file(model: type[M], path: Path) -> tuple[M | None, list[Problem]]:
 
 def find_criteria_file(folder: Path, repository_root: Path) -> Path | None:
     """Return the nearest `.agentv/criteria.yaml` from `folder` up to the repository root."""
-    places = upward(folder.resolve(), repository_root.resolve())
+    places = upward_in_project(folder, repository_root)
     return next((place / CRITERIA_FILE for place in places if (place / CRITERIA_FILE).is_file()), None)
 
 
