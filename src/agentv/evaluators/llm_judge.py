@@ -89,6 +89,25 @@ class LlmJudgeEvaluator:
             max_output_tokens=given.max_output_tokens,
         )
 
+    def configured(
+        self, config: EvaluatorConfig, settings: "LlmJudgeSettings", tools: EvaluatorTools
+    ) -> "LlmJudgeEvaluator":
+        """Return this judge with an evaluator's own settings; who judges stays, unless they name somebody."""
+        own = make_llm_judge(config, settings, tools)
+        if settings.judge_targets:
+            return own
+        given = self.options
+        return LlmJudgeEvaluator(
+            own.options,
+            resolve_judge_provider=given.resolve_judge_provider,
+            judges=given.judges,
+            prompt=own.options.prompt or given.prompt,
+            temperature=given.temperature if own.options.temperature is None else own.options.temperature,
+            max_output_tokens=own.options.max_output_tokens or given.max_output_tokens,
+            nonce=given.nonce,
+            timer=given.timer,
+        )
+
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Judge an answer. A judge that fails or cannot be understood is a `judge_error`, never a wrong answer."""
         return await self.judge(context)

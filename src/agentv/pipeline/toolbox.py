@@ -94,14 +94,26 @@ class Toolbox:
         return self.provider(target) if self.specs.providers.get(target.provider).can_judge else None
 
     def evaluator(self, config: EvaluatorConfig, tools: EvaluatorTools) -> Evaluator:
-        """Return a new evaluator made from its config, or the one given as an object for its type."""
-        if config.type in self._overrides:
-            return self._overrides[config.type]
+        """Return a new evaluator made from its config, or the one given as an object for its type.
+
+        An object that can be `configured` takes over the config's own settings (a judge its custom prompt). A registry
+        of objects answers for types that nobody registered, too (seed REQ-EVAL-006).
+        """
+        given = self._overrides.get(config.type) if self._is_overridden(config.type) else None
+        if given is not None:
+            configure = getattr(given, "configured", None)
+            if configure is None or config.type not in self.specs.evaluators:
+                return given
+            configured: Evaluator = configure(config, self.settings(config), tools)
+            return configured
         spec = self.specs.evaluators.get(config.type)
         evaluator = spec.load_factory()(config, self.settings(config), tools)
         if not isinstance(evaluator, Evaluator):
             raise EvaluatorError(f"evaluator type {spec.name!r} made {type(evaluator).__name__}, which cannot evaluate")
         return evaluator
+
+    def _is_overridden(self, type_: str) -> bool:
+        return bool(self._overrides) and (type_ in self._overrides or type_ not in self.specs.evaluators)
 
     def settings(self, config: EvaluatorConfig) -> object:
         """Return a config's typed settings. Configs of a suite are read once; a stream's come and go."""
