@@ -1,11 +1,14 @@
+import asyncio
+
 import pytest
-from tests.judging import judge_saying
+from tests.judging import judge_saying, make_context
 
 from agentv.evaluators import EVALUATOR_KIND_VALUES, EVALUATORS, is_evaluator_kind
 from agentv.evaluators.llm_judge import LlmJudgeEvaluator
 from agentv.evaluators.registry import EvaluatorRegistry, build_evaluator_registry
 from agentv.evaluators.tool_trajectory import ToolTrajectoryEvaluator
 from agentv.registry import Spec
+from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import UnknownNameError
 
 OWN = ToolTrajectoryEvaluator(forbidden=("delete",))
@@ -22,6 +25,23 @@ def test_overrides_stand_beside_or_in_place_of_it() -> None:
     registry = build_evaluator_registry({"mine": OWN, "llm_judge": OWN}, lambda _context: judge_saying("{}"))
     assert registry["mine"] is OWN
     assert registry.llm_judge is OWN
+
+
+def test_the_registrys_judge_asks_as_the_cases_config_says() -> None:
+    judge = judge_saying('{"checks": [{"id": "a", "satisfied": true}]}')
+    registry = build_evaluator_registry(None, lambda _context: judge)
+    settings = {
+        "prompt": "Rate {{ candidate_answer }}",
+        "maxOutputTokens": 9,
+        "rubrics": [{"id": "a", "description": "A"}],
+    }
+    context = make_context("x", evaluator=EvaluatorConfig("tone", "llm_judge", settings))
+    assert isinstance(registry.llm_judge, LlmJudgeEvaluator)
+    score = asyncio.run(registry.llm_judge.evaluate(context))
+    assert score.score == 1.0
+    assert judge.asked[0].question.startswith("<<<candidate_answer")
+    assert judge.asked[0].max_output_tokens == 9
+    assert (score.evaluator_raw_request or {})["userPrompt"] == judge.asked[0].question
 
 
 def test_an_unknown_kind_falls_back_to_the_judge_and_then_raises() -> None:

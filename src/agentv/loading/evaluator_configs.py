@@ -10,6 +10,7 @@ from agentv.loading.eval_models import EvaluatorModel
 from agentv.loading.reader import Reader
 from agentv.loading.settings import setting_names, settings_type, validate_settings
 from agentv.registry import Registry, Spec
+from agentv.scoring.sources import parse_source
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonObject, JsonValue
@@ -73,6 +74,10 @@ def read_evaluator(
         return None
     if model.cost is not None:
         reader.warn((*at, "cost"), "`cost` is decided by the type and is not read here", on_key=True)
+    try:
+        parse_source(model.source)
+    except ValueError as error:
+        reader.error((*at, names.written(raw, "source") or "source"), str(error))
     if model.criterion is not None:
         _check_criterion(reader, (*at, names.written(raw, "criterion") or "criterion"), model.criterion, scope)
     return EvaluatorConfig(
