@@ -30,8 +30,8 @@ def test_overrides_stand_beside_or_in_place_of_it() -> None:
 def test_the_registrys_judge_asks_as_the_cases_config_says() -> None:
     judge = judge_saying('{"checks": [{"id": "a", "satisfied": true}]}')
     registry = build_evaluator_registry(None, lambda _context: judge)
-    settings = {
-        "prompt": "Rate {{ candidate_answer }}",
+    settings: dict[str, Any] = {
+        "prompt": "{{ candidate_answer }}?",
         "maxOutputTokens": 9,
         "rubrics": [{"id": "a", "description": "A"}],
     }
