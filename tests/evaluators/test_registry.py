@@ -1,4 +1,5 @@
 import asyncio
+from typing import Any
 
 import pytest
 from tests.judging import judge_saying, make_context
