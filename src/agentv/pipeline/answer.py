@@ -100,7 +100,10 @@ async def answer_case(
     )
     if isinstance(outcome, Failure):
         return replace(answer, error=cleaner.failure(outcome))
-    return _with_response(answer, cleaner.response(outcome), repaired=cleaner.repaired)
+    response = cleaner.response(outcome)
+    for note in response.notes:
+        toolbox.note(f"target {task.target.name!r}: {note}")
+    return _with_response(answer, response, repaired=cleaner.repaired)
 
 
 async def _ask(

@@ -12,6 +12,8 @@ from agentv.types.protocols import ResultStore
 from agentv.types.provider import CallRecord
 from agentv.types.results import Answer, CaseRecord, CaseResult, RunReport, RunState
 
+NOTES_KEPT = 100
+
 
 @dataclass(slots=True)
 class Stop:
@@ -64,7 +66,9 @@ class Ledger:
                 self.observers.remove(observer)
 
     def note(self, message: str) -> None:
-        """Tell people something once."""
+        """Tell people something once; after a hundred different things, that there are more."""
+        if len(self.notes) >= NOTES_KEPT:
+            message = "there are more notes than can be shown"
         if message not in self.notes:
             self.notes[message] = None
             self.tell(RunNote(message))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from agentv.execution.local import LocalBackend
+from agentv.execution.threads import abandoned_calls
 from agentv.pipeline.answer import Prepared
 from agentv.pipeline.batch import answer_batch, batch_provider, batches
 from agentv.pipeline.case import CaseRunner
@@ -51,6 +52,8 @@ async def run_plan(
         stop.fail(f"store_error: {errors.exceptions[0]}")
     finally:
         store.close(stop.state)
+    if abandoned := abandoned_calls():
+        ledger.note(f"{abandoned} in-process calls were abandoned at their deadline and may still be running")
     report = ledger.report((clock() - started).total_seconds())
     ledger.tell(RunEnded(report))
     return report
@@ -60,7 +63,13 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random)
     """Do all rows in a task of our own, so that an interrupt can give it up without ending who called us."""
     stop = ledger.stop
     toolbox = Toolbox(
-        specs=plan.specs, clock=clock, rng=rng, home=plan.home, prices=plan.prices, overrides=plan.overrides
+        specs=plan.specs,
+        clock=clock,
+        rng=rng,
+        home=plan.home,
+        prices=plan.prices,
+        overrides=plan.overrides,
+        note=ledger.note,
     )
     async with toolbox:
         work = asyncio.create_task(_run_targets(plan, toolbox, ledger))

@@ -90,6 +90,8 @@ async def _isolated(
         live = tools.toolbox.evaluator(config, tools) if isinstance(evaluator, EvaluatorConfig) else evaluator
         if not isinstance(live, Evaluator):
             return failed_score(f"{type(live).__name__} is no evaluator: it needs `kind` and `evaluate(context)`")
+        for warning in getattr(live, "warnings", ()):
+            tools.toolbox.note(f"evaluator {config.name!r}: {warning}")
         output = await _run(live, context, timeout_s)
     except EvaluatorError as error:
         return score_of_failure(error.failure)

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -26,7 +26,7 @@ class Toolbox:
     """Live objects of one process, made from configs when first asked for.
 
     Use it as an async context manager: what was opened is closed at the end. `overrides` are evaluators given as
-    objects by type name (seed REQ-EVAL-006).
+    objects by type name (seed REQ-EVAL-006). `note` tells people something about the run.
     """
 
     def __init__(
@@ -38,11 +38,13 @@ class Toolbox:
         home: str,
         prices: Mapping[str, JsonObject] | None = None,
         overrides: Mapping[str, Evaluator] | None = None,
+        note: Callable[[str], None] = lambda _message: None,
     ) -> None:
         self.specs = specs
         self.clock = clock
         self.rng = rng
         self.home = home
+        self.note = note
         self.shared: SharedParts = Shared()
         self._prices = prices or {}
         self._overrides = overrides or {}
