@@ -1,6 +1,6 @@
 """The values of a judge prompt's variables. What the judged system wrote comes fenced, whatever the prompt."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from agentv.evaluators.judge_prompts import fence
@@ -24,10 +24,17 @@ class JudgedText:
     candidate: str
     evaluator_results: JsonValue = None
 
-    def shown(self) -> tuple[str, ...]:
-        """Return the texts in which a judge may have met an object that is not its own verdict."""
-        names = ("candidate_answer", "question", "reference_answer", "output_messages", "diff", "evaluator_results")
-        return tuple(text for name in names if (text := self.value(name)))
+    def shown(self) -> Iterator[str]:
+        """Yield the texts in which a judge may have met an object that is not its own verdict."""
+        for name in (
+            "candidate_answer",
+            "question",
+            "reference_answer",
+            "output_messages",
+            "diff",
+            "evaluator_results",
+        ):
+            yield self.value(name) or ""
 
     def value(self, name: str) -> str | None:
         """Return a variable's value as text, "" when this case has none, None when there is no such variable."""

@@ -99,11 +99,12 @@ async def ask(
     provider: Provider, mode: JudgeMode[Opinion], judged: JudgedText, options: JudgeOptions, *, role: JudgeRole
 ) -> Asked[Opinion]:
     """Ask one judge, and once more when its reply holds no verdict. Never raises for a judge's own failure."""
-    first = _make_prompts(mode, judged, options)
-    again = _make_prompts(mode, judged, options, note=REPAIR_NOTE)
     calls: list[JudgeCall] = []
-    rounds: tuple[tuple[PromptPair, JudgeRole], ...] = ((first, role), (again, "repair"))
-    for prompts, part in rounds:
+    first = prompts = _make_prompts(mode, judged, options)
+    parts: tuple[JudgeRole, ...] = (role, "repair")
+    for part in parts:
+        if part == "repair":
+            prompts = _make_prompts(mode, judged, options, note=REPAIR_NOTE)
         started = options.timer()
         try:
             response = await provider.invoke(_request(prompts, mode, judged, options))
