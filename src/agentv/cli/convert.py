@@ -87,7 +87,7 @@ def _write_items(file: TextIO, items: "Iterable[JsonObject]") -> int:
 
     count = 0
     for count, item in enumerate(items, 1):  # noqa: B007 - counted while written
-        file.write(yaml_item(item))
+        file.write(yaml_item(item) or "- {}\n")
     return count
 
 

@@ -136,10 +136,11 @@ def read_named_parts(path: Path | None, scope: EvaluatorScope) -> tuple[NamedPar
         reader = open_yaml(path)
     except EvalFileError as error:
         return NamedParts(), error.problems
-    model = reader.read(CriteriaFileModel)
+    reader.read(CriteriaFileModel)
     criteria = {criterion.name: criterion for criterion in read_criteria(reader, ("criteria",), {})}
     evaluators: dict[str, EvaluatorConfig] = {}
-    for name in model.evaluators if model else ():
+    written = reader.document.at(("evaluators",))
+    for name in written if isinstance(written, Mapping) else ():
         config = read_evaluator(reader, ("evaluators", name), scope, default_name=name)
         if config is not None:
             evaluators[name] = config

@@ -95,13 +95,18 @@ def sentence(error: ErrorDetails, raw: JsonValue) -> Sentence:
     context = error.get("ctx", {})
     match error["type"]:
         case "missing":
-            return Sentence(f"the key {error['loc'][-1]!r} is missing")
+            key = error["loc"][-1]
+            return Sentence(f"the key {key!r} is missing" if isinstance(key, str) else f"item {key + 1} is missing")
+        case "too_long":
+            return Sentence(f"must have at most {context['max_length']} items")
         case "value_error":
             return Sentence(str(context["error"]))
         case "union_tag_invalid" | "union_tag_not_found":
             return _tag_sentence(error)
         case "finite_number":
             return Sentence("must be a finite number")
+        case "too_short" if context["min_length"] != 1:
+            return Sentence(f"must have at least {context['min_length']} items")
         case "string_too_short" | "too_short":
             return Sentence("must not be empty")
         case _:

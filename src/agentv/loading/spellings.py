@@ -56,8 +56,7 @@ def make_names(
     listed = tuple(canonical)
     spellings: dict[str, str] = {}
     for written, name in [*aliases.items(), *((name, name) for name in listed)]:
-        spellings[camel_case(written)] = name
-        spellings[written] = name
+        spellings |= dict.fromkeys((snake_case(written), camel_case(written), written), name)
     spellings.update({name: name for name in listed})
     return Names(listed, spellings, elsewhere or {})
 

@@ -1,0 +1,226 @@
+"""`agentv check`: what it prints, what it exits with, what it never does."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from agentv.cli.check import command
+from agentv.cli.code_frame import frame_lines
+from agentv.cli.main import agentv
+from agentv.cli.problem_formats import FORMATS
+
+CASE = "evalcases:\n  - id: a\n    expected_outcome: ok\n    input_messages: [{role: user, content: hi}]\n"
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".git").mkdir()
+
+
+def write(name: str, text: str) -> None:
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    code = agentv.main(["check", *arguments], standalone_mode=False)
+    return code, capsys.readouterr().out
+
+
+def test_a_suite_without_problems_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    write("evals/a.yaml", CASE)
+    assert check(capsys) == (0, "1 file checked: no problem found\n")
+
+
+def test_each_problem_has_its_line_a_code_frame_and_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    write("evals/a.yaml", "execution: {wrokers: 4}\n" + CASE.replace("user", "usr"))
+    write(".agentv/targets.yaml", "targets:\n  - {name: a, provider: moc}\n")
+    code, out = check(capsys, "evals")
+    assert code == 4
+    known = out.split("known: ")[1].split(";")[0]
+    assert out.replace(known, "KNOWN") == (
+        ".agentv/targets.yaml:2:25  $.targets[0].provider  unknown provider 'moc'; known: KNOWN; did you mean 'mock'?\n"
+        "     2 |   - {name: a, provider: moc}\n"
+        "                                 ^\n"
+        "\n"
+        "evals/a.yaml:1:13  $.execution.wrokers  unknown key 'wrokers'; allowed: target, evaluators, workers, trials, "
+        "timeout_seconds, evaluator_timeout_seconds, workspace; did you mean 'workers'?\n"
+        "     1 | execution: {wrokers: 4}\n"
+        "                     ^\n"
+        "\n"
+        "evals/a.yaml:5:29  $.evalcases[0].input_messages[0].role  'usr' is not allowed here; allowed: system, user, "
+        "assistant, tool; did you mean 'user'?\n"
+        "     5 |     input_messages: [{role: usr, content: hi}]\n"
+        "                                     ^\n"
+        "\n"
+        "1 file checked: 3 errors\n"
+    )
+
+
+def test_warnings_alone_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    write("evals/a.yaml", "grader: llm_judge\n" + CASE)
+    code, out = check(capsys)
+    assert code == 0
+    assert "evals/a.yaml:1:1  $.grader  warning: `grader` is deprecated" in out
+    assert out.endswith("1 file checked: 1 warning\n")
+
+
+def test_nothing_to_check_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("evals").mkdir()
+    assert check(capsys) == (5, "0 files checked: no problem found\n")
+
+
+def test_json_lines_are_read_to_their_end(capsys: pytest.CaptureFixture[str]) -> None:
+    line = {"expected_outcome": "ok", "input_messages": [{"role": "user", "content": "hi"}]}
+    write("a.jsonl", "".join(json.dumps({"id": f"c{n}", **line}) + "\n" for n in range(2_000)) + '{"id": "c7"}\n')
+    code, out = check(capsys, "a.jsonl")
+    assert code == 4
+    assert "a.jsonl:2001:1  $  the key 'expected_outcome' is missing" in out
+
+
+def test_an_unknown_type_is_a_warning_where_plug_ins_are_declared_and_nothing_is_imported(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write("plugin.py", "raise SystemExit('imported')\n")
+    write(".agentv.yaml", "plugins: [plugin.py]\n")
+    write("targets.yaml", "targets: [{name: default, provider: ours, anything: 1}]\n")
+    write("evals/a.yaml", CASE + "    evaluators: [{name: a, type: ours, anything: 1}]\n")
+    code, out = check(capsys)
+    assert code == 0
+    assert "warning: unknown evaluator type 'ours', unless a plug-in of .agentv.yaml brings it" in out
+    assert "warning: unknown provider 'ours', unless a plug-in of .agentv.yaml brings it" in out
+    Path(".agentv.yaml").unlink()
+    code, out = check(capsys)
+    assert code == 4
+
+
+def test_the_target_in_use_is_checked_with_the_environment(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("evals/a.yaml", "target: used\n" + CASE)
+    targets = "targets:\n  - {name: used, provider: mock, delay_ms: '${{ DELAY_OF_TEST }}'}\n"
+    write("targets.yaml", targets + "  - {name: unused, provider: mock, delay_ms: '${{ NEVER_SET }}'}\n")
+    code, out = check(capsys)
+    assert code == 0
+    assert "warning: the variable DELAY_OF_TEST is not set, and target 'used' needs it for 'delay_ms'" in out
+    assert "NEVER_SET" not in out
+    write(".env", "DELAY_OF_TEST=soon\n")
+    code, out = check(capsys)
+    assert code == 4
+    assert "targets.yaml:2:44  $.targets[0].delay_ms  must be a number, but is text" in out
+    monkeypatch.setenv("DELAY_OF_TEST", "3")
+    assert check(capsys) == (0, "1 file checked: no problem found\n")
+
+
+def test_a_target_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    write("evals/a.yaml", "execution: {target: agnet}\n" + CASE)
+    write("targets.yaml", "targets: [{name: agent, provider: mock}]\n")
+    code, out = check(capsys)
+    assert code == 4
+    assert (
+        "evals/a.yaml:1:21  $.execution.target  there is no target 'agnet' in targets.yaml; there: agent; "
+        "did you mean 'agent'?" in out
+    )
+
+
+def test_targets_and_project_files_may_be_named_themselves(capsys: pytest.CaptureFixture[str]) -> None:
+    write("targets.yaml", "targets: [{name: agent}]\n")
+    write(".agentv.yaml", "allow: 1\n")
+    write(".agentv/criteria.yaml", "criterion: []\n")
+    code, out = check(capsys, "targets.yaml", ".agentv.yaml", ".agentv/criteria.yaml")
+    assert code == 4
+    assert "targets.yaml:1:11  $.targets[0]  the key 'provider' is missing" in out
+    assert ".agentv.yaml:1:1  $.allow  unknown key 'allow'" in out
+    assert ".agentv/criteria.yaml:1:1  $.criterion  unknown key 'criterion'" in out
+
+
+def test_validate_is_the_same_command(capsys: pytest.CaptureFixture[str]) -> None:
+    write("evals/a.yaml", CASE)
+    assert agentv.main(["validate"], standalone_mode=False) == 0
+    assert capsys.readouterr().out == "1 file checked: no problem found\n"
+
+
+def test_every_format_is_offered() -> None:
+    (option,) = (parameter for parameter in command.params if parameter.name == "format_")
+    assert list(getattr(option.type, "choices", ())) == list(FORMATS)
+
+
+BROKEN = CASE.replace("user", "usr")
+
+
+def test_the_json_format_has_a_versioned_shape(capsys: pytest.CaptureFixture[str]) -> None:
+    write("evals/a.yaml", BROKEN)
+    code, out = check(capsys, "--json")
+    assert code == 4
+    assert json.loads(out) == {
+        "schema": "agentv-check-1",
+        "files": 1,
+        "errors": 1,
+        "warnings": 0,
+        "problems": [
+            {
+                "path": "evals/a.yaml",
+                "line": 4,
+                "column": 29,
+                "json_path": "$.evalcases[0].input_messages[0].role",
+                "severity": "error",
+                "message": "'usr' is not allowed here",
+                "allowed": "allowed: system, user, assistant, tool",
+                "suggestion": "user",
+            }
+        ],
+    }
+    assert check(capsys, "--format", "json")[1] == out
+
+
+def test_the_github_format_annotates_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    write("evals/a,b.yaml", BROKEN.replace("usr", "100%"))
+    _, out = check(capsys, "--format", "github")
+    assert out == (
+        "::error file=evals/a%2Cb.yaml,line=4,col=29::$.evalcases[0].input_messages[0].role '100%25' is not allowed "
+        "here; allowed: system, user, assistant, tool\n"
+        "1 file checked: 1 error\n"
+    )
+
+
+def test_the_sarif_format_has_rules_and_regions(capsys: pytest.CaptureFixture[str]) -> None:
+    write("evals/a b.yaml", BROKEN)
+    _, out = check(capsys, "--format", "sarif")
+    log = json.loads(out)
+    jsonschema.validate(
+        log, {"required": ["$schema", "version", "runs"], "properties": {"version": {"const": "2.1.0"}}}
+    )
+    (result,) = log["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "evals/a%20b.yaml"},
+        "region": {"startLine": 4, "startColumn": 29},
+    }
+    assert result["ruleId"] in {rule["id"] for rule in log["runs"][0]["tool"]["driver"]["rules"]}
+
+
+def test_what_stands_in_a_file_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = 'description: "x"\n"\\e[31mke\\ny\\u202e": 1\n' + CASE.replace(
+        "id: a", "id: a # \x9b31m \u202e end"
+    ).replace("user", "\u200bus\u202er")
+    write("evals/a.yaml", hostile)
+    for format_ in FORMATS:
+        _, out = check(capsys, "--format", format_)
+        assert not {"\x1b", "\x9b", "\u202e", "\x07"} & set(out), format_
+
+
+@pytest.mark.parametrize(
+    ("source", "column", "lines"),
+    [
+        ("abc", 2, ["     3 | abc", "          ^"]),
+        ("\tabc", 2, ["     3 |  abc", "          ^"]),
+        ("漢字x", 3, ["     3 | 漢字x", "             ^"]),
+        ("a\x1b[0mb", 6, ["     3 | a\ufffd[0mb", "              ^"]),
+        ("x" * 90 + "END" + "y" * 90, 91, ["     3 | …" + "x" * 60 + "END" + "y" * 37 + "…", " " * 70 + "^"]),
+    ],
+)
+def test_a_code_frame_points_at_the_column(source: str, column: int, lines: list[str]) -> None:
+    assert frame_lines(source, 3, column) == lines

@@ -1,0 +1,41 @@
+"""`agentv schema`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agentv.cli.main import agentv
+from agentv.types.errors import StorageError, UnknownNameError
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    agentv.main(["schema", *arguments], standalone_mode=False)
+    return capsys.readouterr().out
+
+
+def test_the_schema_of_eval_files_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert json.loads(run(capsys))["title"] == "agentv eval"
+    assert json.loads(run(capsys, "targets"))["title"] == "agentv targets"
+
+
+def test_a_schema_is_written_to_a_file_with_the_line_that_editors_need(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "eval.schema.json"
+    assert f"# yaml-language-server: $schema={path}" in run(capsys, "eval", "-o", str(path))
+    assert json.loads(path.read_text())["title"] == "agentv eval"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["eval.schema.json"]
+
+
+def test_the_json_form_has_a_versioned_shape(capsys: pytest.CaptureFixture[str]) -> None:
+    shape = json.loads(run(capsys, "config", "--json"))
+    assert (shape["schema"], shape["kind"], shape["file"]) == ("agentv-schema-1", "config", None)
+    assert shape["json_schema"]["title"] == "agentv config"
+
+
+def test_an_unknown_kind_and_a_place_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'results'"):
+        agentv.main(["schema", "result"], standalone_mode=False)
+    with pytest.raises(StorageError, match="cannot write"):
+        agentv.main(["schema", "-o", str(tmp_path / "none" / "x.json")], standalone_mode=False)

@@ -1,0 +1,138 @@
+"""JSON Schemas: what they accept is what loading accepts."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from tests.loading.specs import SPECS
+from tests.loading.wrong_files import WrongFile, wrong_files
+from tests.stored import RESULT
+
+from agentv.loading import json_schema, load_suite
+from agentv.loading.composer import compose
+from agentv.loading.schemas import KINDS
+from agentv.pipeline.plugins import load_specs
+from agentv.registry import Specs
+from agentv.storage.record_export import EXPORT_KEYS, export_record
+from agentv.types.errors import UnknownNameError
+from agentv.types.json_value import JsonValue
+from agentv.types.messages_json import compact_json
+
+_HERE = Path(__file__).parent
+_EXAMPLES = _HERE.parents[1] / "examples"
+# What a schema cannot see: other files, names of criteria and targets, equal ids, expressions, aliases.
+_BEYOND_A_SCHEMA = frozenset(
+    {
+        "case-file-missing",
+        "case-files-missing",
+        "case-pattern-matches-nothing",
+        "case-id-twice",
+        "criteria-unknown-name",
+        "criterion-not-listed",
+        "evaluator-bad-regex",
+        "evaluator-bare-type",
+        "evaluator-name-twice",
+        "evaluator-script-missing",
+        "evaluator-unknown-type",
+        "legacy-grader",
+        "message-no-content",
+        "rubrics-id-twice",
+        "single-needs-settings",
+        "single-unknown-type",
+        "top-gate",
+        "top-no-cases",
+        "top-cases-null",
+        "two-lists",
+    }
+)
+
+
+def validator(kind: str, specs: Specs) -> Any:
+    schema = json_schema(kind, specs)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+EVAL, TARGETS = validator("eval", SPECS), validator("targets", SPECS)
+
+
+def value_of(path: Path) -> JsonValue:
+    document, problems = compose(path.read_text(), path.name)
+    assert problems == ()
+    assert document is not None
+    return document.value
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_a_schema_that_is_one(kind: str) -> None:
+    validator(kind, load_specs())
+
+
+def test_an_unknown_kind_is_told() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown kind of file 'evals'.*Did you mean 'eval'\?"):
+        json_schema("evals", SPECS)
+
+
+def test_good_files_are_valid() -> None:
+    EVAL.validate(value_of(_HERE / "good" / "evals" / "everything.yaml"))
+    EVAL.validate(value_of(_HERE / "good" / "evals" / "lines.yaml"))
+    TARGETS.validate(value_of(_HERE / "good" / "targets.yaml"))
+
+
+@pytest.mark.parametrize(
+    "path", sorted(_EXAMPLES.rglob("*.yaml")), ids=lambda path: path.relative_to(_EXAMPLES).as_posix()
+)
+def test_the_examples_are_valid(path: Path) -> None:
+    kind = "targets" if path.name == "targets.yaml" else "config" if path.name == ".agentv.yaml" else "eval"
+    validator(kind, load_specs()).validate(value_of(path))
+
+
+def well_formed(folder: str) -> list[WrongFile]:
+    names = [wrong for wrong in wrong_files(folder) if not wrong.name.startswith(("syntax", "number"))]
+    return [wrong for wrong in names if wrong.name not in _BEYOND_A_SCHEMA and compose(wrong.content, "")[1] == ()]
+
+
+@pytest.mark.parametrize("wrong", well_formed("wrong_suites"), ids=lambda wrong: wrong.name)
+def test_wrong_suites_are_invalid_as_far_as_a_schema_can_tell(wrong: WrongFile) -> None:
+    document, _ = compose(wrong.content, "suite.yaml")
+    assert document is not None
+    assert not EVAL.is_valid(document.value)
+
+
+def test_what_a_schema_cannot_see_is_refused_by_loading_all_the_same(tmp_path: Path) -> None:
+    names = {wrong.name for wrong in wrong_files("wrong_suites")}
+    assert names >= _BEYOND_A_SCHEMA
+    (tmp_path / "suite.yaml").write_text("evalcases: []\n")
+    with pytest.raises(ValueError, match="there are no cases"):
+        load_suite(tmp_path / "suite.yaml", specs=SPECS)
+
+
+def test_a_number_in_a_target_may_be_a_reference() -> None:
+    target: dict[str, Any] = {"name": "a", "provider": "mock", "workers": "${{ W }}", "delay_ms": "${{ D }}"}
+    TARGETS.validate({"targets": [target]})
+    assert not TARGETS.is_valid({"targets": [{**target, "workers": "4"}]})
+    assert not TARGETS.is_valid({"targets": [{**target, "respones": "x"}]})
+
+
+def test_a_provider_or_evaluator_of_a_plug_in_is_valid_whatever_its_keys() -> None:
+    TARGETS.validate({"targets": [{"name": "a", "provider": "ours", "anything": 1}]})
+    evaluators = [{"name": "a", "type": "ours", "anything": 1}]
+    EVAL.validate({"execution": {"evaluators": evaluators}, "evalcases": "*.yaml"})
+
+
+def test_settings_are_described() -> None:
+    properties = json_schema("eval", SPECS)["$defs"]["contains"]["properties"]
+    assert properties["value"]["description"] == "the text to look for"
+    assert properties["expect"]["default"] == "any"
+    assert properties["type"] == {"enum": ["contains"]}
+    assert json_schema("eval", SPECS)["$defs"]["code_judge"]["properties"]["type"] == {"enum": ["code_judge", "code"]}
+
+
+def test_an_exported_row_is_valid_and_every_key_is_described() -> None:
+    schema = json_schema("results", SPECS)
+    jsonschema.Draft202012Validator(schema).validate(
+        json.loads(compact_json(export_record(RESULT, include_trace=True)))
+    )
+    assert set(EXPORT_KEYS) == set(schema["properties"])

@@ -1,0 +1,227 @@
+"""Eval files that are right: what becomes of every key."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from tests.loading.specs import SPECS
+
+from agentv.loading import load_suite
+from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, RubricItem
+from agentv.types.errors import EvalFileError
+from agentv.types.messages import FilePart, TextPart, ToolCall
+from agentv.types.scales import EvaluationCriteria
+
+GOOD = Path(__file__).parent / "good"
+CASE = "evalcases:\n  - id: a\n    expected_outcome: ok\n    input_messages: [{role: user, content: hi}]\n"
+
+
+@pytest.fixture(scope="module")
+def suite() -> EvalSuite:
+    return load_suite(GOOD / "evals" / "everything.yaml", specs=SPECS)
+
+
+@pytest.fixture(scope="module")
+def cases(suite: EvalSuite) -> list[EvalCase]:
+    return [case for case in suite.cases if isinstance(case, EvalCase)]
+
+
+def load(tmp_path: Path, text: str) -> EvalSuite:
+    path = tmp_path / "suite.yaml"
+    path.write_text(text)
+    return load_suite(path, specs=SPECS)
+
+
+def only_case(tmp_path: Path, text: str) -> EvalCase:
+    (case,) = load(tmp_path, text).cases
+    assert isinstance(case, EvalCase)
+    return case
+
+
+def test_the_top_level(suite: EvalSuite) -> None:
+    assert suite.path.endswith("tests/loading/good/evals/everything.yaml")
+    assert (suite.dataset, suite.description, suite.tags, suite.target) == (
+        "refunds",
+        "Refund desk",
+        ("smoke",),
+        "agent",
+    )
+    assert (suite.workers, suite.trials, suite.timeout_s, suite.evaluator_timeout_s) == (4, 3, 120.0, 60.5)
+    assert suite.gates == ("pass_rate >= 90%",)
+    assert suite.evaluator == "llm_judge"
+    assert suite.workspace == {"git": ".", "ref": "main", "setup": "make", "teardown": "true", "keep": "failed"}
+    assert suite.sha256 == hashlib.sha256((GOOD / "evals" / "everything.yaml").read_bytes()).hexdigest()
+    assert suite.cases.count == 3
+    assert suite.warnings == ()
+
+
+def test_criteria(suite: EvalSuite) -> None:
+    assert suite.criteria == (
+        EvaluationCriteria("tone", "Friendly", "likert5", 2.0),
+        EvaluationCriteria("length", "", "labels", 1.0, labels=("long", "fine", "short")),
+        EvaluationCriteria("price", "", "numeric", 1.0, min=0.0, max=10.0),
+    )
+
+
+def test_evaluators_with_anchors_and_merge_keys(suite: EvalSuite, cases: list[EvalCase]) -> None:
+    tone = EvaluatorConfig("tone", "llm_judge", weight=0.5, criterion="tone", base_dir=str(GOOD / "evals"))
+    again = EvaluatorConfig(
+        "again", "llm_judge", weight=0.5, negate=True, criterion="tone", base_dir=str(GOOD / "evals")
+    )
+    assert suite.evaluators == cases[0].evaluators == (tone, again)
+
+
+def test_messages(cases: list[EvalCase]) -> None:
+    system, user, tool = cases[0].input_messages
+    assert (system.role, system.content) == ("system", "You are the refund desk.")
+    assert (user.name, user.timestamp, user.metadata) == ("Ada", "2026-01-01T00:00:00Z", {"channel": "chat"})
+    assert isinstance(user.content, tuple)
+    text, order, style = user.content
+    assert text == TextPart("Please review")
+    assert isinstance(order, FilePart)
+    assert isinstance(style, FilePart)
+    assert (order.path, order.text, order.is_guideline) == ("./order.json", '{"id": 7}\n', False)
+    assert (style.path, style.text, style.is_guideline) == ("prompts/style.md", "Be brief.\n", True)
+    assert (tool.tool_call_id, tool.content) == ("call-1", {"found": True, "order": [7, 15, 1000.0]})
+
+
+def test_expected_messages_may_be_tool_calls_alone(cases: list[EvalCase]) -> None:
+    call, answer = cases[0].expected_messages
+    assert call.content is None
+    assert call.tool_calls == (ToolCall("lookup_order", {"id": 7}, "found", "call-1", "now"),)
+    assert answer.content == "You get your money back."
+
+
+def test_the_rest_of_a_case(cases: list[EvalCase]) -> None:
+    case = cases[0]
+    assert (case.id, case.expected_outcome, case.conversation_id) == (
+        "refund-1",
+        "Refund granted within policy",
+        "c-17",
+    )
+    assert (case.tags, case.trials, case.workspace) == (("refund",), 5, {"template": "./app"})
+    assert case.metadata == {"difficulty": "hard", "since": "2024-01-31", "on": "no"}
+    assert case.criteria == (EvaluationCriteria("tone"),)
+    assert case.rubrics == (
+        RubricItem("rubric-1", "Mentions the 30-day rule"),
+        RubricItem("amount", "States the amount", 2.0, required=True, scale="likert5"),
+    )
+    assert case.location is not None
+    assert case.location.line == 26
+
+
+def test_evaluator_settings_stay_as_written_and_types_become_canonical(cases: list[EvalCase]) -> None:
+    assert cases[1].evaluators is not None
+    amount, pattern, both = cases[1].evaluators
+    assert isinstance(amount, EvaluatorConfig)
+    assert isinstance(pattern, EvaluatorConfig)
+    assert isinstance(both, EvaluatorConfig)
+    assert (amount.settings, amount.required) == ({"value": ["30", "thirty"], "expect": "all"}, 0.5)
+    assert (pattern.settings, pattern.timeout_s) == ({"pattern": "\\d+"}, 2.0)
+    assert both.type == "composite"
+    assert both.settings["aggregator"] == {"type": "threshold", "atLeast": 1}
+
+
+def test_a_common_key_that_a_type_knows_too_stays_among_its_settings(tmp_path: Path) -> None:
+    text = CASE + "    evaluators: [{name: a, type: code, script: ./a.sh, timeoutSeconds: 5}]\n"
+    case = only_case(tmp_path, text)
+    assert case.evaluators == (
+        EvaluatorConfig(
+            "a",
+            "code_judge",
+            {"script": "./a.sh", "timeoutSeconds": 5},
+            timeout_s=5.0,
+            base_dir=str(tmp_path.resolve()),
+        ),
+    )
+
+
+def test_aliases_of_keys(tmp_path: Path) -> None:
+    text = "cases:\n  - {id: a, outcome: ok, inputMessages: [{role: user, content: hi}]}\ntarget: old\n"
+    suite = load(tmp_path, text)
+    assert suite.target == "old"
+    assert [case.id for case in suite.cases] == ["a"]
+
+
+def test_snake_case_wins_over_its_twin_and_a_name_over_its_alias(tmp_path: Path) -> None:
+    case = only_case(tmp_path, CASE + "    expectedOutcome: twin\n    outcome: alias\n    conversationId: twin\n")
+    assert (case.expected_outcome, case.conversation_id) == ("ok", "twin")
+
+
+def test_the_prds_names_of_common_keys(tmp_path: Path) -> None:
+    keys = "criterionName: a, sourceField: prompt, isRequired: true"
+    text = "criteria: [{name: a}]\n" + CASE + f"    evaluators: [{{name: e, type: llm_judge, {keys}}}]\n"
+    case = only_case(tmp_path, text)
+    assert case.evaluators is not None
+    (config,) = case.evaluators
+    assert isinstance(config, EvaluatorConfig)
+    assert (config.criterion, config.source, config.required) == ("a", "prompt", True)
+
+
+def test_a_list_under_execution_comes_before_the_one_beside_it(tmp_path: Path) -> None:
+    text = CASE + "    evaluators: [{name: beside, type: llm_judge}]\n    execution: {evaluators: []}\n"
+    assert only_case(tmp_path, text).evaluators == ()
+    assert only_case(tmp_path, CASE).evaluators is None
+
+
+def test_grader_is_read_with_one_warning_in_each_file(tmp_path: Path) -> None:
+    suite = load(tmp_path, "grader: llm_judge\n" + CASE + "    grader: llm_judge\n")
+    (case,) = suite.cases
+    assert isinstance(case, EvalCase)
+    assert (case.grader, case.evaluator, suite.evaluator) == ("llm_judge", None, "llm_judge")
+    (warning,) = suite.warnings
+    assert (warning.line, warning.severity) == (1, "warning")
+    assert "`grader` is deprecated; write `evaluator` instead" in warning.render()
+
+
+def test_evaluator_wins_over_grader(tmp_path: Path) -> None:
+    case = only_case(tmp_path, CASE + "    grader: llm_judge\n    evaluator: llm_judge\n")
+    assert (case.evaluator, case.grader) == ("llm_judge", None)
+
+
+def test_an_unknown_scale_close_to_a_known_one_is_a_warning(tmp_path: Path) -> None:
+    suite = load(tmp_path, "criteria: [{name: a, scale: likert-5}, {name: b, scale: stars}]\n" + CASE)
+    assert [warning.message for warning in suite.warnings] == [
+        "'likert-5' is no known scale and will not be averaged; did you mean 'likert5'?"
+    ]
+
+
+def test_cost_is_not_read_from_files(tmp_path: Path) -> None:
+    suite = load(tmp_path, CASE + "    evaluators: [{name: a, type: llm_judge, cost: free}]\n")
+    assert [warning.json_path for warning in suite.warnings] == ["$.evalcases[0].evaluators[0].cost"]
+
+
+def test_problems_of_several_files_are_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / ".agentv.yaml").write_text("allow_outsid: true\n")
+    with pytest.raises(EvalFileError) as caught:
+        load(tmp_path, "tagz: []\n" + CASE)
+    assert [Path(problem.path).name for problem in caught.value.problems] == [".agentv.yaml", "suite.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"a: 1\nb: caf\xe9\n", "suite.yaml:2:7  $  byte 0xe9 at offset 11 is not UTF-8; save the file as UTF-8"),
+        (b"\xff\xfea\x00", "suite.yaml:1:1  $  is UTF-16 text; save it as UTF-8"),
+        (b"\xef\xbb\xbf", "suite.yaml:1:1  $  the file is empty"),
+    ],
+)
+def test_bytes_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, said: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("suite.yaml").write_bytes(data)
+    with pytest.raises(EvalFileError) as caught:
+        load_suite("suite.yaml", specs=SPECS)
+    assert str(caught.value) == said
+
+
+def test_a_byte_order_mark_and_windows_line_ends_do_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "suite.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + CASE.replace("\n", "\r\n").encode())
+    assert [case.id for case in load_suite(path, specs=SPECS).cases] == ["a"]
+
+
+def test_a_file_that_is_not_there_or_is_none_is_told(tmp_path: Path) -> None:
+    with pytest.raises(EvalFileError, match="there is no such file"):
+        load_suite(tmp_path / "none.yaml", specs=SPECS)
+    with pytest.raises(EvalFileError, match="is not a regular file"):
+        load_suite(tmp_path, specs=SPECS)
