@@ -2,8 +2,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.judging import judge_saying, make_context
+from tests.judging import judge_saying
 
+from agentv import EvalCase, run_evaluators_for_case
 from agentv.evaluators import EVALUATOR_KIND_VALUES, EVALUATORS, is_evaluator_kind
 from agentv.evaluators.llm_judge import LlmJudgeEvaluator
 from agentv.evaluators.registry import EvaluatorRegistry, build_evaluator_registry
@@ -18,8 +19,9 @@ OWN = ToolTrajectoryEvaluator(forbidden=("delete",))
 def test_a_registry_always_has_the_default_judge() -> None:
     registry = build_evaluator_registry()
     assert isinstance(registry.llm_judge, LlmJudgeEvaluator)
-    assert list(registry) == ["llm_judge"]
-    assert len(registry) == 1
+    assert list(registry) == ["llm_judge", "rubric"]
+    assert registry["rubric"] is registry.llm_judge
+    assert len(registry) == 2
 
 
 def test_overrides_stand_beside_or_in_place_of_it() -> None:
@@ -28,7 +30,8 @@ def test_overrides_stand_beside_or_in_place_of_it() -> None:
     assert registry.llm_judge is OWN
 
 
-def test_the_registrys_judge_asks_as_the_cases_config_says() -> None:
+@pytest.mark.parametrize("kind", ["llm_judge", "rubric"])
+def test_the_registrys_judge_asks_as_the_cases_config_says(kind: str) -> None:
     judge = judge_saying('{"checks": [{"id": "a", "satisfied": true}]}')
     registry = build_evaluator_registry(None, lambda _context: judge)
     settings: dict[str, Any] = {
@@ -36,9 +39,8 @@ def test_the_registrys_judge_asks_as_the_cases_config_says() -> None:
         "maxOutputTokens": 9,
         "rubrics": [{"id": "a", "description": "A"}],
     }
-    context = make_context("x", evaluator=EvaluatorConfig("tone", "llm_judge", settings))
-    assert isinstance(registry.llm_judge, LlmJudgeEvaluator)
-    score = asyncio.run(registry.llm_judge.evaluate(context))
+    case = EvalCase("c", "hi", evaluators=(EvaluatorConfig("tone", kind, settings),))  # type: ignore[arg-type]  # a string is taken
+    score, _ = asyncio.run(run_evaluators_for_case(case, "x", evaluator_registry=registry))
     assert score.score == 1.0
     assert judge.asked[0].question.startswith("<<<candidate_answer")
     assert judge.asked[0].max_output_tokens == 9

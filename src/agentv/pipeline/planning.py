@@ -1,11 +1,12 @@
 """From suites and options to a plan: every name is resolved and every bad setting refused here, all at once."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
 from agentv.loading import choose_target, read_settings
 from agentv.pipeline.applicable import applicable_evaluators
+from agentv.pipeline.judges import judge_targets, member_configs, needs_judge
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.plan import RunPlan, SuitePlan
 from agentv.pipeline.selection import select_cases
@@ -151,23 +152,3 @@ def _check_judge(target: ResolvedTarget, plan: SuitePlan, specs: Specs, findings
             f"{target.path or plan.suite.path}: evaluator {evaluator!r} needs a judge, and target {target.name!r} "
             f"({target.provider}) cannot judge itself; name one with `judge_target:` in the target"
         )
-
-
-def judge_targets(settings: object) -> Iterator[str]:
-    """Yield the judges that an evaluator names: its settings class tells through `judge_targets`."""
-    yield from getattr(settings, "judge_targets", ())
-
-
-def needs_judge(settings: object) -> bool:
-    """Whether an evaluator asks the target's own judge: its settings class tells through `needs_judge`."""
-    return bool(getattr(settings, "needs_judge", False))
-
-
-def member_configs(settings: object) -> Iterator[EvaluatorConfig]:
-    """Yield the evaluators that stand inside an evaluator's settings."""
-    if not is_dataclass(settings):
-        return
-    for item in fields(settings):
-        value = getattr(settings, item.name)
-        if isinstance(value, tuple):
-            yield from (member for member in value if isinstance(member, EvaluatorConfig))

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentv.execution.threads import call_in_thread
+from agentv.pipeline.judges import judge_targets, needs_judge
 from agentv.pipeline.targets import KnownTargets
 from agentv.pipeline.toolbox import Toolbox
-from agentv.scoring.aggregation import result_verdict
 from agentv.scoring.completion import failed_score, score_of_failure, to_score
+from agentv.scoring.evaluator_results import to_result
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError, EvaluatorError, ProviderError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator, EvaluatorOutput, EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.protocols import SharedParts
 from agentv.types.provider import Provider
-from agentv.types.usage import Usage
 
 DEFAULT_EVALUATOR_TIMEOUT_S = 60.0
 
@@ -61,7 +61,7 @@ async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike, tools
     started = clock()
     score = await _isolated(replace(context, evaluator=config), evaluator, config, tools)
     duration_ms = (clock() - started).total_seconds() * 1000
-    return _to_result(score, config, duration_ms)
+    return to_result(score, config, duration_ms=duration_ms)
 
 
 def _config_of(evaluator: EvaluatorLike) -> EvaluatorConfig:
@@ -77,8 +77,12 @@ def _config_of(evaluator: EvaluatorLike) -> EvaluatorConfig:
 
 
 def _costs(config: EvaluatorConfig, tools: SuiteTools) -> bool:
+    """Whether an evaluator may cost money: by its kind, or because its settings ask a judge."""
     specs = tools.toolbox.specs.evaluators
-    return config.type in specs and specs.get(config.type).cost == "paid"
+    if config.type not in specs:
+        return False
+    settings = tools.toolbox.settings(config)
+    return specs.get(config.type).cost == "paid" or needs_judge(settings) or any(judge_targets(settings))
 
 
 async def _isolated(
@@ -129,45 +133,3 @@ async def _run(evaluator: Evaluator, context: EvaluationContext, timeout_s: floa
         async with asyncio.timeout(timeout_s):
             output = await output
     return output
-
-
-def _to_result(score: EvaluationScore, config: EvaluatorConfig, duration_ms: float) -> EvaluatorResult:
-    calls = score.judge_calls
-    result = EvaluatorResult(
-        name=config.name,
-        type=config.type,
-        score=score.score,
-        status=score.status,
-        weight=config.weight,
-        required=config.required,
-        verdict=score.verdict,
-        hits=score.hits,
-        misses=score.misses,
-        reasoning=score.reasoning,
-        expected_aspect_count=score.expected_aspect_count,
-        raw_aspects=score.raw_aspects,
-        error=score.error,
-        results=score.results,
-        evaluator_provider_request=score.evaluator_raw_request,
-        judge_calls=calls,
-        duration_ms=duration_ms,
-        usage=_sum([call.usage for call in calls] + [member.usage for member in score.members]),
-        cost_usd=_cost(score),
-        evaluator_results=score.members,
-    )
-    return replace(result, verdict=None if result.error else result_verdict(result))
-
-
-def _sum(usages: Sequence[Usage | None]) -> Usage | None:
-    known = [usage for usage in usages if usage is not None]
-    return sum(known[1:], start=known[0]) if known else None
-
-
-def _cost(score: EvaluationScore) -> float | None:
-    """Return what the judge calls cost; None when one of them used tokens at an unknown price, or nothing was used."""
-    parts = [(call.usage, call.cost_usd) for call in score.judge_calls]
-    parts += [(member.usage, member.cost_usd) for member in score.members]
-    if any(usage is not None and cost is None for usage, cost in parts):
-        return None
-    costs = [cost for _, cost in parts if cost is not None]
-    return sum(costs) if costs else None
