@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.loading.specs import SPECS
 
-from agentv.loading import load_suite
+from agentv.loading import find_eval_files, load_suite
 from agentv.loading.case_sources import LINES_CHECKED_AT_LOAD
+from agentv.loading.seen_ids import SeenIds
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.errors import EvalFileError
 
@@ -61,7 +64,7 @@ def test_the_side_file_gives_the_top_level_keys() -> None:
 
 
 def test_problems_of_the_side_file_and_of_lines_are_told_together() -> None:
-    Path("cases.yaml").write_text("tagz: [x]\nevalcases: []\n")
+    Path("cases.yaml").write_text("tagz: [x]\n")
     with pytest.raises(EvalFileError) as caught:
         load(write([line("a"), line(7), line("a"), '{"id": }']))
     assert str(caught.value).splitlines() == [
@@ -72,8 +75,15 @@ def test_problems_of_the_side_file_and_of_lines_are_told_together() -> None:
             "cases.yaml:1:1  $.tagz  unknown key 'tagz'; allowed: $schema, description, dataset, tags, execution, "
             "target, gates, criteria, evaluator, grader, evalcases; did you mean 'tags'?"
         ),
-        "cases.yaml:2:1  $.evalcases  the cases stand in cases.jsonl; remove 'evalcases' here",
     ]
+
+
+def test_a_suite_of_the_same_name_that_has_cases_is_no_side_file() -> None:
+    write([line("a")])
+    Path("cases.yaml").write_text("description: own\nevalcases: {file: cases.jsonl}\n")
+    assert load(Path("cases.yaml")).description == "own"
+    assert load(Path("cases.jsonl")).description is None
+    assert find_eval_files(["."], cwd=Path.cwd()) == (Path.cwd() / "cases.yaml",)
 
 
 def test_a_bad_byte_is_told_with_its_line() -> None:
@@ -107,6 +117,28 @@ def test_a_long_stream_takes_little_memory() -> None:
     tracemalloc.stop()
     assert count == 5_000
     assert peak < 3 * 2**20
+
+
+@given(st.lists(st.text(max_size=3)))
+def test_seen_ids_are_a_set(ids: list[str]) -> None:
+    seen, known = SeenIds(), set[str]()
+    for case_id in ids:
+        assert seen.add(case_id) is (case_id not in known)
+        known.add(case_id)
+
+
+def test_seen_ids_take_sixteen_bytes_or_less_where_a_set_takes_a_hundred() -> None:
+    count = 40_000
+    tracemalloc.start()
+    seen = SeenIds()
+    assert all(seen.add(f"case-{number}") for number in range(count))
+    size, _ = tracemalloc.get_traced_memory()
+    usual = {f"case-{number}" for number in range(count)}
+    both, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 16 * count
+    assert both - size > 80 * len(usual)
+    assert not seen.add("case-39999")
 
 
 def test_an_empty_dataset_is_a_problem() -> None:

@@ -110,6 +110,13 @@ def check_places(document: Document, text: str) -> None:
                 assert lines[line - 1][column - 1 :].startswith(json.dumps(key, ensure_ascii=False))
 
 
+@given(st.text() | st.text(st.sampled_from("[]{}:,-?&*!|>'\"#%@`ab1 \n\t<~.")))
+def test_any_text_is_read_or_told_with_a_place(text: str) -> None:
+    for document, problems in (compose(text, "a.yaml"), parse_json(text, "a.jsonl", 1)):
+        assert document is not None or problems
+        assert all(problem.line > 0 and problem.column > 0 for problem in problems)
+
+
 def test_merge_keys_bring_entries_in_and_what_is_written_here_wins() -> None:
     text = """
 base: &base {a: 1, b: 2}

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from pathlib import Path
 
 from agentv.loading.cases import CaseScope, read_case
 from agentv.loading.json_lines import parse_json, quick_json
 from agentv.loading.reader import Reader, in_order
+from agentv.loading.seen_ids import SeenIds
 from agentv.loading.text_files import BYTE_ORDER_MARK, decode, shown
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, Location
 from agentv.types.errors import EvalFileError
@@ -84,25 +84,23 @@ class JoinedCases:
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
-        """Yield the cases of all parts, keeping eight bytes of each id."""
-        seen: set[bytes] = set()
+        """Yield the cases of all parts, keeping a few bytes of each id."""
+        seen = SeenIds()
         for case in self._all():
-            digest = blake2b(case.id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-            if digest in seen and isinstance(case, EvalCase):
-                yield self._repeated(case)
-            else:
-                seen.add(digest)
-                yield case
+            is_new = seen.add(case.id)
+            yield case if is_new or isinstance(case, BrokenCase) else self._repeated(case)
 
     def _all(self) -> Iterator[EvalCase | BrokenCase]:
         for part in self.parts:
             yield from part
 
-    def _repeated(self, case: EvalCase) -> BrokenCase:
+    def _repeated(self, case: EvalCase) -> EvalCase | BrokenCase:
         """Return what a repeated id becomes. Its first place is looked up only now: repeats are rare, ids are many."""
-        first = next((earlier.location for earlier in self._all() if earlier.id == case.id), None)
         location = case.location or Location("")
-        problem = repeated_id(case.id, location, first or location)
+        first = next((earlier.location for earlier in self._all() if earlier.id == case.id), None)
+        if first is None or first == location:  # another id had the same digest
+            return case
+        problem = repeated_id(case.id, location, first)
         return BrokenCase(case.id, (replace(problem, path=shown(self.root / location.path)),), location)
 
 

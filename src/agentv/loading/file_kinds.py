@@ -37,6 +37,15 @@ def kind_of_file(path: Path) -> FileKind:
         return "eval" if _CASES_LINE.search(text) else "other"
 
 
+def has_cases(path: Path) -> bool:
+    """Whether a YAML file has the key of the cases, as far as it can be read."""
+    text = path.read_bytes().removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
+    try:
+        return any(key in CASE_KEYS for key, _ in _top_level_entries(text))
+    except yaml.YAMLError:
+        return _CASES_LINE.search(text) is not None
+
+
 def _kind_by_entry(entry: tuple[str, str]) -> FileKind:
     key, value = entry
     if key in CASE_KEYS or (key == "$schema" and value.startswith(_EVAL_SCHEMA)):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agentv.loading.file_kinds import YAML_SUFFIXES, kind_of_file
+from agentv.loading.file_kinds import YAML_SUFFIXES, has_cases, kind_of_file
 from agentv.types.errors import ConfigError
 
 TARGETS_FILES = ("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".agentv/targets.yml")
@@ -88,9 +88,12 @@ def find_eval_files(paths: Sequence[str | Path], *, cwd: Path) -> tuple[Path, ..
 
 
 def side_file(dataset: Path) -> Path | None:
-    """Return the YAML file that gives a JSONL dataset its top-level keys; None when there is none."""
+    """Return the YAML file that gives a JSONL dataset its top-level keys; None when there is none.
+
+    A file of that name that has cases is a suite of its own; it may name the dataset as its cases.
+    """
     candidates = (dataset.with_suffix(suffix) for suffix in YAML_SUFFIXES)
-    return next((path for path in candidates if path.is_file()), None)
+    return next((path for path in candidates if path.is_file() and not has_cases(path)), None)
 
 
 def _eval_files_in(folder: Path) -> Iterator[Path]:
@@ -101,5 +104,9 @@ def _eval_files_in(folder: Path) -> Iterator[Path]:
         elif path.suffix == ".jsonl":
             if side_file(path) is not None:
                 yield path
-        elif path.suffix in YAML_SUFFIXES and not path.with_suffix(".jsonl").exists() and kind_of_file(path) == "eval":
+        elif path.suffix in YAML_SUFFIXES and kind_of_file(path) == "eval" and not _is_side_file(path):
             yield path
+
+
+def _is_side_file(path: Path) -> bool:
+    return path.with_suffix(".jsonl").is_file() and not has_cases(path)

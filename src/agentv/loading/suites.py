@@ -90,11 +90,7 @@ def _open_top_level(path: Path, data: bytes) -> Reader:
     beside = side_file(path)
     if beside is None:
         return Reader(Document(shown(path), {}))
-    reader = open_yaml(beside)
-    key = SuiteModel.names().written(reader.document.value, "evalcases")
-    if key is not None:
-        reader.error((key,), f"the cases stand in {path.name}", allowed=f"remove {key!r} here", on_key=True)
-    return reader
+    return open_yaml(beside)
 
 
 def _suite(
