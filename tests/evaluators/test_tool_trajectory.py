@@ -54,3 +54,9 @@ def test_an_agent_that_called_nothing_is_judged_as_such() -> None:
 def test_settings_that_demand_nothing_are_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ToolTrajectoryEvaluator(**settings)
+
+
+def test_expected_calls_may_be_given_as_dicts() -> None:
+    evaluator = ToolTrajectoryEvaluator(mode="exact", expected=({"tool": "A", "args": "ignore"},))
+    context = make_context("x", output_messages=(Message("assistant", tool_calls=(ToolCall("A", {"x": 1}),)),))
+    assert evaluator.evaluate(context).score == 1.0

@@ -1,10 +1,11 @@
 """Where things are: roots, eval files of a folder, targets files, the `.agentv` folder."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from agentv.loading import find_eval_files, find_home, find_repository_root, find_targets_file
+from agentv.loading import find_eval_files, find_home, find_repository_root, find_targets_file, load_project
 from agentv.loading.globs import matches_any
 from agentv.types.errors import ConfigError
 
@@ -139,3 +140,14 @@ def test_an_override_is_a_file_or_a_folder_that_has_one(root: Path) -> None:
 )
 def test_patterns(pattern: str, path: str, expected: bool) -> None:
     assert matches_any(path, [pattern]) is expected
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder to somebody else")
+def test_outside_a_repository_the_search_ends_where_somebody_elses_folders_begin(root: Path) -> None:
+    write(root, **{"theirs/.agentv.yaml": "plugins: [evil.py]", "theirs/mine/evals/a.yaml": "cases: []"})
+    write(root, **{"theirs/mine/.agentv.yaml": "gates: ['mean >= 0.5']"})
+    folder = root / "theirs/mine/evals"
+    assert load_project(folder, find_repository_root(folder)).plugins, "the same owner's file is found"
+    os.chown(root / "theirs", 12345, 12345)
+    project = load_project(folder, find_repository_root(folder))
+    assert (project.plugins, project.gates) == ((), ("mean >= 0.5",))

@@ -49,7 +49,8 @@ class ToolTrajectorySettings:
 class ToolTrajectoryEvaluator:
     """Compares the tools an agent called with what was expected of it.
 
-    Takes a settings object, keywords of the same names, or both. Reads output messages first, then the trace.
+    Takes a settings object, keywords of the same names, or both; expected calls may be dicts of their keys, as in a
+    file. Reads output messages first, then the trace.
 
     >>> ToolTrajectoryEvaluator(mode="any_order", minimums={"search": 1}).kind
     'tool_trajectory'
@@ -61,7 +62,7 @@ class ToolTrajectoryEvaluator:
         given = replace(settings, **keywords) if settings is not None else ToolTrajectorySettings(**keywords)
         self._wanted = Trajectory(
             mode=given.mode,
-            expected=tuple(given.expected),
+            expected=tuple(ExpectedCall(**call) if isinstance(call, Mapping) else call for call in given.expected),
             minimums=given.minimums,
             maximums=given.maximums,
             forbidden=tuple(given.forbidden),

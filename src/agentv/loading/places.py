@@ -1,6 +1,7 @@
 """Where things are: the repository root, the `.agentv` folder, the eval files of a folder, the targets file."""
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from agentv.loading.file_kinds import YAML_SUFFIXES, has_cases, kind_of_file
@@ -19,9 +20,16 @@ def upward(folder: Path, last: Path | None = None) -> Iterator[Path]:
 
 
 def upward_in_project(folder: Path, repository_root: Path) -> Iterator[Path]:
-    """Yield a folder and its parents up to the repository root; all of them where there is no repository."""
-    root = repository_root.resolve()
-    return upward(folder.resolve(), root if (root / ".git").exists() else None)
+    """Yield a folder and its parents up to the repository root.
+
+    Where there is no repository the search ends at the first folder that belongs to somebody else: a file there may
+    name plug-ins, and nobody else's code is run unasked.
+    """
+    folder, root = folder.resolve(), repository_root.resolve()
+    if (root / ".git").exists():
+        return upward(folder, root)
+    owner = folder.stat().st_uid
+    return takewhile(lambda place: place.stat().st_uid == owner, upward(folder))
 
 
 def find_repository_root(path: Path) -> Path:
