@@ -73,7 +73,7 @@ def test_problems_of_the_side_file_and_of_lines_are_told_together() -> None:
         "cases.jsonl:4:8  $  this line is no valid JSON: a value is missing here",
         (
             "cases.yaml:1:1  $.tagz  unknown key 'tagz'; allowed: $schema, description, dataset, tags, execution, "
-            "target, gates, criteria, evaluator, grader, evalcases; did you mean 'tags'?"
+            "target, gates, criteria, evalcases, evaluator; did you mean 'tags'?"
         ),
     ]
 

@@ -99,7 +99,7 @@ def test_criteria_and_evaluators_are_called_by_name(root: Path) -> None:
     )
     suite = load(root)
     assert [criterion.scale for criterion in suite.criteria] == ["likert5"]
-    polite = EvaluatorConfig("polite", "llm_judge", weight=2.0, base_dir=str(root / "evals"))
+    polite = EvaluatorConfig("polite", "llm_judge", weight=2.0, base_dir=str(root))
     assert suite.evaluators == (polite,)
     (case,) = suite.cases
     assert isinstance(case, EvalCase)

@@ -8,7 +8,7 @@ from agentv.loading.contents import read_content
 from agentv.loading.criteria import read_criteria
 from agentv.loading.documents import JsonPath
 from agentv.loading.eval_models import CaseModel, MessageModel, RubricItemModel
-from agentv.loading.evaluator_configs import EvaluatorScope, check_single, read_evaluators
+from agentv.loading.evaluator_configs import EvaluatorScope, check_single_form, read_evaluators
 from agentv.loading.legacy import read_grader
 from agentv.loading.reader import Reader
 from agentv.types.cases import EvalCase, EvaluatorConfig, Location, RubricItem
@@ -36,8 +36,7 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
     evaluators = _evaluators(reader, at, scope.evaluators, criteria)
     if model is None:
         return None
-    for key, written in (("evaluator", model.evaluator), ("grader", model.grader)):
-        check_single(reader, (*at, key), written, scope.evaluators)
+    check_single_form(reader, at, model, scope.evaluators)
     execution = model.execution
     return EvalCase(
         id=model.id,
@@ -50,7 +49,7 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
         rubrics=_rubrics(reader, (*at, "rubrics"), model),
         evaluators=evaluators,
         evaluator=model.evaluator,
-        grader=read_grader(reader, at, grader=model.grader, evaluator=model.evaluator),
+        grader=read_grader(reader, at, model),
         criteria=criteria,
         trials=execution.trials if execution else None,
         workspace=execution.workspace.to_json() if execution and execution.workspace else None,

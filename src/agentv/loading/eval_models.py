@@ -6,6 +6,7 @@ from pydantic import Field
 
 from agentv.loading.file_model import FileModel
 from agentv.loading.gates import Gates
+from agentv.loading.legacy import EvaluatorType, SingleFormModel
 from agentv.loading.schema_parts import defined_as
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Content as MessageContent
@@ -20,7 +21,6 @@ Cases: TypeAlias = Annotated[object, defined_as("Cases")]
 Content: TypeAlias = Annotated[object, defined_as("Content")]
 Evaluators: TypeAlias = Annotated[object, defined_as("Evaluators")]
 Criteria: TypeAlias = Annotated[object, defined_as("Criteria")]
-EvaluatorType: TypeAlias = Annotated[Name, defined_as("EvaluatorType")]
 Json: TypeAlias = object
 JsonFields: TypeAlias = dict[str, Json]
 
@@ -66,7 +66,7 @@ _IN_EXECUTION = {
 }
 
 
-class SuiteModel(FileModel):
+class SuiteModel(SingleFormModel):
     """The top level of an eval file."""
 
     ALIASES: ClassVar = {"cases": "evalcases"}
@@ -80,8 +80,6 @@ class SuiteModel(FileModel):
     target: Name | None = None
     gates: Gates | None = None
     criteria: Criteria = None
-    evaluator: EvaluatorType | None = None
-    grader: EvaluatorType | None = None
     evalcases: Cases = None
 
 
@@ -170,7 +168,7 @@ class CriterionModel(FileModel):
         return isinstance(self.scale, str) and self.scale not in NAMED_SCALES and not self.labels
 
 
-class CaseModel(FileModel):
+class CaseModel(SingleFormModel):
     """One eval case."""
 
     ALIASES: ClassVar = {"outcome": "expected_outcome"}
@@ -186,8 +184,6 @@ class CaseModel(FileModel):
     rubrics: list[Name | RubricItemModel] = Field(default_factory=list)
     criteria: Criteria = None
     evaluators: Evaluators = None
-    evaluator: EvaluatorType | None = None
-    grader: EvaluatorType | None = None
     execution: CaseExecutionModel | None = None
 
 

@@ -7,6 +7,7 @@ from typing import cast
 
 from agentv.loading.documents import JsonPath
 from agentv.loading.eval_models import EvaluatorModel
+from agentv.loading.legacy import SingleFormModel
 from agentv.loading.reader import Reader
 from agentv.loading.settings import setting_names, settings_type, validate_settings
 from agentv.registry import Registry, Spec
@@ -133,14 +134,14 @@ def _unknown(reader: Reader, at: JsonPath, message: str, scope: EvaluatorScope) 
     reader.error(at, message, allowed=allowed, suggestion=near, severity=scope.unknown_type)
 
 
-def check_single(reader: Reader, at: JsonPath, written: str | None, scope: EvaluatorScope) -> None:
-    """Check the single form `evaluator: TYPE`: the type is known and needs no settings."""
-    if written is None:
-        return
-    spec = find_type(reader, at, written, scope)
-    dataclass = settings_type(reader, at, spec) if spec is not None else None
-    if dataclass is not None:
-        validate_settings(reader, dataclass, {}, at)
+def check_single_form(reader: Reader, at: JsonPath, model: SingleFormModel, scope: EvaluatorScope) -> None:
+    """Check the single form of the object at `at`: the type is known and needs no settings."""
+    for key, written in model.model_dump(include=set(SingleFormModel.model_fields), exclude_none=True).items():
+        place = (*at, key)
+        spec = find_type(reader, place, written, scope)
+        dataclass = settings_type(reader, place, spec) if spec is not None else None
+        if dataclass is not None:
+            validate_settings(reader, dataclass, {}, place)
 
 
 def _profile(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> EvaluatorConfig | None:

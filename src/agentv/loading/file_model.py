@@ -5,12 +5,16 @@ from functools import cache
 from typing import ClassVar, cast
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationInfo, model_validator
+from pydantic.config import JsonDict
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from agentv.loading.schema_parts import with_spellings
 from agentv.loading.spellings import Names, SpellingNotes, make_names
 from agentv.types.json_value import JsonValue
+
+DEPRECATED: JsonDict = {"deprecated": True}
+"""What a field has as `json_schema_extra` when its key is still read, but no longer named to people."""
 
 
 class FileModel(BaseModel):
@@ -44,5 +48,8 @@ class FileModel(BaseModel):
 
 @cache
 def _names_of(model: type[FileModel]) -> Names:
-    keys = [field.alias or name for name, field in model.model_fields.items()]
-    return make_names(keys, model.ALIASES, model.ELSEWHERE)
+    own = model.__annotations__
+    fields = sorted(model.model_fields.items(), key=lambda item: item[0] not in own)  # a base class's keys come last
+    keys = {field.alias or name: field.json_schema_extra == DEPRECATED for name, field in fields}
+    current = [key for key, is_deprecated in keys.items() if not is_deprecated]
+    return make_names(current, {**model.ALIASES, **{key: key for key in keys if keys[key]}}, model.ELSEWHERE)

@@ -1,20 +1,34 @@
 """`grader`, the older name of `evaluator` (seed REQ-EVAL-009)."""
 
 from collections.abc import Iterable, Iterator
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
 
 from agentv.loading.documents import JsonPath
+from agentv.loading.file_model import DEPRECATED, FileModel
 from agentv.loading.reader import Reader, in_order
+from agentv.loading.schema_parts import defined_as
 from agentv.types.problems import Problem
+
+EvaluatorType: TypeAlias = Annotated[str, Field(min_length=1), defined_as("EvaluatorType")]
 
 _WARNING = "`grader` is deprecated"
 
 
-def read_grader(reader: Reader, at: JsonPath, *, grader: str | None, evaluator: str | None) -> str | None:
+class SingleFormModel(FileModel):
+    """What suites and cases have in common: the form that names one evaluator by its type."""
+
+    evaluator: EvaluatorType | None = None
+    grader: EvaluatorType | None = Field(default=None, json_schema_extra=DEPRECATED)
+
+
+def read_grader(reader: Reader, at: JsonPath, model: SingleFormModel) -> str | None:
     """Return the legacy grader of the object at `at`, with a warning; None when `evaluator` stands beside it."""
-    if grader is None:
+    if model.grader is None:
         return None
     reader.warn((*at, "grader"), _WARNING, allowed="write `evaluator` instead", on_key=True)
-    return None if evaluator is not None else grader
+    return None if model.evaluator is not None else model.grader
 
 
 def warned_once(problems: Iterable[Problem]) -> Iterator[Problem]:

@@ -1,7 +1,7 @@
 """`.agentv.yaml` (and `.agentv/config.yaml`), and `.agentv/criteria.yaml`: what holds for a whole project."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -129,13 +129,17 @@ def find_criteria_file(folder: Path, repository_root: Path) -> Path | None:
 
 
 def read_named_parts(path: Path | None, scope: EvaluatorScope) -> tuple[NamedParts, tuple[Problem, ...]]:
-    """Return the criteria and evaluators that a criteria file names, and the file's problems."""
+    """Return the criteria and evaluators that a criteria file names, and the file's problems.
+
+    Relative paths in its evaluators start from the folder that `.agentv` lies in.
+    """
     if path is None:
         return NamedParts(), ()
     try:
         reader = open_yaml(path)
     except EvalFileError as error:
         return NamedParts(), error.problems
+    scope = replace(scope, base_dir=str(path.parent.parent))
     reader.read(CriteriaFileModel)
     criteria = {criterion.name: criterion for criterion in read_criteria(reader, ("criteria",), {})}
     evaluators: dict[str, EvaluatorConfig] = {}

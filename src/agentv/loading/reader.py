@@ -6,7 +6,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from agentv.loading.documents import Document, JsonPath, child, find_container, has_child, shown_path
+from agentv.loading.documents import Document, JsonPath, Mark, child, find_container, has_child, shown_path
 from agentv.loading.file_model import FileModel
 from agentv.loading.sentences import Sentence, mismatch, sentence, wanted_by
 from agentv.loading.spellings import Names, SpellingNotes, snake_case
@@ -26,6 +26,7 @@ class Reader:
         self.problems = list(problems)
         self._broken = {(problem.line, problem.column) for problem in self.problems if problem.line}
         self._spoiled: set[JsonPath] = set()
+        self._told: set[tuple[Mark | JsonPath, str]] = set()
 
     def read(self, model: type[M], at: JsonPath = ()) -> M | None:
         """Return the value at a path as a model, or None when it has problems, which are then noted."""
@@ -73,12 +74,13 @@ class Reader:
     ) -> None:
         """Note a problem of the value at a path, or of its key; a value that is broken already is not told twice."""
         place = self.document.mark(at, on_key=on_key)
-        if place in self._broken or at in self._spoiled:
+        # What many aliases share is wrong once, however many paths lead to it.
+        told = (place if place.line else at, message)
+        if place in self._broken or at in self._spoiled or told in self._told:
             return
+        self._told.add(told)
         shown = shown_path(at)
-        problem = Problem(self.document.path, message, *place, shown, allowed, suggestion, severity)
-        if problem not in self.problems:
-            self.problems.append(problem)
+        self.problems.append(Problem(self.document.path, message, *place, shown, allowed, suggestion, severity))
 
     def spoil(self, at: JsonPath) -> None:
         """Say nothing more about the value at a path: what is wrong with it has been noted."""

@@ -11,7 +11,7 @@ from agentv.loading.cases import CaseScope
 from agentv.loading.criteria import read_criteria
 from agentv.loading.documents import Document
 from agentv.loading.eval_models import SuiteExecutionModel, SuiteModel
-from agentv.loading.evaluator_configs import EvaluatorScope, check_single, read_evaluators
+from agentv.loading.evaluator_configs import EvaluatorScope, check_single_form, read_evaluators
 from agentv.loading.legacy import read_grader, warned_once
 from agentv.loading.places import find_repository_root, side_file
 from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_parts, read_project
@@ -100,9 +100,8 @@ def _suite(
     evaluators = read_evaluators(reader, ("execution", "evaluators"), scope)
     if model is None:
         return None
-    check_single(reader, ("evaluator",), model.evaluator, scope)
-    check_single(reader, ("grader",), model.grader, scope)
-    grader = read_grader(reader, (), grader=model.grader, evaluator=model.evaluator)
+    check_single_form(reader, (), model, scope)
+    grader = read_grader(reader, (), model)
     execution = model.execution or SuiteExecutionModel.model_construct()
     return EvalSuite(
         path=cases.scope.file,

@@ -31,6 +31,7 @@ _SENTENCES: tuple[tuple[str, str, str | None], ...] = (
     ("expected '-' indicator", "an item of this list does not start with '-'", "check the indentation"),
     ("did not find expected key", "this line does not fit in here", "check its indentation, and quotes before it"),
     ("unknown escape character", "this '\\' starts no known escape", "use single quotes, or write '\\\\'"),
+    ("expected hexdecimal number", "this escape needs hexadecimal digits", "use single quotes, or write '\\\\'"),
     ("invalid Unicode character escape", "this '\\u' escape is no character", "write the character itself"),
     ("could not find expected ':'", "a key without ':'", "write 'key: value'"),
     (
