@@ -195,7 +195,7 @@ def test_what_many_cases_share_by_an_alias_is_wrong_once(tmp_path: Path) -> None
     text = "execution:\n  evaluators: &e [{name: a, type: llm_juge}]\n" + CASE + "    evaluators: *e\n"
     with pytest.raises(EvalFileError) as caught:
         load(tmp_path, text)
-    assert [(problem.line, problem.column) for problem in caught.value.problems] == [(2, 34)]
+    assert [(problem.line, problem.column) for problem in caught.value.problems] == [(2, 35)]
 
 
 def test_problems_of_several_files_are_told_at_once(tmp_path: Path) -> None:
