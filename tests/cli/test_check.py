@@ -212,6 +212,17 @@ def test_what_stands_in_a_file_cannot_steer_the_terminal(capsys: pytest.CaptureF
         assert not {"\x1b", "\x9b", "\u202e", "\x07"} & set(out), format_
 
 
+def test_secrets_stay_out_of_code_frames(capsys: pytest.CaptureFixture[str]) -> None:
+    write("evals/a.yaml", CASE)
+    write("targets.yaml", "targets:\n  - {name: a, provider: openai, model: m, api_key: sk-12345678}\n")
+    write(".env", "sk-in-env-file\n")
+    code, out = check(capsys)
+    assert code == 4
+    assert ".env:1:1  $  this line sets no variable" in out
+    assert "     2 |   - {name: a, provider: openai, model: m, api_key: ***\n" in out
+    assert "sk-" not in out
+
+
 @pytest.mark.parametrize(
     ("source", "column", "lines"),
     [

@@ -4,6 +4,9 @@ import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agentv.loading.dotenv import ENV_FILE
+from agentv.loading.references import looks_secret
+from agentv.templating.environment import has_reference
 from agentv.types.problems import Problem
 
 _WIDTH = 100
@@ -18,11 +21,17 @@ class CodeFrames:
     _files: dict[str, list[str]] = field(default_factory=dict)
 
     def frame(self, problem: Problem) -> list[str]:
-        """Return the frame of a problem: two lines, or none when its place or its file is not known."""
+        """Return the frame of a problem: two lines, or none when its place or its file is not known.
+
+        Frames end up in logs: nothing of a `.env` file is shown, and no value of a key that looks secret.
+        """
         lines = self._lines(problem.path)
-        if not 0 < problem.line <= len(lines):
+        if not 0 < problem.line <= len(lines) or Path(problem.path).name == ENV_FILE:
             return []
-        return frame_lines(lines[problem.line - 1], problem.line, problem.column)
+        source = lines[problem.line - 1]
+        if looks_secret(problem.json_path) and not has_reference(source):
+            source = f"{source[: problem.column - 1]}***"
+        return frame_lines(source, problem.line, problem.column)
 
     def _lines(self, path: str) -> list[str]:
         if path not in self._files:

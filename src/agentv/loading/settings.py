@@ -11,7 +11,7 @@ from functools import cache
 from typing import Annotated, Any, NotRequired, Required, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict, TypeAdapter, ValidationInfo
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # the one that pydantic can read before Python 3.12
 
 from agentv.loading.documents import Document, JsonPath
 from agentv.loading.reader import Reader
@@ -25,8 +25,12 @@ from agentv.types.json_value import JsonObject, JsonValue
 _ANNOTATED, _UNION, _TUPLE, _DICT = cast(Any, Annotated), cast(Any, Union), cast(Any, tuple), cast(Any, dict)
 _REQUIRED, _NOT_REQUIRED, _TYPED_DICT = cast(Any, Required), cast(Any, NotRequired), cast(Any, TypedDict)
 
-_JSON_HINT = {"__annotations__": {"value": JsonValue}}
-_JSON_VALUE = get_type_hints(type("_Probe", (), _JSON_HINT), localns={"JsonValue": Any})["value"]
+
+class _HasJson:
+    value: JsonValue
+
+
+_JSON_VALUE = get_type_hints(_HasJson, localns={"JsonValue": Any})["value"]
 """What JsonValue becomes when hints are read: JSON of any shape."""
 
 _CONFIG = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
