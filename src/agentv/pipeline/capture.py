@@ -1,6 +1,7 @@
 """The border where a target's words come in: text is cleaned once and secrets are struck, before anything sees them."""
 
 import dataclasses
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
@@ -37,21 +38,31 @@ class Cleaner:
         return self._secret.sub(STRUCK, text) if self._secret else text
 
     def value(self, value: Any) -> Any:
-        """Return JSON, dataclasses and tuples with every text cleaned; what holds no text comes back as it is."""
+        """Return JSON, dataclasses and tuples with every text cleaned; what needs no cleaning comes back itself."""
         match value:
             case str():
                 return self.text(value)
             case None | bool() | int() | float():
                 return value
             case Mapping():
-                return {self.text(key): self.value(item) for key, item in value.items()}
+                cleaned = {self.text(key): self.value(item) for key, item in value.items()}
+                return value if cleaned == value else cleaned
             case tuple() | list():
-                return type(value)(self.value(item) for item in value)
+                items = [self.value(item) for item in value]
+                return value if all(map(operator.is_, items, value)) else type(value)(items)
             case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-                names = [item.name for item in dataclasses.fields(value)]
-                return dataclasses.replace(value, **{name: self.value(getattr(value, name)) for name in names})
+                return self._dataclass(value)
             case _:
                 return value
+
+    def _dataclass(self, value: Any) -> Any:
+        changes = {}
+        for name in value.__dataclass_fields__:
+            item = getattr(value, name)
+            cleaned = self.value(item)
+            if cleaned is not item:
+                changes[name] = cleaned
+        return dataclasses.replace(value, **changes) if changes else value
 
     def response(self, response: ProviderResponse) -> ProviderResponse:
         """Return a response with every text cleaned."""

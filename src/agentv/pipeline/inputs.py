@@ -42,7 +42,7 @@ def load_inputs(
     specs, gates = load_project_parts(files)
     known: dict[Path | None, KnownTargets] = {}
     suites: list[SuiteInput] = []
-    problems: list[Problem] = []
+    problems: dict[Problem, None] = {}  # several suites may meet the same problem of one targets file
     for file in files:
         try:
             suite_env = load_env(file.parent, env)
@@ -54,9 +54,9 @@ def load_inputs(
                 known[path] = _load_known(path, options, suite_env, specs)
             suites.append(SuiteInput(suite, known[path]))
         except EvalFileError as error:
-            problems.extend(problem for problem in error.problems if problem not in problems)
+            problems.update(dict.fromkeys(error.problems))
     if problems:
-        raise EvalFileError(str(paths), problems)
+        raise EvalFileError(str(paths), tuple(problems))
     return Inputs(tuple(suites), specs, gates)
 
 
