@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.asking import ask, failure_of, make_request, make_target, with_provider
 from tests.hostile import Family, hostile
+from tests.loopback import reply, serving
 
 from agentv.providers.cli_settings import CliSettings, CommandHealthcheck, HttpHealthcheck
 from agentv.types.errors import ProviderError
@@ -271,3 +272,16 @@ def test_settings_that_cannot_be_used_are_refused(make: object, message: str) ->
     assert callable(make)
     with pytest.raises(ValueError, match=re.escape(message)):
         make()
+
+
+def test_an_http_healthcheck_passes_with_success_and_fails_with_anything_else() -> None:
+    with serving(reply("ok"), reply("", status="503 Busy")) as server:
+        target = target_of("x", healthcheck=HttpHealthcheck("http", server.url))
+
+        check(target)
+        with pytest.raises(ProviderError) as raised:
+            check(target)
+
+    failure = raised.value.failure
+    assert (failure.kind, failure.stage) == ("healthcheck", "healthcheck")
+    assert failure.message == "the healthcheck of target 'desk' failed: HTTP 503"

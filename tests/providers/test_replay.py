@@ -15,7 +15,7 @@ from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
 
-def write(path: Path, *rows: JsonValue) -> None:
+def write(path: Path, *rows: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
@@ -28,7 +28,7 @@ def replay(tmp_path: Path, **settings: str) -> ResolvedTarget:
     return make_target("replay", ReplaySettings(**settings), base_dir=tmp_path)
 
 
-def from_file(tmp_path: Path, *rows: JsonValue, trial: int = 0) -> ProviderResponse:
+def from_file(tmp_path: Path, *rows: object, trial: int = 0) -> ProviderResponse:
     write(tmp_path / "recorded.jsonl", *rows)
     return ask(replay(tmp_path, file="recorded.jsonl"), make_request(trial=trial))
 

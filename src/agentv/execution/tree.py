@@ -214,7 +214,6 @@ def _forget(tree: ProcessTree) -> None:
 
 
 def _send(process: psutil.Process, number: signal.Signals) -> None:
-
     with contextlib.suppress(psutil.Error):
         process.send_signal(number)
 
@@ -240,7 +239,6 @@ def _possible_orphans() -> list[int]:
 
 
 def _possible_orphans_by_walk() -> list[int]:
-
     return [child.pid for child in psutil.Process().children()] if sys.platform == "linux" else psutil.pids()
 
 

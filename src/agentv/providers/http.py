@@ -1,6 +1,7 @@
 """HTTP as values: what is sent, what comes back, and which failure a status means. Pure; transport.py does the rest."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -64,15 +65,22 @@ def status_failure(reply: HttpReply, *, now: datetime) -> Failure | None:
 def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
     """Return how long the server asks us to wait, in seconds: `retry-after-ms`, or `retry-after` as number or date."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            return max(0.0, float(headers[name]) / unit)
-        except (KeyError, ValueError):
-            continue
+        number = _finite(headers.get(name, ""))
+        if number is not None:
+            return max(0.0, number / unit)
     try:
         at = parsedate_to_datetime(headers["retry-after"])
     except (KeyError, ValueError):
         return None
     return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds())
+
+
+def _finite(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _kind_of(status: int, code: str) -> FailureKind:

@@ -73,7 +73,9 @@ async def send(
     except (aiohttp.ClientError, OSError, ValueError) as error:
         if deadline.expired():
             raise ProviderError(
-                Failure("deadline", f"no whole reply from {_host(request)} within {timeout_s:g} s", retryable=True)
+                Failure(
+                    "deadline", f"no whole reply from {_host(request)} within {round(timeout_s, 2):g} s", retryable=True
+                )
             ) from None
         raise ProviderError(_network_failure(error, request)) from None
     failure = status_failure(reply, now=clock())

@@ -1,0 +1,208 @@
+"""What every registered provider keeps to. A new provider joins by a line in `CASES`."""
+
+import asyncio
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.asking import PATIENCE_S, ask, make_request, make_target, with_provider
+from tests.loopback import Server, hang_up, reply, serving, silence
+
+from agentv.providers import PROVIDERS
+from agentv.providers.cli_settings import CliSettings
+from agentv.providers.mock import MockSettings
+from agentv.providers.openai_chat import OpenAISettings
+from agentv.providers.python import PythonSettings
+from agentv.providers.replay import ReplaySettings
+from agentv.registry import Spec
+from agentv.types.errors import ProviderError
+from agentv.types.failures import FAILURE_KINDS
+from agentv.types.provider import BatchProvider, CheckedProvider, Provider, ProviderRequest, ProviderResponse
+
+ANSWER = "On its way."
+CHAT = json.dumps({"choices": [{"message": {"content": ANSWER}, "finish_reason": "stop"}]})
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a provider finds what it talks to."""
+
+    folder: Path
+    server: Server
+    quiet: Server
+    broken: Server
+
+
+async def hang(_: ProviderRequest) -> str:
+    return await asyncio.Future()
+
+
+def fail(_: ProviderRequest) -> str:
+    raise LookupError("no order desk")
+
+
+def openai(server: Server) -> OpenAISettings:
+    return OpenAISettings(model="m", base_url=server.url)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """Settings with which a provider answers, fails, and (where it can) hangs."""
+
+    answers: Callable[[Place], object]
+    fails: Callable[[Place], object]
+    hangs: Callable[[Place], object] | None
+
+
+CASES = {
+    "mock": Case(
+        lambda _: MockSettings(ANSWER), lambda _: MockSettings(error="boom"), lambda _: MockSettings(delay_ms=10**7)
+    ),
+    "cli": Case(
+        lambda _: CliSettings(f"echo {ANSWER}"), lambda _: CliSettings("exit 3;"), lambda _: CliSettings("sleep 10000")
+    ),
+    "python": Case(
+        lambda _: PythonSettings(lambda _: ANSWER), lambda _: PythonSettings(fail), lambda _: PythonSettings(hang)
+    ),
+    "replay": Case(
+        lambda place: ReplaySettings(file=str(place.folder / "one.jsonl")),
+        lambda place: ReplaySettings(file=str(place.folder / "other.jsonl")),
+        None,
+    ),
+    "openai": Case(
+        lambda place: openai(place.server),
+        lambda place: OpenAISettings(model="m", base_url=place.broken.url),
+        lambda place: openai(place.quiet),
+    ),
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    (tmp_path / "one.jsonl").write_text(json.dumps({"id": "case-1", "text": ANSWER}) + "\n")
+    (tmp_path / "other.jsonl").write_text(json.dumps({"id": "case-9", "text": ANSWER}) + "\n")
+    with serving(reply(CHAT)) as server, serving(silence) as quiet, serving(hang_up) as broken:
+        yield Place(tmp_path, server, quiet, broken)
+
+
+names = pytest.mark.parametrize("name", CASES)
+specs = pytest.mark.parametrize("spec", list(PROVIDERS), ids=lambda spec: spec.name)
+
+
+def test_every_registered_provider_is_held_to_this() -> None:
+    assert set(CASES) == {spec.name for spec in PROVIDERS}
+
+
+@names
+def test_it_answers_a_request_with_a_response(place: Place, name: str) -> None:
+    assert ask(make_target(name, CASES[name].answers(place))).text == ANSWER
+
+
+@names
+def test_it_keeps_the_protocol_and_names_itself(place: Place, name: str) -> None:
+    async def use(provider: Provider) -> Provider:
+        return provider
+
+    provider = with_provider(make_target(name, CASES[name].answers(place)), use)
+
+    assert isinstance(provider, Provider)
+    assert provider.kind == name
+    if isinstance(provider, BatchProvider):
+        assert isinstance(provider.supports_batch, bool)
+
+
+@names
+def test_it_answers_many_requests_at_once(place: Place, name: str) -> None:
+    async def use(provider: Provider) -> list[ProviderResponse]:
+        return await asyncio.gather(*(provider.invoke(make_request()) for _ in range(10)))
+
+    answers = with_provider(make_target(name, CASES[name].answers(place)), use)
+
+    assert [answer.text for answer in answers] == [ANSWER] * 10
+
+
+@names
+def test_a_failure_is_a_provider_error_of_a_known_kind_with_a_sentence(place: Place, name: str) -> None:
+    with pytest.raises(ProviderError) as raised:
+        ask(make_target(name, CASES[name].fails(place)))
+
+    failure = raised.value.failure
+    assert failure.kind in FAILURE_KINDS
+    assert failure.message
+    assert "Traceback" not in failure.message
+
+
+can_hang = pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.hangs is not None])
+
+
+def hanging(place: Place, name: str, use: Callable[[Provider], Awaitable[None]]) -> None:
+    settings = CASES[name].hangs
+    assert settings is not None
+    with_provider(make_target(name, settings(place)), use)
+
+
+@pytest.mark.parametrize("name", ["cli", "python", "openai"])
+def test_it_keeps_the_deadline_of_a_request(place: Place, name: str) -> None:
+    async def use(provider: Provider) -> None:
+        with pytest.raises(ProviderError) as raised:
+            await provider.invoke(make_request(timeout_s=0.2))
+        assert raised.value.failure.kind in ("deadline", "target_timeout")
+        assert "0.2 s" in raised.value.failure.message
+
+    hanging(place, name, use)
+
+
+@can_hang
+def test_it_can_be_cancelled(place: Place, name: str) -> None:
+    async def use(provider: Provider) -> None:
+        task = asyncio.create_task(provider.invoke(make_request(timeout_s=PATIENCE_S)))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not task.done()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    hanging(place, name, use)
+
+
+@names
+def test_a_healthcheck_of_a_healthy_target_passes(place: Place, name: str) -> None:
+    async def use(provider: Provider) -> None:
+        if isinstance(provider, CheckedProvider):
+            await provider.healthcheck()
+
+    with_provider(make_target(name, CASES[name].answers(place)), use)
+
+
+@specs
+def test_its_settings_are_a_frozen_dataclass_that_explains_every_field(spec: Spec) -> None:
+    settings = spec.load_settings()
+
+    assert dataclasses.is_dataclass(settings)
+    assert vars(settings)["__dataclass_params__"].frozen
+    assert [field.name for field in dataclasses.fields(settings) if not field.metadata.get("help")] == []
+    assert spec.summary.endswith(".")
+
+
+def test_naming_the_providers_imports_none_of_them() -> None:
+    program = (
+        "import sys, agentv.providers; print([name for name in sys.modules if name.startswith('agentv.providers.')])"
+    )
+
+    assert subprocess.check_output([sys.executable, "-c", program], text=True) == "[]\n"
+
+
+HEAVY = ("aiohttp", "pydantic", "yaml", "rich", "numpy", "tenacity")
+
+
+@pytest.mark.parametrize("module", ["cli", "cli_settings", "openai_chat", "mock", "python", "replay"])
+def test_only_who_goes_to_the_network_imports_its_client(module: str) -> None:
+    program = f"import sys, agentv.providers.{module}; print(sorted(set(sys.modules) & set({HEAVY!r})))"
+
+    assert subprocess.check_output([sys.executable, "-c", program], text=True, env=dict(os.environ)) == "[]\n"

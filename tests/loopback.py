@@ -1,0 +1,130 @@
+"""A real HTTP server on loopback in a thread of its own, that answers as it is told."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+Writer = asyncio.StreamWriter
+Answer = Callable[[Writer], Awaitable[None]]
+
+
+@dataclass
+class Asked:
+    """One request as it arrived. Header names are in lower case."""
+
+    line: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass
+class Server:
+    """Where the server listens, what it was asked, and what it answers: one answer a request, the last one again."""
+
+    answers: list[Answer]
+    asked: list[Asked] = field(default_factory=list)
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def serve(self, reader: asyncio.StreamReader, writer: Writer) -> None:
+        try:
+            line, *headers = (await reader.readuntil(b"\r\n\r\n")).decode().splitlines()
+            named = {
+                name.lower(): value.strip() for name, _, value in (text.partition(":") for text in headers if text)
+            }
+            body = await reader.readexactly(int(named.get("content-length", 0)))
+            self.asked.append(Asked(line, named, body))
+            answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+            await answer(writer)
+            writer.close()
+            await writer.wait_closed()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.transport.abort()
+
+
+async def turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@contextmanager
+def serving(*answers: Answer) -> Iterator[Server]:
+    """Serve until the end of the block. Each connection is closed after one request."""
+    server, ready = Server(list(answers)), threading.Event()
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+
+    async def run() -> None:
+        listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+        server.port = listener.sockets[0].getsockname()[1]
+        ready.set()
+        async with listener:
+            await stop.wait()
+            await turns(50)  # a connection that was just taken reaches `serve`, which closes it
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await turns(5)
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(run()))
+    thread.start()
+    try:
+        ready.wait()
+        yield server
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
+
+
+def reply(
+    body: bytes | str, *, status: str = "200 OK", headers: Mapping[str, str] | None = None, length: int | None = None
+) -> Answer:
+    """Answer with a status, headers and a body; `length` may lie."""
+    content = body.encode() if isinstance(body, str) else body
+    all_headers = {
+        "Content-Length": str(len(content) if length is None else length),
+        "Connection": "close",
+        **(headers or {}),
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in all_headers.items())
+
+    async def answer(writer: Writer) -> None:
+        writer.write(f"HTTP/1.1 {status}\r\n{head}\r\n".encode() + content)
+        await writer.drain()
+
+    return answer
+
+
+def endless(chunk: bytes, *, head: str = "", times: int = 1_000_000, pause_s: float = 0.0) -> Answer:
+    """Answer with the same bytes again and again, as fast as they are taken or with a pause between."""
+
+    async def answer(writer: Writer) -> None:
+        writer.write(f"HTTP/1.1 200 OK\r\n{head}\r\n".encode())
+        for _ in range(times):
+            writer.write(chunk)
+            await writer.drain()
+            if pause_s:
+                over = asyncio.Event()
+                asyncio.get_running_loop().call_later(pause_s, over.set)
+                await over.wait()
+
+    return answer
+
+
+async def silence(_: Writer) -> None:
+    """Never answer."""
+    await asyncio.Event().wait()
+
+
+async def hang_up(writer: Writer) -> None:
+    """Close the connection without a word."""
+    writer.close()

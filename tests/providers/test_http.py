@@ -1,0 +1,72 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agentv.providers.http import HttpReply, retry_after_s, status_failure
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "Thu, 01 Jan 2026 12:00:30 GMT"}, 30.0),
+        ({"retry-after": "Thu, 01 Jan 2026 11:00:00 GMT"}, 0.0),
+        ({"retry-after": "Thu, 01 Jan 2026 12:00:30"}, 30.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+    ],
+)
+def test_how_long_to_wait_may_be_a_number_or_a_date(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after_s(headers, now=NOON) == seconds
+
+
+def test_a_date_is_compared_with_the_present_moment() -> None:
+    headers = {"retry-after": "Thu, 01 Jan 2026 12:00:30 GMT"}
+
+    assert retry_after_s(headers, now=NOON + timedelta(seconds=10)) == 20.0
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "message"),
+    [
+        (401, b'{"error": {"message": "bad key"}}', "auth", "HTTP 401: bad key; check the key and what it may use"),
+        (403, b"", "auth", "HTTP 403; check the key and what it may use"),
+        (404, b'{"error": "no such model"}', "bad_request", "HTTP 404: no such model"),
+        (400, b'{"detail": "x", "message": "too long"}', "bad_request", "HTTP 400: too long"),
+        (400, b'{"error": {"code": "content_filter", "message": "no"}}', "content_filter", "HTTP 400: no"),
+        (408, b"", "server_error", "HTTP 408"),
+        (429, b"slow down\n", "rate_limited", "HTTP 429: slow down"),
+        (500, b"[" * 100_000, "server_error", "HTTP 500: " + "[" * 500),
+        (503, b"\xff\xfe", "server_error", "HTTP 503: \ufffd\ufffd"),
+        (529, b'{"type": "error", "error": {"message": "overloaded"}}', "server_error", "HTTP 529: overloaded"),
+    ],
+)
+def test_every_status_is_one_kind_of_failure(status: int, body: bytes, kind: str, message: str) -> None:
+    failure = status_failure(HttpReply(status, {"x-request-id": "r-1"}, body), now=NOON)
+
+    assert failure is not None
+    assert (failure.kind, failure.message, failure.http_status) == (kind, message, status)
+    assert failure.details is not None
+    assert failure.details["request_id"] == "r-1"
+
+
+def test_a_redirect_is_not_followed_and_says_where_it_led() -> None:
+    failure = status_failure(HttpReply(307, {"location": "https://elsewhere/"}, b""), now=NOON)
+
+    assert failure is not None
+    assert failure.kind == "transport"
+    assert (
+        failure.message == "HTTP 307: a redirect to https://elsewhere/, not followed since the key would go there too"
+    )
+
+
+@pytest.mark.parametrize("status", [200, 201, 204])
+def test_success_is_no_failure(status: int) -> None:
+    assert status_failure(HttpReply(status, {}, b""), now=NOON) is None
