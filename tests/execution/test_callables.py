@@ -1,10 +1,9 @@
-import asyncio
 import sys
 from pathlib import Path
 
 import pytest
 
-from agentv.execution.callables import call_function, load_callable
+from agentv.execution.callables import load_callable
 from agentv.types.errors import PluginError
 
 
@@ -66,23 +65,3 @@ def test_a_file_that_failed_is_not_half_loaded(folder: Path) -> None:
         load_callable("broken.py:answer", folder)
 
     assert not [name for name in sys.modules if name.endswith("_broken")]
-
-
-def test_functions_of_every_sort_can_be_called() -> None:
-    def plain(argument: object) -> object:
-        return ("plain", argument)
-
-    async def coroutine(argument: object) -> object:
-        return ("coroutine", argument)
-
-    def returns_coroutine(argument: object) -> object:
-        return coroutine(argument)
-
-    class Object:
-        async def __call__(self, argument: object) -> object:
-            return ("object", argument)
-
-    assert asyncio.run(call_function(plain, 1)) == ("plain", 1)
-    assert asyncio.run(call_function(coroutine, 1)) == ("coroutine", 1)
-    assert asyncio.run(call_function(returns_coroutine, 1)) == ("coroutine", 1)
-    assert asyncio.run(call_function(Object(), 1)) == ("object", 1)

@@ -131,6 +131,16 @@ def test_a_function_that_is_missing_or_fails_is_said(tmp_path: Path) -> None:
     assert failure.message.startswith("the answer of tool 'lookup' raised KeyError: 'no such order'")
 
 
+def test_a_function_that_hangs_meets_the_deadline(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("import asyncio\nasync def lookup(given): await asyncio.Future()\n")
+    with serving(says(None, tool_calls=[LOOKUP])) as server:
+        hanging = target_of(server, base_dir=tmp_path, tool_responses={"lookup": {"python": "shop.py:lookup"}})
+        failure = failure_of(hanging, make_request(timeout_s=0.5))
+
+    assert failure.kind == "deadline"
+    assert failure.message.startswith("the answer of tool 'lookup' did not come within 0.")
+
+
 def test_pictures_of_the_case_are_shown_and_other_files_are_not(tmp_path: Path) -> None:
     picture, text = tmp_path / "order.png", tmp_path / "order.txt"
     picture.write_bytes(b"\x89PNG")

@@ -29,6 +29,28 @@ def test_a_function_of_a_file_answers(tmp_path: Path) -> None:
     assert ask(make_target("python", PythonSettings("desk.py:answer"), base_dir=tmp_path)).text == "WHERE IS MY ORDER?"
 
 
+def test_an_object_and_a_function_that_returns_a_coroutine_answer_too() -> None:
+    async def coroutine(request: ProviderRequest) -> str:
+        return request.eval_case_id
+
+    def returns_coroutine(request: ProviderRequest) -> object:
+        return coroutine(request)
+
+    class Desk:
+        async def __call__(self, request: ProviderRequest) -> str:
+            return request.eval_case_id
+
+    assert answer_of(returns_coroutine).text == "case-1"
+    assert answer_of(Desk()).text == "case-1"
+
+
+def test_a_function_that_cancels_itself_is_only_a_failed_answer() -> None:
+    async def stray(_: ProviderRequest) -> str:
+        raise asyncio.CancelledError
+
+    assert why_not(stray).kind == "plugin_error"
+
+
 def test_a_function_that_is_not_there_is_said_before_the_run(tmp_path: Path) -> None:
     with pytest.raises(PluginError, match="there is no file"):
         ask(make_target("python", PythonSettings("desk.py:answer"), base_dir=tmp_path))

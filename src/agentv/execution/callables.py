@@ -3,14 +3,12 @@
 import hashlib
 import importlib
 import importlib.util
-import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from agentv.execution.threads import call_in_thread
 from agentv.types.errors import PluginError, nearest
 
 
@@ -40,15 +38,6 @@ def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
     if not callable(found):
         raise PluginError(f"cannot load {reference!r}: it is a {type(found).__name__}, not a function")
     return found
-
-
-async def call_function(function: Callable[..., Any], argument: object) -> object:
-    """Call a user's function and return its result: a coroutine function in the event loop, any other in a thread."""
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
-        returned = function(argument)
-    else:
-        returned = await call_in_thread(function, argument, timeout_s=None)
-    return await returned if inspect.isawaitable(returned) else returned
 
 
 def raised_at(error: BaseException) -> str:

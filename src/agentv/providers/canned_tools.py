@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from agentv.execution.callables import call_function, load_callable, raised_at
+from agentv.execution.callables import load_callable, raised_at
+from agentv.execution.foreign import DeadlineError, call_foreign
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -22,18 +23,24 @@ class CannedTools:
             if isinstance(answer, Mapping) and answer.keys() == {"python"}
         }
 
-    async def answer(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Return the calls with their outputs; nothing when one of them has no answer here, so that nobody goes on."""
+    async def answer(self, calls: Sequence[ToolCall], *, timeout_s: float) -> tuple[ToolCall, ...]:
+        """Return the calls with their outputs; nothing when one of them has no answer here, so that nobody goes on.
+
+        A function may take `timeout_s`. Raises ProviderError when it takes longer or raises.
+        """
         if not all(call.tool in self._answers for call in calls):
             return ()
-        return tuple([replace(call, output=await self._output(call)) for call in calls])
+        return tuple([replace(call, output=await self._output(call, timeout_s)) for call in calls])
 
-    async def _output(self, call: ToolCall) -> JsonValue:
+    async def _output(self, call: ToolCall, timeout_s: float) -> JsonValue:
         function = self._functions.get(call.tool)
         if function is None:
             return self._answers[call.tool]
         try:
-            return cast(JsonValue, await call_function(function, call.input))
+            return cast(JsonValue, await call_foreign(function, call.input, timeout_s=timeout_s))
+        except DeadlineError:
+            message = f"the answer of tool {call.tool!r} did not come within {round(timeout_s, 2):g} s"
+            raise ProviderError(Failure("deadline", message)) from None
         except (Exception, SystemExit) as error:
             message = f"the answer of tool {call.tool!r} raised {type(error).__name__}: {error}{raised_at(error)}"
             raise ProviderError(Failure("plugin_error", message)) from error

@@ -53,8 +53,8 @@ class OpenAIProvider:
         while True:
             reply = parse_reply(await self._send(messages, request, timeout_s=ends_at - loop.time()))
             usage = reply.usage if usage is None or reply.usage is None else usage + reply.usage
-            goes_on = len(turns) < self._settings.max_steps
-            calls = await self._tools.answer(reply.tool_calls) if goes_on else ()
+            asked = reply.tool_calls if len(turns) < self._settings.max_steps else ()
+            calls = await self._tools.answer(asked, timeout_s=ends_at - loop.time())
             turns.append(Message("assistant", reply.text or None, tool_calls=calls or reply.tool_calls))
             if not calls:
                 return _response(reply, turns, usage)

@@ -1,11 +1,11 @@
 """`python`: a function of the user's answers, in this process."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from agentv.execution.callables import call_function, load_callable, raised_at
+from agentv.execution.callables import load_callable, raised_at
+from agentv.execution.foreign import DeadlineError, call_foreign
 from agentv.providers.replies import parse_response
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -40,18 +40,14 @@ class PythonProvider:
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return what the function returns. What it raises is the answer's failure."""
         timeout_s = request.timeout_s or self._timeout_s
-        deadline = asyncio.timeout(timeout_s)
         try:
-            async with deadline:
-                returned = await call_function(self._function, request)
+            returned = await call_foreign(self._function, request, timeout_s=timeout_s)
         except ProviderError:
             raise
+        except DeadlineError:
+            message = f"{self._name} did not return within {timeout_s:g} s and was given up; it may still be running"
+            raise ProviderError(Failure("target_timeout", message)) from None
         except (Exception, SystemExit) as error:
-            if deadline.expired():
-                message = (
-                    f"{self._name} did not return within {timeout_s:g} s and was given up; it may still be running"
-                )
-                raise ProviderError(Failure("target_timeout", message)) from None
             message = f"{self._name} raised {type(error).__name__}: {error}{raised_at(error)}"
             raise ProviderError(Failure("plugin_error", message)) from error
         return self._response(returned)

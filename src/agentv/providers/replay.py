@@ -43,7 +43,7 @@ class ReplayProvider:
         if settings.file is not None:
             self._path = Path(target.base_dir, settings.file)
         else:
-            self._path = find_run(settings.run or "", Path(target.base_dir), Path(tools.runs_folder)) / ANSWERS
+            self._path = find_run(settings.run or "", Path(target.base_dir), Path(tools.home)) / ANSWERS
         if not self._path.is_file():
             raise TargetError(f"target {target.name!r}: there is no recording {self._path}")
         self._target = target.name

@@ -72,11 +72,8 @@ async def send(
             reply = HttpReply(response.status, {key.lower(): text for key, text in response.headers.items()}, body)
     except (aiohttp.ClientError, OSError, ValueError) as error:
         if deadline.expired():
-            raise ProviderError(
-                Failure(
-                    "deadline", f"no whole reply from {_host(request)} within {round(timeout_s, 2):g} s", retryable=True
-                )
-            ) from None
+            message = f"no whole reply from {_host(request)} within {round(timeout_s, 2):g} s"
+            raise ProviderError(Failure("deadline", message, retryable=True)) from None
         raise ProviderError(_network_failure(error, request)) from None
     failure = status_failure(reply, now=clock())
     if failure is not None:
