@@ -25,7 +25,7 @@ class Tools:
     """What a provider is given in these tests."""
 
     shared: SharedParts
-    runs_folder: str
+    home: str
 
 
 def make_target(provider: str, settings: object, *, base_dir: Path | str = ".") -> ResolvedTarget:
