@@ -5,6 +5,7 @@ import os
 import random
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from agentv.pipeline.options import RunOptions, make_options
 from agentv.pipeline.planning import make_plan
 from agentv.pipeline.run import run_plan
 from agentv.registry import Specs
+from agentv.storage.find_run import runs_folder
 from agentv.storage.memory import MemoryStore
 from agentv.storage.run_folder import RunFolder, new_run_id
 from agentv.types.cases import EvalSuite, EvaluatorLike
@@ -98,10 +100,15 @@ async def _evaluate(
     clock = make_clock()
     run_id = new_run_id(clock, random.SystemRandom())
     is_kept = folder is not None or isinstance(source, str | os.PathLike)
-    store: ResultStore = RunFolder(home / "runs", run_id, clock=clock) if is_kept else MemoryStore(run_id, clock=clock)
+    store: ResultStore = (
+        RunFolder(runs_folder(home), run_id, clock=clock) if is_kept else MemoryStore(run_id, clock=clock)
+    )
     rows = _Rows()
     rng = random.Random(options.seed)  # noqa: S311 - spreads retries, keeps no secret
-    report = await run_plan(plan, store=store, observers=[rows, *observers], clock=clock, rng=rng)
+    with ExitStack() as watching:
+        for observer in observers:
+            watching.callback(observer.close)
+        report = await run_plan(plan, store=store, observers=[rows, *observers], clock=clock, rng=rng)
     return replace(report, results=tuple(rows.results))
 
 
@@ -112,32 +119,45 @@ def load_suite(path: str | os.PathLike[str], *, specs: Specs | None = None) -> E
     packages, and the `plugins:` of the nearest `.agentv.yaml`, which are imported.
     """
     file = Path(path)
-    return loading.load_suite(file, specs=specs or load_project_parts([file])[0])
+    return loading.load_suite(file, specs=specs or load_project_parts([file.parent])[0])
 
 
 def load_targets(path: str | os.PathLike[str], *, specs: Specs | None = None) -> tuple[TargetConfig, ...]:
     """Read a targets file, references unexpanded. Raises EvalFileError with all of its problems."""
     file = Path(path)
-    return loading.load_targets(file, specs=specs or load_project_parts([file])[0])
+    return loading.load_targets(file, specs=specs or load_project_parts([file.parent])[0])
 
 
 def _run_blocking(work: Coroutine[Any, Any, RunReport]) -> RunReport:
-    """Run a coroutine to its end, in a thread of its own when this one has a loop already."""
+    """Run a coroutine to its end, in a thread of its own when this one has a loop already (a notebook)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
+    runner = asyncio.Runner()
     outcome: list[RunReport | BaseException] = []
 
     def run() -> None:
-        try:
-            outcome.append(asyncio.run(work))
-        except BaseException as error:  # noqa: BLE001 - handed on to the thread that waits
-            outcome.append(error)
+        with runner:
+            try:
+                outcome.append(runner.run(work))
+            except BaseException as error:  # noqa: BLE001 - handed on to the thread that waits
+                outcome.append(error)
 
     thread = threading.Thread(target=run, name="agentv-evaluate")
     thread.start()
-    thread.join()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        loop = runner.get_loop()
+        loop.call_soon_threadsafe(_cancel_all, loop)
+        thread.join()
+        raise
     if isinstance(outcome[0], BaseException):
         raise outcome[0]
     return outcome[0]
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()

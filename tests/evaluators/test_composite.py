@@ -87,7 +87,7 @@ def test_a_member_that_raises_is_its_own_error_and_not_the_composites() -> None:
     assert made.error is None
     assert made.score == pytest.approx(0.45)
     assert made.members[1].error is not None
-    assert made.members[1].error.message == "RuntimeError: boom"
+    assert made.members[1].error.message.startswith("RuntimeError: boom (")
     row = EvaluatorResult("c", "composite", made.score, evaluator_results=made.members)
     assert first_broken([row]) is made.members[1]
 

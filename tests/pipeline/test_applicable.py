@@ -44,5 +44,6 @@ def test_rubrics_alone_are_the_whole_list_with_no_default_judge_beside() -> None
     assert applies(rubrics=RUBRICS) == (["rubric"], False)
 
 
-def test_an_empty_list_of_the_case_means_no_evaluator() -> None:
-    assert applies({"evaluators": (SUITES,)}, evaluators=()) == ([], False)
+def test_an_empty_list_names_nobody_as_an_absent_one_does() -> None:
+    assert applies({"evaluators": (SUITES,)}, evaluators=()) == (["suite"], False)
+    assert applies({"evaluators": ()}) == (["llm_judge"], True)

@@ -1,7 +1,9 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.pipeline.capture import Cleaner
+from agentv.pipeline.capture import DEEPEST, STRUCK, TOO_DEEP, Cleaner, Redactor
+from agentv.types.errors import ConfigError
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall
 from agentv.types.provider import ProviderResponse
@@ -13,39 +15,76 @@ def test_a_secret_is_struck_from_every_text_of_an_answer() -> None:
         output_messages=(Message("assistant", tool_calls=(ToolCall("call", {"auth": "sk-12345678"}),)),),
         request={"headers": ["Bearer sk-12345678"]},
     )
-    assert "sk-12345678" not in repr(Cleaner(["sk-12345678"]).response(response))
+    assert "sk-12345678" not in repr(Cleaner(Redactor(["sk-12345678"])).clean(response))
 
 
 def test_a_secret_is_struck_from_an_error_too() -> None:
     failure = Failure("auth", "refused sk-12345678", details={"body": "sk-12345678"})
-    assert "sk-12345678" not in repr(Cleaner(["sk-12345678"]).failure(failure))
+    assert "sk-12345678" not in repr(Cleaner(Redactor(["sk-12345678"])).clean(failure))
 
 
 def test_the_longer_of_two_secrets_leaves_no_tail() -> None:
-    assert Cleaner(["abcdefgh", "abcdefgh-tail"]).text("abcdefgh-tail") == "***"
+    assert Redactor(["abcdefgh", "abcdefgh-tail"]).text("abcdefgh-tail") == "***"
 
 
 def test_a_pattern_of_the_project_strikes_what_it_matches() -> None:
-    assert Cleaner(patterns=[r"\b\d{4}-\d{4}\b"]).text("card 1234-5678.") == "card ***."
+    assert Redactor(patterns=[r"\b\d{4}-\d{4}\b"]).text("card 1234-5678.") == "card ***."
 
 
 def test_a_lone_surrogate_becomes_the_replacement_character_and_is_told() -> None:
-    cleaner = Cleaner()
+    cleaner = Cleaner(Redactor())
     assert cleaner.text("a\ud800b") == "a\ufffdb"
     assert cleaner.repaired
 
 
 def test_two_halves_that_belong_together_become_their_character() -> None:
-    assert Cleaner().text("\ud83d\ude00") == "\U0001f600"
+    assert Cleaner(Redactor()).text("\ud83d\ude00") == "\U0001f600"
 
 
 @given(st.text(st.characters(codec=None)))
 def test_clean_text_can_always_be_written(text: str) -> None:
-    Cleaner().text(text).encode()
+    Cleaner(Redactor()).text(text).encode()
 
 
 @given(st.text(st.characters(codec="utf-8")))
 def test_good_text_is_left_as_it_is(text: str) -> None:
-    cleaner = Cleaner()
+    cleaner = Cleaner(Redactor())
     assert cleaner.text(text) == text
     assert not cleaner.repaired
+
+
+def test_a_pattern_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"redact: '\(' is no regular expression"):
+        Redactor(patterns=["("])
+
+
+def test_a_pattern_with_flags_of_its_own_stands_beside_others() -> None:
+    assert Redactor(patterns=["(?i)hello", "x"]).text("HELLO xy") == "*** ***y"
+
+
+def test_a_text_that_a_pattern_cannot_be_tried_on_in_time_is_struck_whole() -> None:
+    assert Redactor(patterns=[r"(a|aa)+$"]).text("a" * 5000 + "b") == STRUCK
+
+
+def test_numbers_that_are_not_finite_are_left_out() -> None:
+    assert Cleaner(Redactor()).clean({"a": [float("nan"), 1.5], "b": float("inf")}) == {"a": [None, 1.5], "b": None}
+
+
+def test_what_is_nested_deeper_than_anything_reads_is_cut_off() -> None:
+    value: object = "bottom"
+    for _ in range(5000):
+        value = {"deeper": value}
+    cleaned = Cleaner(Redactor()).clean(value)
+    depth = 0
+    while isinstance(cleaned, dict):
+        cleaned, depth = cleaned["deeper"], depth + 1
+    assert (cleaned, depth) == (TOO_DEEP, DEEPEST)
+
+
+def test_keys_that_are_no_texts_become_texts() -> None:
+    assert Cleaner(Redactor()).clean({1: "x", None: "y"}) == {"1": "x", "None": "y"}
+
+
+def test_what_needs_no_cleaning_is_not_copied() -> None:
+    value = {"a": ("b", [1, 2.5, True]), "c": ProviderResponse("x", request={"q": 1})}
+    assert Cleaner(Redactor(["secret-value"])).clean(value) is value

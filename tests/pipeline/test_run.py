@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from agentv import EvalCase, EvaluatorConfig, ProviderError, ProviderRequest, ProviderResponse, RunReport, evaluate
+from agentv import (
+    ConfigError,
+    EvalCase,
+    EvaluatorConfig,
+    ProviderError,
+    ProviderRequest,
+    ProviderResponse,
+    RunReport,
+    evaluate,
+    load_suite,
+)
 from agentv.types.failures import Failure
 
 CASE = "{id: %s, expected_outcome: x, input_messages: [{role: user, content: hi}]}"
@@ -192,3 +202,254 @@ def test_a_changed_judge_script_changes_its_score_key_and_no_answer_key(tmp_path
     first, second = keys(1), keys(0.5)
     assert first[0] == second[0]
     assert first[1] != second[1]
+
+
+def deep(levels: int) -> Any:
+    value: Any = "bottom"
+    for _ in range(levels):
+        value = {"deeper": value}
+    return value
+
+
+def calls(given: Any) -> dict[str, Any]:
+    return {"text": "x", "output_messages": [{"role": "assistant", "tool_calls": [{"tool": "t", "input": given}]}]}
+
+
+HAS = EvaluatorConfig("has", "contains", {"value": "x"})
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (lambda: calls(deep(600)), None),
+        (lambda: calls({"n": float("nan")}), None),
+        (lambda: {"text": "x", "output_messages": [{"role": "assistant", "content": {1: "x"}}]}, None),
+        (lambda: ProviderResponse("x", cost_usd=float("nan")), None),
+        (lambda: ProviderResponse(7), "unexpected_shape"),  # type: ignore[arg-type]  # what plug-ins do
+        (lambda: ProviderResponse("x", output_messages=("no message",)), "plugin_error"),  # type: ignore[arg-type]
+        (lambda: 12, "unexpected_shape"),
+        (lambda: (_ for _ in ()).throw(asyncio.CancelledError), "plugin_error"),
+        (lambda: (_ for _ in ()).throw(SystemExit), "plugin_error"),
+        (lambda: "\ud800 x" + "y" * 300_000, None),
+    ],
+    ids=["deep", "nan", "int key", "nan cost", "no text", "no message", "no answer", "cancels", "exits", "surrogate"],
+)
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_a_hostile_answer_costs_its_own_row_at_most(
+    tmp_path: Path, answer: Callable[[], Any], kind: str | None, is_async: bool
+) -> None:
+    def plain(request: ProviderRequest) -> Any:
+        return answer() if request.eval_case_id == "c1" else "x"
+
+    async def waiting(request: ProviderRequest) -> Any:
+        return plain(request)
+
+    cases = [EvalCase(f"c{n}", "?") for n in range(4)]  # type: ignore[arg-type]  # a string is taken
+    task = waiting if is_async else plain
+    report = evaluate(cases, task=task, evaluators=[HAS], folder=tmp_path, max_retries=0)
+    assert report.state == "finished"
+    found = {row.eval_id: None if row.error is None else row.error.kind for row in report.results}
+    assert found == {"c0": None, "c1": kind, "c2": None, "c3": None}
+    assert len(stored(report, "results.jsonl")) == 4
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        lambda: (_ for _ in ()).throw(asyncio.CancelledError),
+        lambda: (_ for _ in ()).throw(TimeoutError("db connection timed out")),
+        lambda: None,
+        lambda: "1.0",
+    ],
+    ids=["cancels", "own timeout", "nothing", "text"],
+)
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_a_hostile_evaluator_costs_its_own_rows_at_most(output: Callable[[], Any], is_async: bool) -> None:
+    class Sync:
+        kind = name = "own"
+
+        def evaluate(self, _context: Any) -> Any:
+            return output()
+
+    class Async:
+        kind = name = "own"
+
+        async def evaluate(self, _context: Any) -> Any:
+            return output()
+
+    cases = [EvalCase(f"c{n}", "?") for n in range(3)]  # type: ignore[arg-type]  # a string is taken
+    report = evaluate(cases, task=lambda _request: "x", evaluators=[HAS, Async() if is_async else Sync()])
+    assert [row.status for row in report.results] == ["error"] * 3
+    assert report.exit_code == 3
+    error = report.results[0].evaluator_results[1].error
+    assert error is not None
+    assert "within" not in error.message, "its own time-out is not our deadline"
+
+
+def test_a_judge_that_no_evaluator_asks_needs_no_key(run: Callable[..., RunReport]) -> None:
+    target = "{name: t, provider: mock, response: x, judge_target: j}"
+    judge = "{name: j, provider: openai, model: m, api_key: '${{ NOBODY_SET_THIS }}'}"
+    report = run(f"{target}, {judge}", target="t")
+    assert report.exit_code == 0
+
+
+def test_a_judges_failing_healthcheck_ends_the_run_before_any_case_is_spent(
+    run: Callable[..., RunReport], tmp_path: Path
+) -> None:
+    judge = cli_target("print(1)", healthcheck={"type": "command", "command_template": "false"})
+    targets = "{name: a, provider: mock, response: x, judge_target: t}, " + judge
+    run("{name: a, provider: mock, response: x}")
+    (tmp_path / "suite.yaml").write_text(f"evalcases:\n  - {CASE % 'a'}\n")
+    (tmp_path / "targets.yaml").write_text(f"targets: [{targets}]")
+    report = evaluate(tmp_path / "suite.yaml", target="a", folder=tmp_path / ".agentv")
+    assert (report.exit_code, report.results) == (3, ())
+
+
+def test_a_provider_that_ignores_its_deadline_is_cut_off() -> None:
+    class Hangs:
+        kind = "hangs"
+
+        async def invoke(self, _request: ProviderRequest) -> ProviderResponse:
+            await asyncio.Event().wait()
+            return ProviderResponse("x")
+
+    case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
+    (row,) = evaluate([case], target=Hangs(), evaluators=[HAS], timeout_s=0.01).results
+    assert row.error is not None
+    assert row.error.kind == "deadline"
+
+
+def test_secrets_are_struck_from_calls_judges_and_evaluators_too(tmp_path: Path, run: Callable[..., RunReport]) -> None:
+    (tmp_path / ".env").write_text("AGENT_TOKEN=very-secret-token\n")
+    code = 'import os, sys; sys.exit("cannot log in with " + os.environ["AGENT_TOKEN"])'
+    report = run(cli_target(code).removesuffix("}") + ", env: {AGENT_TOKEN: '${{ AGENT_TOKEN }}'}}")
+    assert "cannot log in with ***" in str(stored(report, "answers.jsonl")[0]["calls"])
+    judge = "import sys; sys.exit('no judge for very-secret-token')"
+    config = EvaluatorConfig("j", "code_judge", {"script": [sys.executable, "-c", judge]})
+    again = evaluate(
+        tmp_path / "suite.yaml", target="t", evaluators=[config], folder=tmp_path / ".agentv", max_retries=0
+    )
+    assert again.results
+    (tmp_path / "targets.yaml").write_text(
+        "targets: [{name: t, provider: cli, command_template: 'echo x', env: {AGENT_TOKEN: '${{ AGENT_TOKEN }}'}}]"
+    )
+    (row,) = evaluate(tmp_path / "suite.yaml", evaluators=[config], folder=tmp_path / ".agentv").results
+    assert "very-secret-token" not in repr(row)
+    assert "no judge for ***" in repr(row)
+
+
+def test_each_suite_reads_the_variables_beside_it(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock, response: '${{ WHO }}'}]")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".env").write_text(f"WHO=answer-of-{name}\n")
+        (tmp_path / name / "suite.yaml").write_text(f"{HAS_X}\nevalcases:\n  - {CASE % 'a'}\n")
+    report = evaluate(tmp_path, folder=tmp_path / ".agentv", gates=())
+    answers = {row.slot.suite: row.candidate_answer for row in report.results}
+    assert answers == {"one/suite.yaml": "answer-of-one", "two/suite.yaml": "answer-of-two"}
+
+
+def test_suites_that_share_a_target_share_its_workers(tmp_path: Path) -> None:
+    busy, most = 0, 0
+
+    async def task(_request: ProviderRequest) -> str:
+        nonlocal busy, most
+        busy += 1
+        most = max(most, busy)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        busy -= 1
+        return "x"
+
+    (tmp_path / ".git").mkdir()
+    for number in range(4):
+        (tmp_path / f"s{number}.yaml").write_text(f"{HAS_X}\nevalcases:\n  - {CASE % 'a'}\n  - {CASE % 'b'}\n")
+    report = evaluate(tmp_path, task=task, folder=tmp_path / ".agentv")
+    assert (len(report.results), most) == (8, 1)
+
+
+def test_a_suite_at_hand_finds_the_targets_and_gates_of_its_folder(
+    run: Callable[..., RunReport], tmp_path: Path
+) -> None:
+    run("{name: t, provider: mock, response: x}")
+    (tmp_path / ".agentv.yaml").write_text("gates: ['mean >= 0.5']")
+    report = evaluate(load_suite(tmp_path / "suite.yaml"), target="t")
+    assert report.verdict.gates[0].expression == "mean >= 0.5"
+
+
+def test_observers_are_closed_once(tmp_path: Path) -> None:
+    class Watching:
+        def __init__(self) -> None:
+            self.closed = 0
+
+        def notify(self, event: Any) -> None:
+            pass
+
+        def close(self) -> None:
+            self.closed += 1
+
+    watching = Watching()
+    case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
+    evaluate([case], task=lambda _request: "x", evaluators=[HAS], observers=[watching], folder=tmp_path)
+    assert watching.closed == 1
+
+
+BATCH_AGENT = """
+import json, pathlib, sys
+cases, out, run = map(pathlib.Path, sys.argv[1:4])
+(kept,) = (run / "runs").iterdir()
+stored = len((kept / "cases.jsonl").read_text().splitlines())
+answers = [json.loads(line) for line in cases.read_text().splitlines()]
+out.write_text("".join(json.dumps({"id": case["id"], "text": f"x {stored}"}) + "\\n" for case in answers))
+"""
+
+
+def test_a_batch_is_kept_before_its_call_and_before_any_judge_and_stops_with_fail_fast(
+    run: Callable[..., RunReport], tmp_path: Path
+) -> None:
+    (tmp_path / "agent.py").write_text(BATCH_AGENT)
+    command = f"{sys.executable} agent.py {{CASES_FILE}} {{OUTPUT_FILE}} {tmp_path / '.agentv'}"
+    target = f"{{name: t, provider: cli, command_template: '{command}', provider_batching: true}}"
+    report = run(target, "a", "b", "c", evaluators=[EvaluatorConfig("no", "contains", {"value": "zzz"})], fail_fast=1)
+    assert report.exit_code == 1
+    assert [row.candidate_answer for row in report.results] == ["x 3"]
+    assert len(stored(report, "answers.jsonl")) == 3
+
+
+def test_tags_of_suite_and_case_are_counted_once(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    case = "{id: a, tags: [smoke], expected_outcome: x, input_messages: [{role: user, content: hi}]}"
+    (tmp_path / "suite.yaml").write_text(f"tags: [smoke]\n{HAS_X}\nevalcases:\n  - {case}\n")
+    (row,) = evaluate(tmp_path / "suite.yaml", task=lambda _request: "x", folder=tmp_path / ".agentv").results
+    assert row.tags == ("smoke",)
+
+
+@pytest.mark.parametrize(
+    "options", [{"workers": 0}, {"trials": -1}, {"sample": 0}, {"timeout_s": 0}, {"only": "cheap"}, {"max_errors": -1}]
+)
+def test_options_that_no_run_can_be_made_with_are_refused(options: dict[str, Any]) -> None:
+    case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        evaluate([case], task=lambda _request: "x", evaluators=[HAS], **options)
+
+
+@pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf")])
+def test_a_weight_that_cannot_weigh_is_refused(weight: float) -> None:
+    case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
+    with pytest.raises(ConfigError, match="weights are finite and at least 0"):
+        evaluate(
+            [case], task=lambda _request: "x", evaluators=[EvaluatorConfig("a", "contains", {"value": "x"}, weight)]
+        )
+
+
+def test_a_late_line_of_a_stream_is_checked_before_the_run_like_an_early_one(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    line = '{"id": "c%d", "expected_outcome": "x", "input_messages": [{"role": "user", "content": "hi"}], %s}'
+    judge = '"evaluators": [{"name": "j", "type": "llm_judge", "target": "%s"}]'
+    lines = [line % (number, judge % ("nosuch" if number == 31 else "t")) for number in range(60)]
+    (tmp_path / "data.jsonl").write_text("\n".join(lines))
+    (tmp_path / "data.yaml").write_text("description: judged")
+    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock, response: x}]")
+    with pytest.raises(ConfigError, match="nosuch"):
+        evaluate(tmp_path / "data.jsonl", folder=tmp_path / ".agentv")

@@ -166,6 +166,7 @@ class CompositeEvaluator:
     """
 
     kind = "composite"
+    times_its_parts = True
 
     def __init__(
         self,

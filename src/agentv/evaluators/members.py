@@ -1,16 +1,14 @@
 """Runs a composite's members where no run does it: one after another, each one's fault its own."""
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from agentv.execution.threads import call_in_thread
-from agentv.scoring.completion import failed_score, score_of_failure, to_score
+from agentv.evaluators.isolation import config_of, isolated_score
 from agentv.scoring.evaluator_results import to_result
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import EvaluatorError
-from agentv.types.evaluation import EvaluationContext, Evaluator, EvaluatorResult
+from agentv.types.evaluation import EvaluationContext, EvaluatorResult
 
 
 class ScoreMembers(Protocol):
@@ -24,8 +22,9 @@ class ScoreMembers(Protocol):
 
 def member_name(member: EvaluatorLike) -> str:
     """Return a member's name; an object without one is called by its kind. While a file is read it is a mapping."""
-    name = member.get("name") if isinstance(member, Mapping) else getattr(member, "name", None)
-    return name if isinstance(name, str) else str(getattr(member, "kind", type(member).__name__))
+    if isinstance(member, Mapping):
+        return str(member.get("name", member.get("type")))
+    return config_of(member).name
 
 
 async def score_objects(context: EvaluationContext, evaluators: Sequence[EvaluatorLike]) -> tuple[EvaluatorResult, ...]:
@@ -34,32 +33,12 @@ async def score_objects(context: EvaluationContext, evaluators: Sequence[Evaluat
 
 
 async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike) -> EvaluatorResult:
-    config = evaluator if isinstance(evaluator, EvaluatorConfig) else _config_of(evaluator)
-    score = await _isolated(evaluator, replace(context, evaluator=config))
-    name = config.criterion or config.name
-    complete = to_score(score, name=name, kind=config.type, criteria=context.criteria, negate=config.negate)
-    return to_result(complete, config)
+    config = config_of(evaluator)
 
+    def make() -> object:
+        if isinstance(evaluator, EvaluatorConfig):
+            raise EvaluatorError(f"{config.name!r} is no evaluator object; only a run can make one of a config")
+        return evaluator
 
-def _config_of(evaluator: EvaluatorLike) -> EvaluatorConfig:
-    weight = getattr(evaluator, "weight", 1.0)
-    return EvaluatorConfig(name=member_name(evaluator), type=str(getattr(evaluator, "kind", "")), weight=weight)
-
-
-async def _isolated(evaluator: EvaluatorLike, context: EvaluationContext) -> object:
-    if not isinstance(evaluator, Evaluator):
-        return failed_score(f"{member_name(evaluator)!r} is no evaluator object; only a run can make one of a config")
-    try:
-        return await _run(evaluator, context)
-    except EvaluatorError as error:
-        return score_of_failure(error.failure)
-    except Exception as error:  # noqa: BLE001 - a member's fault is its own result, never the composite's
-        return failed_score(f"{type(error).__name__}: {error}")
-
-
-async def _run(evaluator: Evaluator, context: EvaluationContext) -> object:
-    if getattr(evaluator, "inline", False) or inspect.iscoroutinefunction(evaluator.evaluate):
-        output = evaluator.evaluate(context)
-    else:
-        output = await call_in_thread(evaluator.evaluate, context, timeout_s=None)
-    return await output if inspect.isawaitable(output) else output
+    score = await isolated_score(make, replace(context, evaluator=config), config, timeout_s=None)
+    return to_result(score, config)

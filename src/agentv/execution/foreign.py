@@ -37,7 +37,7 @@ async def call_foreign(
     except AbandonedError as error:
         raise DeadlineError(f"no return within {timeout_s:g} s") from error
     except TimeoutError as error:
-        if timeout_s is not None and deadline.when() is not None and deadline.expired():
+        if deadline.expired():
             raise DeadlineError(f"no return within {timeout_s:g} s") from error
         raise
     except asyncio.CancelledError as error:

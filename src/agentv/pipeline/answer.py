@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from agentv.execution.callables import raised_at
 from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.prompt import build_prompt
-from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.toolbox import Toolbox
 from agentv.scoring.identity import answer_key, question_key, target_key
 from agentv.types.cases import EvalCase
@@ -36,12 +36,13 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """An answer that a batch brought, and how long the batch took: from then to then it was waited for."""
+class Reply:
+    """What came back for one question, or why nothing did, and when. `calls` are the tries it took."""
 
     outcome: ProviderResponse | Failure
     started_at: datetime
     ended_at: datetime
+    calls: tuple[CallRecord, ...] = ()
 
 
 def slot_of(task: CaseTask) -> Slot:
@@ -67,59 +68,46 @@ def make_question(task: CaseTask, case: EvalCase, *, names_files: bool) -> Quest
     return Question(task, case, prompt, request)
 
 
-async def answer_case(
-    question: Question,
-    *,
-    toolbox: Toolbox,
-    prepared: Prepared | None = None,
-    on_retry: OnRetry | None = None,
-) -> Answer:
-    """Return the target's answer. `prepared` is what a batch already brought for this case.
-
-    Never raises for a failure of the target: that is the answer's `error`.
-    """
-    task = question.task
-    provider = toolbox.provider(task.target)
+async def ask(question: Question, *, toolbox: Toolbox, on_retry: OnRetry | None = None) -> Reply:
+    """Ask the target. Never raises for a failure of the target: that is the reply's outcome."""
+    provider = toolbox.provider(question.task.target)
+    started_at = toolbox.clock()
+    outcome: ProviderResponse | Failure
     calls: tuple[CallRecord, ...] = ()
-    if prepared is None:
-        started_at = toolbox.clock()
-        outcome, calls = await _ask(provider, question, on_retry)
-        prepared = Prepared(outcome, started_at, toolbox.clock())
-    started_at, ended_at, outcome = prepared.started_at, prepared.ended_at, prepared.outcome
-    cleaner = Cleaner(task.target.secrets, task.suite.redact)
+    try:
+        outcome = await provider.invoke_within(question.request, total_s=question.task.timeout_s, on_retry=on_retry)
+        calls = outcome.calls
+    except ProviderError as error:
+        outcome, calls = error.failure, error.calls
+    except Exception as error:  # noqa: BLE001 - plug-in code: its fault is this row's result, never the run's end
+        outcome = Failure("plugin_error", f"{type(error).__name__}: {error}{raised_at(error)}")
+    return Reply(outcome, started_at, toolbox.clock(), calls)
+
+
+def make_answer(question: Question, reply: Reply, *, cleaner: Cleaner, counts_attempts: bool) -> Answer:
+    """Return the answer that a reply is, cleaned for keeping."""
+    task, outcome = question.task, reply.outcome
     answer = Answer(
         slot=question.slot,
         answer_key=answer_key(question_key(question.case), target_key(task.target), task.trial),
         text="",
-        started_at=started_at,
-        ended_at=ended_at,
-        duration_ms=(ended_at - started_at).total_seconds() * 1000,
+        started_at=reply.started_at,
+        ended_at=reply.ended_at,
+        duration_ms=(reply.ended_at - reply.started_at).total_seconds() * 1000,
         generation=task.generation,
-        attempt=max(0, len(calls) - 1) if provider.counts_attempts else 0,
-        calls=calls,
+        attempt=max(0, len(reply.calls) - 1) if counts_attempts else 0,
+        calls=cleaner.clean(reply.calls),
     )
     if isinstance(outcome, Failure):
-        return replace(answer, error=cleaner.failure(outcome))
-    response = cleaner.response(outcome)
-    for note in response.notes:
-        toolbox.note(f"target {task.target.name!r}: {note}")
-    return _with_response(answer, response, repaired=cleaner.repaired)
+        return replace(answer, error=cleaner.clean(outcome))
+    text: object = outcome.text
+    if not isinstance(text, str):
+        message = f"the answer's text is a {type(text).__name__}, not a string"
+        return replace(answer, error=Failure("unexpected_shape", message))
+    return _with_response(answer, cleaner.clean(replace(outcome, calls=())), cleaner)
 
 
-async def _ask(
-    provider: ResilientProvider, question: Question, on_retry: OnRetry | None
-) -> tuple[ProviderResponse | Failure, tuple[CallRecord, ...]]:
-    timeout_s = question.task.timeout_s
-    try:
-        response = await provider.invoke_within(question.request, total_s=timeout_s, on_retry=on_retry)
-    except ProviderError as error:
-        return error.failure, error.calls
-    except Exception as error:  # noqa: BLE001 - plug-in code: its fault is this row's result, never the run's end
-        return Failure("plugin_error", f"{type(error).__name__}: {error}"), ()
-    return response, response.calls
-
-
-def _with_response(answer: Answer, response: ProviderResponse, *, repaired: bool) -> Answer:
+def _with_response(answer: Answer, response: ProviderResponse, cleaner: Cleaner) -> Answer:
     return replace(
         answer,
         text=response.text,
@@ -134,5 +122,5 @@ def _with_response(answer: Answer, response: ProviderResponse, *, repaired: bool
         exit_code=response.exit_code,
         log_paths=response.log_paths,
         request=response.request,
-        repaired=repaired,
+        repaired=cleaner.repaired,
     )

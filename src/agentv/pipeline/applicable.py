@@ -11,12 +11,15 @@ RUBRIC_EVALUATOR = "rubric"
 
 
 def applicable_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[tuple[EvaluatorLike, ...], bool]:
-    """Return a case's evaluators in order, and whether they came in the older single form."""
-    listed = case.evaluators
+    """Return a case's evaluators in order, and whether they came in the older single form.
+
+    An empty list names nobody, as an absent one does.
+    """
+    listed = case.evaluators or None
     if listed is None:
         single = case.evaluator or case.grader
         if single is None:
-            listed, single = suite.evaluators, suite.evaluator
+            listed, single = suite.evaluators or None, suite.evaluator
         if listed is None and single is not None:
             return _with_rubrics(case, (_single(single, suite),), single_form=True)
     if listed is None:

@@ -1,32 +1,60 @@
-"""The border where a target's words come in: text is cleaned once and secrets are struck, before anything sees them."""
+"""The border where words from outside come in: cleaned once, secrets struck, before anything keeps or shows them."""
 
 import dataclasses
+import math
 import operator
-import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from agentv.types.failures import Failure
-from agentv.types.provider import ProviderResponse
+import regex
+
+from agentv.types.errors import ConfigError
 
 STRUCK = "***"
-REPLACEMENT = "\ufffd"
-_SURROGATES = re.compile("[\ud800-\udfff]")
+TOO_DEEP = "[nested too deeply to be kept]"
+DEEPEST = 100
+PATTERN_TIMEOUT_S = 1.0
+_SURROGATES = regex.compile("[\ud800-\udfff]")
 
-Clean: TypeAlias = Callable[[str], str]
 
+class Redactor:
+    """What must not be kept: `secrets` are whole values, `patterns` the `redact` expressions of `.agentv.yaml`.
 
-class Cleaner:
-    """Strikes secrets and replaces lone surrogates in every text of a value.
-
-    `secrets` are whole values; `patterns` are the `redact` expressions of `.agentv.yaml`. `repaired` tells whether a
-    surrogate was met since the cleaner was made, so use a new one for each answer.
+    Raises ConfigError for a pattern that is none.
     """
 
     def __init__(self, secrets: Iterable[str] = (), patterns: Iterable[str] = ()) -> None:
-        longest_first = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
-        expressions = [re.escape(secret) for secret in longest_first] + [f"(?:{pattern})" for pattern in patterns]
-        self._secret = re.compile("|".join(expressions)) if expressions else None
+        self._secrets = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
+        self._patterns = [_compile(pattern) for pattern in patterns]
+
+    def text(self, text: str) -> str:
+        """Return `text` with secrets struck; a text that a pattern cannot be tried on in time is struck whole."""
+        for secret in self._secrets:
+            text = text.replace(secret, STRUCK)
+        for pattern in self._patterns:
+            try:
+                text = pattern.sub(STRUCK, text, timeout=PATTERN_TIMEOUT_S)
+            except TimeoutError:
+                return STRUCK
+        return text
+
+
+def _compile(pattern: str) -> "regex.Pattern[str]":
+    try:
+        return regex.compile(pattern)
+    except regex.error as error:
+        raise ConfigError(f"redact: {pattern!r} is no regular expression: {error}") from error
+
+
+class Cleaner:
+    """Makes one answer, or what was said of it, fit to be kept.
+
+    Secrets are struck, lone surrogates and numbers that are not finite replaced, and what is nested deeper than
+    anything reads is cut off. `repaired` tells whether a surrogate was met.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
         self.repaired = False
 
     def text(self, text: str) -> str:
@@ -35,41 +63,41 @@ class Cleaner:
             self.repaired = True
             # A surrogate pair written as two halves is the character it stands for; only lone halves are lost.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return self._secret.sub(STRUCK, text) if self._secret else text
+        return self._redactor.text(text)
 
-    def value(self, value: Any) -> Any:
-        """Return JSON, dataclasses and tuples with every text cleaned; what needs no cleaning comes back itself."""
+    def clean(self, value: Any, levels: int = DEEPEST) -> Any:
+        """Return JSON, dataclasses and tuples with all of it cleaned; what needs no cleaning comes back itself."""
         match value:
             case str():
-                return self.text(value)
-            case None | bool() | int() | float():
-                return value
-            case Mapping():
-                cleaned = {self.text(key): self.value(item) for key, item in value.items()}
+                cleaned = self.text(value)
                 return value if cleaned == value else cleaned
+            case float():
+                return value if math.isfinite(value) else None
+            case None | bool() | int():
+                return value
+            case _ if levels == 0:
+                return TOO_DEEP
+            case Mapping():
+                fields = {self.text(str(key)): self.clean(item, levels - 1) for key, item in value.items()}
+                return value if _is_same(fields, value) else fields
             case tuple() | list():
-                items = [self.value(item) for item in value]
+                items = [self.clean(item, levels - 1) for item in value]
                 return value if all(map(operator.is_, items, value)) else type(value)(items)
             case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-                return self._dataclass(value)
+                return self._clean_fields(value, levels)
             case _:
                 return value
 
-    def _dataclass(self, value: Any) -> Any:
+    def _clean_fields(self, value: Any, levels: int) -> Any:
         changes = {}
         for name in value.__dataclass_fields__:
             item = getattr(value, name)
-            cleaned = self.value(item)
+            cleaned = self.clean(item, levels - 1)
             if cleaned is not item:
                 changes[name] = cleaned
         return dataclasses.replace(value, **changes) if changes else value
 
-    def response(self, response: ProviderResponse) -> ProviderResponse:
-        """Return a response with every text cleaned."""
-        cleaned: ProviderResponse = self.value(response)
-        return cleaned
 
-    def failure(self, failure: Failure) -> Failure:
-        """Return a failure with every text cleaned."""
-        cleaned: Failure = self.value(failure)
-        return cleaned
+def _is_same(cleaned: Mapping[str, object], value: Mapping[str, object]) -> bool:
+    """Whether keys and items are the very same; equality would call `True` and `1` alike and walk all of it again."""
+    return cleaned.keys() == value.keys() and all(cleaned[key] is value[key] for key in cleaned)

@@ -1,20 +1,23 @@
 """One row: ask, keep the answer, judge it, say how it went. Never raises for a case's own failure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentv.pipeline.answer import OnRetry, Prepared, Question, answer_case, make_question
+from agentv.execution.callables import raised_at
+from agentv.pipeline.answer import OnRetry, Question, Reply, ask, make_answer, make_question
 from agentv.pipeline.applicable import applicable_evaluators
+from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.context import build_context, criteria_of
 from agentv.pipeline.fingerprints import Fingerprints
 from agentv.pipeline.plan import CaseTask
-from agentv.pipeline.rows import broken_row, case_record, judged_row, unanswered_row
+from agentv.pipeline.rows import broken_row, case_record, crashed_row, judged_row, unanswered_row
 from agentv.pipeline.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, score_context
 from agentv.pipeline.toolbox import Toolbox
-from agentv.scoring.identity import evaluator_to_json, expectation_key, score_key
-from agentv.types.cases import BrokenCase, EvaluatorConfig, EvaluatorLike
+from agentv.types.cases import BrokenCase, EvalCase, EvaluatorLike
+from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluatorResult
+from agentv.types.provider import ProviderResponse
 from agentv.types.results import Answer, CaseRecord, CaseResult
 
 
@@ -38,33 +41,77 @@ class CaseRunner:
     fingerprints: Fingerprints
     on_retry: Callable[[CaseTask], OnRetry]
 
-    async def run(self, task: CaseTask, prepared: Prepared | None = None) -> CaseResult:
-        """Return the row of a task. `prepared` is an answer that a batch already brought."""
+    async def run(self, task: CaseTask) -> CaseResult:
+        """Return the row of a task: the last net under everything that can go wrong with one.
+
+        A fault of ours must not cost the hours of a run either, so that it becomes this row's error, with its place.
+        """
         case = task.case
         if isinstance(case, BrokenCase):
             return broken_row(self.run_id, task, case, now=self.toolbox.clock())
-        evaluators, single_form = applicable_evaluators(case, task.suite)
+
+        async def work() -> CaseResult:
+            question = self.open(task, case)
+            reply = await ask(question, toolbox=self.toolbox, on_retry=self.on_retry(task))
+            return await self.judge(question, self.keep(question, reply))
+
+        return await self._netted(task, case, work())
+
+    async def finish(self, question: Question, answer: Answer) -> CaseResult:
+        """Return the row of an answer that a batch brought, under the same net."""
+        return await self._netted(question.task, question.case, self.judge(question, answer))
+
+    async def _netted(self, task: CaseTask, case: EvalCase, work: Coroutine[None, None, CaseResult]) -> CaseResult:
+        try:
+            return await work
+        except StorageError:
+            raise
+        except Exception as error:  # noqa: BLE001 - see `run`
+            message = f"{type(error).__name__}: {error}{raised_at(error)}"
+            return crashed_row(self.run_id, task, case, message, now=self.toolbox.clock())
+
+    def tell(self, task: CaseTask, message: str) -> None:
+        """Tell people something about a task's target, secrets struck."""
+        self.toolbox.note(f"target {task.target.name!r}: {self._cleaner(task).text(message)}")
+
+    def open(self, task: CaseTask, case: EvalCase) -> Question:
+        """Return what is asked, with its case kept before the first call."""
         spec = self.toolbox.specs.providers.get(task.target.provider)
         question = make_question(task, case, names_files=spec.has_files)
         if task.trial == 0:
+            evaluators, single_form = applicable_evaluators(case, task.suite)
             self.sink.case(case_record(question, evaluators, single_form=single_form))
-        answer = self.sink.answer(
-            await answer_case(question, toolbox=self.toolbox, prepared=prepared, on_retry=self.on_retry(task))
-        )
+        return question
+
+    def keep(self, question: Question, reply: Reply) -> Answer:
+        """Clean a reply and keep it, before anything judges it."""
+        provider = self.toolbox.provider(question.task.target)
+        cleaner = self._cleaner(question.task)
+        answer = make_answer(question, reply, cleaner=cleaner, counts_attempts=provider.counts_attempts)
+        if isinstance(reply.outcome, ProviderResponse):
+            for note in reply.outcome.notes:
+                self.tell(question.task, note)
+        return self.sink.answer(answer)
+
+    async def judge(self, question: Question, answer: Answer) -> CaseResult:
+        """Return the row of an answer that is kept."""
+        task = question.task
+        is_model = self.toolbox.specs.providers.get(task.target.provider).is_model_api
         if answer.error is not None:
-            return unanswered_row(self.run_id, question, answer, is_model=spec.is_model_api)
-        results = await self._judge(question, answer, evaluators)
+            return unanswered_row(self.run_id, question, answer, is_model=is_model)
+        evaluators, single_form = applicable_evaluators(question.case, task.suite)
+        results = await self._score(question, answer, evaluators)
         return judged_row(
             self.run_id,
             question,
             answer,
             results,
             single_form=single_form,
-            score_keys=self._score_keys(question, answer, evaluators),
-            is_model=spec.is_model_api,
+            score_keys=self.fingerprints.score_keys(task, question.case, answer.answer_key, evaluators),
+            is_model=is_model,
         )
 
-    async def _judge(
+    async def _score(
         self, question: Question, answer: Answer, evaluators: tuple[EvaluatorLike, ...]
     ) -> tuple[EvaluatorResult, ...]:
         task, case = question.task, question.case
@@ -80,18 +127,9 @@ class CaseRunner:
         )
         timeout_s = task.suite.evaluator_timeout_s or DEFAULT_EVALUATOR_TIMEOUT_S
         tools = SuiteTools(self.toolbox, task.known, timeout_s, task.only_free)
-        return await score_context(context, evaluators, tools=tools)
+        results = await score_context(context, evaluators, tools=tools)
+        cleaned: tuple[EvaluatorResult, ...] = self._cleaner(task).clean(results)
+        return cleaned
 
-    def _score_keys(self, question: Question, answer: Answer, evaluators: tuple[EvaluatorLike, ...]) -> dict[str, str]:
-        expectation = expectation_key(question.case, criteria_of(question.case, question.task.suite))
-        judge = question.task.target.judge_target
-        return {
-            evaluator.name if isinstance(evaluator, EvaluatorConfig) else evaluator.kind: score_key(
-                answer=answer.answer_key,
-                expectation=expectation,
-                evaluator=evaluator_to_json(evaluator),
-                contents=self.fingerprints.of(evaluator),
-                judge=judge,
-            )
-            for evaluator in evaluators
-        }
+    def _cleaner(self, task: CaseTask) -> Cleaner:
+        return Cleaner(self.toolbox.redactor(task.known, task.suite.redact))

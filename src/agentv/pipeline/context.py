@@ -59,3 +59,8 @@ def criteria_of(case: EvalCase, suite: EvalSuite) -> tuple[EvaluationCriteria, .
         return suite.criteria
     merged = {criterion.name: criterion for criterion in (*suite.criteria, *case.criteria)}
     return tuple(merged.values())
+
+
+def tags_of(case: EvalCase, suite: EvalSuite) -> tuple[str, ...]:
+    """Return the suite's tags and the case's own, each once."""
+    return tuple(dict.fromkeys((*suite.tags, *case.tags)))

@@ -58,7 +58,7 @@ def questions(plan: RunPlan) -> Iterator[Question]:
 
 
 def write_prompts(plan: RunPlan, folder: Path) -> int:
-    """Write each rendered prompt as a text file `CASE.TARGET.md`; returns how many were written."""
+    """Write each rendered prompt as a text file `SUITE.CASE.TARGET.md`; returns how many were written."""
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
     for question in questions(plan):
@@ -68,7 +68,10 @@ def write_prompts(plan: RunPlan, folder: Path) -> int:
         if question.request.guidelines:
             parts.append(f"## guidelines\n\n{question.request.guidelines}")
         parts.append(f"## question\n\n{question.request.question}")
-        name = f"{_file_stem(question.slot.eval_id)}.{_file_stem(question.slot.target)}.md"
+        turns = question.request.chat_prompt or ()
+        parts += [f"## chat message: {turn.role}\n\n{turn.content}" for turn in turns]
+        slot = question.slot
+        name = ".".join(_file_stem(part) for part in (slot.suite, slot.eval_id, slot.target)) + ".md"
         (folder / name).write_text("\n\n".join(parts) + "\n", encoding="utf-8")
         count += 1
     return count

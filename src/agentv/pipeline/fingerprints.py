@@ -1,69 +1,85 @@
-"""What the files say that an evaluator's settings name: scripts, prompts, word lists. Part of its score's key."""
+"""What a score depends on besides the answer: the evaluator's settings, the files they name, the judges they ask."""
 
 import hashlib
-import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.evaluators.isolation import config_of
+from agentv.pipeline.context import criteria_of
+from agentv.pipeline.judges import judge_targets, member_configs, needs_judge
+from agentv.pipeline.plan import CaseTask
+from agentv.pipeline.toolbox import Toolbox
+from agentv.scoring.identity import digest, evaluator_to_json, expectation_key, score_key, target_key
+from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.json_value import JsonValue
 
-LONGEST_PATH = 1024
+SETUPS_KEPT = 1024
 
 
 class Fingerprints:
-    """Digests of files named in settings, each file read once a run."""
+    """Keys of scores. Files are read once a run; setups of a suite's evaluators are worked out once."""
 
-    def __init__(self) -> None:
-        self._files: dict[Path, str | None] = {}
-        self._configs: dict[int, tuple[EvaluatorConfig, dict[str, JsonValue]]] = {}
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+        self._files: dict[str, str | None] = {}
+        self._setups: dict[tuple[int, int], tuple[EvaluatorLike, str]] = {}
 
-    def of(self, evaluator: EvaluatorLike) -> dict[str, JsonValue]:
-        """Return the digest of every file that an evaluator's settings name, by the name used there."""
-        if not isinstance(evaluator, EvaluatorConfig):
-            return {}
-        kept = self._configs.get(id(evaluator))
+    def score_keys(
+        self, task: CaseTask, case: EvalCase, answer_key: str, evaluators: Sequence[EvaluatorLike]
+    ) -> dict[str, str]:
+        """Return the key of each evaluator's score of one answer, by the evaluator's name."""
+        expectation = expectation_key(case, criteria_of(case, task.suite))
+        return {
+            config_of(evaluator).name: score_key(
+                answer=answer_key, expectation=expectation, setup=self._setup(evaluator, task)
+            )
+            for evaluator in evaluators
+        }
+
+    def _setup(self, evaluator: EvaluatorLike, task: CaseTask) -> str:
+        place = (id(evaluator), id(task.target))
+        kept = self._setups.get(place)
         if kept is not None and kept[0] is evaluator:
             return kept[1]
-        folder = Path(evaluator.base_dir)
-        found: dict[str, JsonValue] = {}
-        for text in _texts(evaluator.settings):
-            for word in _words(text):
-                digest = self._digest(folder / word)
-                if digest is not None:
-                    found[word] = digest
-        self._configs[id(evaluator)] = (evaluator, found)
-        return found
+        files: dict[str, JsonValue] = {}
+        judges: list[JsonValue] = []
+        if isinstance(evaluator, EvaluatorConfig):
+            files = {path: self._digest(path) for path in self._paths(evaluator)}
+            judges = list(self._judges(evaluator, task))
+        setup = digest([evaluator_to_json(evaluator), files, judges])
+        if len(self._setups) >= SETUPS_KEPT:
+            self._setups.pop(next(iter(self._setups)))
+        self._setups[place] = (evaluator, setup)
+        return setup
 
-    def _digest(self, path: Path) -> str | None:
+    def _paths(self, config: EvaluatorConfig) -> Iterator[str]:
+        """Yield the files that a config and its members name; their settings classes tell through `files`."""
+        settings = self._toolbox.settings(config)
+        files = getattr(settings, "files", None)
+        if files is not None:
+            yield from files(config.base_dir)
+        for member in member_configs(settings):
+            yield from self._paths(member)
+
+    def _judges(self, config: EvaluatorConfig, task: CaseTask) -> Iterator[str]:
+        """Yield the keys of the targets that a config and its members ask."""
+        settings = self._toolbox.settings(config)
+        names = list(judge_targets(settings))
+        if needs_judge(settings):
+            own = task.target.judge_target
+            if own is None:
+                yield target_key(task.target)
+            else:
+                names.append(own)
+        for name in names:
+            yield target_key(task.known.get(name))
+        for member in member_configs(settings):
+            yield from self._judges(member, task)
+
+    def _digest(self, path: str) -> str | None:
         if path not in self._files:
             try:
-                self._files[path] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
-            except (OSError, ValueError):
+                self._files[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+            except OSError:
                 self._files[path] = None
         return self._files[path]
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)
-    elif isinstance(value, EvaluatorConfig):
-        yield from _texts(value.settings)
-
-
-def _words(text: str) -> Iterator[str]:
-    """Yield what in a setting may be a file: the whole text, and the words of a command (`python judge.py:score`)."""
-    if "\n" in text or len(text) > LONGEST_PATH or not text:
-        return
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        words = [text]
-    for word in {text, *words}:
-        yield word.partition(".py:")[0] + ".py" if ".py:" in word else word

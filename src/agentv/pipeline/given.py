@@ -1,15 +1,15 @@
 """Cases, targets, judges and evaluators given as Python objects instead of names in files."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agentv.pipeline.inputs import Inputs, load_inputs
+from agentv.pipeline.inputs import Inputs, load_inputs, load_inputs_of
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.planning import SuiteInput
-from agentv.pipeline.plugins import load_specs
 from agentv.pipeline.targets import KnownTargets
 from agentv.providers.python import PythonProvider, PythonSettings
 from agentv.registry import Spec, Specs
@@ -48,40 +48,32 @@ class Given:
 
 def load_given(source: Source, given: Given, options: RunOptions) -> tuple[Inputs, RunOptions]:
     """Return the inputs of a run that was asked for from Python, and the options with its target chosen."""
+    # What answers by itself, or a list of cases, which stands in no folder, needs no targets file.
+    answers = given.task is not None or (given.target is not None and not isinstance(given.target, str))
     if isinstance(source, str | os.PathLike):
-        inputs = load_inputs(
-            [os.fspath(source)], options, cwd=Path.cwd(), env=os.environ, needs_targets=not _answers(given)
-        )
+        paths = [os.fspath(source)]
+        inputs = load_inputs(paths, options, cwd=Path.cwd(), env=os.environ, needs_targets=not answers)
     else:
-        inputs = _inputs_of(source, options)
+        suite = source if isinstance(source, EvalSuite) else _suite_of(source)
+        inputs = load_inputs_of(suite, options, cwd=Path.cwd(), env=os.environ, needs_targets=False)
     target = _named(given.target, "target", inputs.specs)
     if given.task is not None:
         target = _task_target(given.task, inputs.specs)
     judge = _named(given.judge, "judge", inputs.specs)
-    suites = tuple(_with_given(item, target, judge, given.evaluators) for item in inputs.suites)
+    known = {id(item.known): _with_targets(item.known, target, judge) for item in inputs.suites}
+    suites = tuple(
+        SuiteInput(_with_evaluators(item.suite, given.evaluators), known[id(item.known)]) for item in inputs.suites
+    )
     name = target.name if isinstance(target, TargetConfig) else target
     chosen = options if name is None else replace(options, targets=(name,))
     return replace(inputs, suites=suites), chosen
-
-
-def _answers(given: Given) -> bool:
-    """Whether what was given answers by itself, so that no targets file is needed."""
-    return given.task is not None or (given.target is not None and not isinstance(given.target, str))
-
-
-def _inputs_of(source: EvalSuite | Sequence[EvalCase], options: RunOptions) -> Inputs:
-    specs = load_specs()
-    suite = source if isinstance(source, EvalSuite) else _suite_of(source)
-    known = KnownTargets({}, os.environ, specs, options)
-    return Inputs((SuiteInput(suite, known),), specs)
 
 
 def _suite_of(cases: Sequence[EvalCase]) -> EvalSuite:
     for case in cases:
         if not isinstance(case, EvalCase):
             raise ConfigError(f"evaluate() takes a path, an EvalSuite or EvalCases; got {type(case).__name__}")
-    ids = [case.id for case in cases]
-    twice = sorted({name for name in ids if ids.count(name) > 1}) if len(set(ids)) < len(ids) else []
+    twice = [name for name, count in Counter(case.id for case in cases).items() if count > 1]
     if twice:
         raise ConfigError(f"case ids must be unique; given twice: {', '.join(twice)}")
     folder = str(Path.cwd())
@@ -116,16 +108,15 @@ def _named(given: TargetLike | None, role: str, specs: Specs) -> TargetConfig | 
     return TargetConfig(role, kind)
 
 
-def _with_given(
-    item: SuiteInput,
-    target: TargetConfig | str | None,
-    judge: TargetConfig | str | None,
-    evaluators: Sequence[EvaluatorLike] | None,
-) -> SuiteInput:
-    added: Mapping[str, TargetConfig] = {
-        config.name: config for config in (target, judge) if isinstance(config, TargetConfig)
-    }
+def _with_targets(
+    known: KnownTargets, target: TargetConfig | str | None, judge: TargetConfig | str | None
+) -> KnownTargets:
+    if judge is None and not isinstance(target, TargetConfig):
+        return known
+    added = {config.name: config for config in (target, judge) if isinstance(config, TargetConfig)}
     judge_name = judge.name if isinstance(judge, TargetConfig) else judge
-    known = replace(item.known, configs={**item.known.configs, **added}, judge=judge_name, resolved={})
-    suite = item.suite if evaluators is None else replace(item.suite, evaluators=tuple(evaluators), evaluator=None)
-    return SuiteInput(suite, known)
+    return replace(known, configs={**known.configs, **added}, judge=judge_name, resolved={})
+
+
+def _with_evaluators(suite: EvalSuite, evaluators: Sequence[EvaluatorLike] | None) -> EvalSuite:
+    return suite if evaluators is None else replace(suite, evaluators=tuple(evaluators), evaluator=None)

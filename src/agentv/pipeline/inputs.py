@@ -1,7 +1,7 @@
 """From paths to suites with their targets and plug-ins: all that a run reads before it is planned."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentv.loading import (
@@ -18,6 +18,7 @@ from agentv.pipeline.planning import SuiteInput
 from agentv.pipeline.plugins import load_specs
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
+from agentv.types.cases import EvalSuite
 from agentv.types.errors import EvalFileError, TargetError
 from agentv.types.problems import Problem
 
@@ -31,28 +32,49 @@ class Inputs:
     gates: tuple[str, ...] = ()
 
 
-def load_inputs(
-    paths: Sequence[str], options: RunOptions, *, cwd: Path, env: Mapping[str, str], needs_targets: bool = True
-) -> Inputs:
-    """Read eval files and what belongs to them. Raises EvalFileError with the problems of all files at once.
+@dataclass(slots=True)
+class Neighbourhood:
+    """Finds the targets that belong to a folder of eval files; folders that share a targets file share its targets.
 
     `needs_targets` False is for callers that bring who answers: a missing targets file is then no error.
     """
+
+    options: RunOptions
+    specs: Specs
+    cwd: Path
+    env: Mapping[str, str]
+    needs_targets: bool = True
+    known: dict[tuple[Path | None, frozenset[tuple[str, str]]], KnownTargets] = field(default_factory=dict)
+
+    def load_targets(self, folder: Path) -> KnownTargets:
+        """Return a folder's targets, with the variables of its nearest `.env`. Raises TargetError, EvalFileError."""
+        override = self.cwd / self.options.targets_file if self.options.targets_file else None
+        path = find_targets_file(folder, find_repository_root(folder), self.cwd, override)
+        if path is None and self.needs_targets:
+            raise TargetError(
+                f"{folder}: no targets file found there or above (targets.yaml or .agentv/targets.yaml); "
+                "write one, or name it with --targets"
+            )
+        env = load_env(folder, self.env)
+        key = path, frozenset(env.items())
+        if key not in self.known:
+            configs = () if path is None else load_targets(path, specs=self.specs)
+            self.known[key] = KnownTargets({config.name: config for config in configs}, env, self.specs, self.options)
+        return self.known[key]
+
+
+def load_inputs(
+    paths: Sequence[str], options: RunOptions, *, cwd: Path, env: Mapping[str, str], needs_targets: bool = True
+) -> Inputs:
+    """Read eval files and what belongs to them. Raises EvalFileError with the problems of all files at once."""
     files = find_eval_files(paths, cwd=cwd)
-    specs, gates = load_project_parts(files)
-    known: dict[Path | None, KnownTargets] = {}
+    specs, gates = load_project_parts(file.parent for file in files)
+    neighbourhood = Neighbourhood(options, specs, cwd, env, needs_targets)
     suites: list[SuiteInput] = []
     problems: dict[Problem, None] = {}  # several suites may meet the same problem of one targets file
     for file in files:
         try:
-            suite_env = load_env(file.parent, env)
-            suite = load_suite(file, specs=specs)
-            path = _targets_path(file, options, cwd)
-            if path is None and needs_targets:
-                raise _no_targets(file)
-            if path not in known:
-                known[path] = _load_known(path, options, suite_env, specs)
-            suites.append(SuiteInput(suite, known[path]))
+            suites.append(SuiteInput(load_suite(file, specs=specs), neighbourhood.load_targets(file.parent)))
         except EvalFileError as error:
             problems.update(dict.fromkeys(error.problems))
     if problems:
@@ -60,30 +82,22 @@ def load_inputs(
     return Inputs(tuple(suites), specs, gates)
 
 
-def load_project_parts(files: Sequence[Path]) -> tuple[Specs, tuple[str, ...]]:
-    """Return the plug-ins and gates that the `.agentv.yaml` files around the eval files name."""
+def load_inputs_of(
+    suite: EvalSuite, options: RunOptions, *, cwd: Path, env: Mapping[str, str], needs_targets: bool
+) -> Inputs:
+    """Read what belongs to a suite that is at hand: targets, plug-ins and gates around its folder."""
+    folder = Path(suite.base_dir)
+    specs, gates = load_project_parts([folder])
+    known = Neighbourhood(options, specs, cwd, env, needs_targets).load_targets(folder)
+    return Inputs((SuiteInput(suite, known),), specs, gates)
+
+
+def load_project_parts(folders: Iterable[Path]) -> tuple[Specs, tuple[str, ...]]:
+    """Return the plug-ins and gates that the `.agentv.yaml` files around folders of eval files name."""
     plugins: dict[str, None] = {}
     gates: dict[str, None] = {}
-    for folder in dict.fromkeys(file.parent for file in files):
+    for folder in dict.fromkeys(folders):
         project = load_project(folder, find_repository_root(folder))
         plugins.update(dict.fromkeys(project.plugins))
         gates.update(dict.fromkeys(project.gates))
     return load_specs(plugins), tuple(gates)
-
-
-def _targets_path(file: Path, options: RunOptions, cwd: Path) -> Path | None:
-    override = cwd / options.targets_file if options.targets_file else None
-    return find_targets_file(file.parent, find_repository_root(file.parent), cwd, override)
-
-
-def _no_targets(file: Path) -> TargetError:
-    return TargetError(
-        f"{file}: no targets file found beside it or above (targets.yaml or .agentv/targets.yaml); "
-        "write one, or name it with --targets"
-    )
-
-
-def _load_known(path: Path | None, options: RunOptions, env: Mapping[str, str], specs: Specs) -> KnownTargets:
-    """Return the targets of a file; eval files that share it share them."""
-    configs = () if path is None else load_targets(path, specs=specs)
-    return KnownTargets({config.name: config for config in configs}, env, specs, options)

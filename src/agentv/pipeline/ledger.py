@@ -34,6 +34,11 @@ class Stop:
         self.state, self.reason, self.signal_number = "interrupted", reason, signal_number
         self.give_up()
 
+    def crash(self, state: RunState) -> None:
+        """Note that the run ended in a way that nobody asked for."""
+        if self.state == "finished":
+            self.state = state
+
     def fail(self, reason: str) -> None:
         """Note that the run cannot go on."""
         self.state, self.reason = "failed", reason
@@ -120,6 +125,7 @@ class Ledger:
             max_errors=self.plan.options.max_errors,
             invalid_rows=self.invalid_rows,
             signal_number=self.stop.signal_number,
+            planned=self.plan.planned,
         )
         return RunReport(
             run_id=self.store.run_id,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-from agentv.types.errors import UnknownNameError
+from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.json_value import JsonValue
 
 
@@ -36,6 +36,25 @@ class RunOptions:
     gates: tuple[str, ...] | None = None
     name: str | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what no run can be made with; a single text stands for a list of one."""
+        for name in ("targets", "case_globs", "tags", "gates"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                object.__setattr__(self, name, (value,))
+            elif isinstance(value, list):
+                object.__setattr__(self, name, tuple(value))
+        for name, least in (("sample", 1), ("trials", 1), ("workers", 1), ("fail_fast", 1), ("max_retries", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ConfigError(f"{name} must be at least {least}, not {value}")
+        if self.max_errors < 0:
+            raise ConfigError(f"max_errors must be at least 0, not {self.max_errors}")
+        if self.timeout_s is not None and not self.timeout_s > 0:
+            raise ConfigError(f"timeout_s must be above 0, not {self.timeout_s}")
+        if self.only not in (None, "free"):
+            raise ConfigError(f"only must be 'free', not {self.only!r}")
+
     def to_json(self) -> dict[str, JsonValue]:
         """Return the options that were set, as `run.json` keeps them."""
         defaults = asdict(RunOptions())
@@ -47,10 +66,9 @@ class RunOptions:
 
 
 def make_options(given: Mapping[str, Any]) -> RunOptions:
-    """Return RunOptions from keywords; lists become tuples. Raises UnknownNameError for a name that is none."""
+    """Return RunOptions from keywords. Raises UnknownNameError for a name that is none, ConfigError for a value."""
     known = [item.name for item in fields(RunOptions)]
     for name in given:
         if name not in known:
             raise UnknownNameError("option", name, known=known)
-    keywords: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
-    return RunOptions(**keywords)
+    return RunOptions(**given)

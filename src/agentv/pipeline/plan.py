@@ -91,6 +91,7 @@ class RunPlan:
     home: str
     prices: Mapping[str, JsonObject] = field(default_factory=dict)
     overrides: Mapping[str, Evaluator] = field(default_factory=dict)
+    judges: tuple[ResolvedTarget, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property

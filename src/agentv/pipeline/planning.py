@@ -1,26 +1,21 @@
 """From suites and options to a plan: every name is resolved and every bad setting refused here, all at once."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from agentv.loading import choose_target, read_settings
-from agentv.pipeline.applicable import applicable_evaluators
-from agentv.pipeline.judges import judge_targets, member_configs, needs_judge
+from agentv.loading import choose_target
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.plan import RunPlan, SuitePlan
 from agentv.pipeline.selection import select_cases
+from agentv.pipeline.suite_check import Findings, SuiteCheck
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
 from agentv.scoring.gates import Gate, parse_gate
-from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike
+from agentv.types.cases import EvalSuite
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject
 from agentv.types.targets import ResolvedTarget
-
-STREAM_CHECKED_AHEAD = 1000
-"""How many lines of a stream are checked before the run; the others are checked just ahead of the workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +24,6 @@ class SuiteInput:
 
     suite: EvalSuite
     known: KnownTargets
-
-
-@dataclass(slots=True)
-class _Findings:
-    """Collects what is wrong, so that all of it is said at once."""
-
-    problems: dict[str, None] = field(default_factory=dict)
-
-    def add(self, message: str) -> None:
-        self.problems.setdefault(message)
-
-    def raise_if_any(self) -> None:
-        if self.problems:
-            raise ConfigError("\n".join(self.problems))
 
 
 def make_plan(
@@ -55,20 +36,33 @@ def make_plan(
     overrides: Mapping[str, Evaluator] | None = None,
 ) -> RunPlan:
     """Return the plan of a run. Raises ConfigError with every problem that can be found without a paid call."""
-    findings = _Findings()
+    findings = Findings()
     suites = [plan for item in inputs if (plan := _plan_suite(item, options, findings)) is not None]
-    for plan in suites:
-        _check_suite(plan, specs, findings, overrides or {})
+    checks = [SuiteCheck(plan, specs, findings, overrides or {}) for plan in suites]
+    for check in checks:
+        check.run()
     gates = _parse_gates(inputs, options, project_gates, findings)
-    findings.raise_if_any()
+    if findings.problems:
+        raise ConfigError("\n".join(findings.problems))
     prices: dict[str, JsonObject] = {}
     for item in inputs:
         prices.update(item.suite.prices)
-    warnings = tuple(problem.render() for item in inputs for problem in item.suite.warnings)
-    return RunPlan(tuple(suites), specs, options, gates, home, prices, overrides or {}, warnings)
+    asked = {id(target) for plan in suites for target in plan.targets}
+    judges = {key: judge for check in checks for key, judge in check.judges.items() if key not in asked}
+    return RunPlan(
+        suites=tuple(suites),
+        specs=specs,
+        options=options,
+        gates=gates,
+        home=home,
+        prices=prices,
+        overrides=overrides or {},
+        judges=tuple(judges.values()),
+        warnings=tuple(_warnings(inputs, suites)),
+    )
 
 
-def _plan_suite(item: SuiteInput, options: RunOptions, findings: _Findings) -> SuitePlan | None:
+def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> SuitePlan | None:
     names = options.targets or (item.suite.target,)
     targets: list[ResolvedTarget] = []
     for name in names:
@@ -82,7 +76,7 @@ def _plan_suite(item: SuiteInput, options: RunOptions, findings: _Findings) -> S
 
 
 def _parse_gates(
-    inputs: Sequence[SuiteInput], options: RunOptions, project_gates: Sequence[str], findings: _Findings
+    inputs: Sequence[SuiteInput], options: RunOptions, project_gates: Sequence[str], findings: Findings
 ) -> tuple[Gate, ...] | None:
     """`--gate` replaces the gates of the suites, which replace the project's; none at all is the default gate."""
     of_suites = tuple(dict.fromkeys(gate for item in inputs for gate in item.suite.gates))
@@ -98,57 +92,9 @@ def _parse_gates(
     return tuple(gates)
 
 
-def _check_suite(plan: SuitePlan, specs: Specs, findings: _Findings, overrides: Mapping[str, Evaluator]) -> None:
-    """Check every evaluator that a suite's cases name."""
-    suite = plan.suite
-    if suite.workspace is not None:
-        findings.add(f"{suite.path}: `workspace` is not supported yet; remove it")
-    seen: set[int] = set()
-    ahead = None if plan.selection.count is not None else STREAM_CHECKED_AHEAD
-    for case in islice(plan.selection, ahead):
-        if not isinstance(case, EvalCase):
-            continue
-        for evaluator in applicable_evaluators(case, suite)[0]:
-            if id(evaluator) not in seen:
-                seen.add(id(evaluator))
-                _check_evaluator(evaluator, plan, specs, findings, overrides)
-
-
-def _check_evaluator(
-    evaluator: EvaluatorLike,
-    plan: SuitePlan,
-    specs: Specs,
-    findings: _Findings,
-    overrides: Mapping[str, Evaluator],
-) -> None:
-    if not isinstance(evaluator, EvaluatorConfig):
-        if not isinstance(evaluator, Evaluator):
-            findings.add(f"{type(evaluator).__name__} is no evaluator: it needs `kind` and `evaluate(context)`")
-        return
-    if evaluator.type in overrides:
-        return
-    try:
-        settings = read_settings(specs.evaluators.get(evaluator.type), evaluator.settings, where=evaluator.name)
-        for name in judge_targets(settings):
-            plan.known.get(name)
-    except AgentvError as error:
-        findings.add(f"{plan.suite.path}: evaluator {evaluator.name!r}: {error}")
-        return
-    for member in member_configs(settings):
-        _check_evaluator(member, plan, specs, findings, overrides)
-    if plan.options.only != "free" and needs_judge(settings):
-        for target in plan.targets:
-            _check_judge(target, plan, specs, findings, evaluator.name)
-
-
-def _check_judge(target: ResolvedTarget, plan: SuitePlan, specs: Specs, findings: _Findings, evaluator: str) -> None:
-    if target.judge_target:
-        try:
-            plan.known.get(target.judge_target)
-        except AgentvError as error:
-            findings.add(f"{target.path or plan.suite.path}: judge_target of {target.name!r}: {error}")
-    elif not specs.providers.get(target.provider).can_judge:
-        findings.add(
-            f"{target.path or plan.suite.path}: evaluator {evaluator!r} needs a judge, and target {target.name!r} "
-            f"({target.provider}) cannot judge itself; name one with `judge_target:` in the target"
-        )
+def _warnings(inputs: Sequence[SuiteInput], suites: Sequence[SuitePlan]) -> Iterator[str]:
+    for item in inputs:
+        yield from (problem.render() for problem in item.suite.warnings)
+    for target in {id(target): target for plan in suites for target in plan.targets}.values():
+        if target.requests_per_minute is not None or target.tokens_per_minute is not None:
+            yield f"target {target.name!r}: requests_per_minute and tokens_per_minute are not kept yet"

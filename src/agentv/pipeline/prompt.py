@@ -7,8 +7,7 @@ from agentv.types.cases import EvalCase
 from agentv.types.evaluation import PromptInputs
 from agentv.types.messages import ChatMessage, DataPart, FilePart, Message, Part, TextPart
 from agentv.types.messages_json import compact_json, content_text, tool_call_to_json
-
-GUIDELINES_HEADING = "[[ ## Guidelines ## ]]"
+from agentv.types.provider import GUIDELINES_HEADING
 
 
 def build_prompt(case: EvalCase, *, names_files: bool) -> PromptInputs:

@@ -3,23 +3,29 @@
 import asyncio
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from agentv.execution.retry import retry_call
+from agentv.execution.foreign import DeadlineError, call_foreign
+from agentv.execution.retry import OVERTIME_S, retry_call
 from agentv.pipeline.prices import price_of
 from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock
-from agentv.types.provider import CallRecord, ClosingProvider, Provider, ProviderRequest, ProviderResponse
+from agentv.types.provider import (
+    BatchProvider,
+    CallRecord,
+    ClosingProvider,
+    Provider,
+    ProviderRequest,
+    ProviderResponse,
+)
 from agentv.types.targets import ResolvedTarget
 
 DEFAULT_TIMEOUT_S = 600.0
 TRANSPORT_FAILURES_ALLOWED = 20
-
-
-class TargetStoppedError(ProviderError):
-    """The target was given up earlier in this run; this row was not tried."""
 
 
 class ResilientProvider:
@@ -66,10 +72,7 @@ class ResilientProvider:
         on_retry: Callable[[CallRecord, float], None] | None = None,
     ) -> ProviderResponse:
         """As `invoke`, with `total_s` for all tries together and a callback before each repeat."""
-        if self._stopped is not None:
-            failure = self._stopped.failure
-            message = f"not tried: target {self.target.name!r} was stopped after: {failure.message}"
-            raise TargetStoppedError(replace(failure, message=message, retryable=False))
+        self._refuse_when_stopped()
         attempt_s = self.target.timeout_s or DEFAULT_TIMEOUT_S
         now = asyncio.get_running_loop().time
         ends_at = math.inf if total_s is None else now() + total_s
@@ -77,7 +80,9 @@ class ResilientProvider:
         async def one_try(number: int) -> ProviderResponse:
             attempt = number if self.counts_attempts else request.attempt
             timeout_s = max(0.0, min(attempt_s, ends_at - now()))
-            return await self.provider.invoke(replace(request, attempt=attempt, timeout_s=timeout_s))
+            timed = replace(request, attempt=attempt, timeout_s=timeout_s)
+            response: ProviderResponse = await _within(self.provider.invoke, timed, timeout_s)
+            return response
 
         try:
             response, calls = await retry_call(
@@ -95,6 +100,27 @@ class ResilientProvider:
         self._transport_failures = 0
         return replace(response, calls=calls or response.calls, cost_usd=self._cost_usd(response))
 
+    async def invoke_batch_within(
+        self, provider: BatchProvider, requests: Sequence[ProviderRequest], *, total_s: float | None
+    ) -> Mapping[str, ProviderResponse | Failure]:
+        """Answer all requests with one call, which is tried once: the fallback for a batch is a call per case."""
+        self._refuse_when_stopped()
+        timeout_s = min(self.target.timeout_s or DEFAULT_TIMEOUT_S, math.inf if total_s is None else total_s)
+        timed = tuple(replace(request, timeout_s=timeout_s) for request in requests)
+        answers: Mapping[str, ProviderResponse | Failure] = await _within(provider.invoke_batch, timed, timeout_s)
+        return {
+            case_id: replace(answer, cost_usd=self._cost_usd(answer))
+            if isinstance(answer, ProviderResponse)
+            else answer
+            for case_id, answer in answers.items()
+        }
+
+    def _refuse_when_stopped(self) -> None:
+        if self._stopped is not None:
+            failure = self._stopped.failure
+            message = f"not tried: target {self.target.name!r} was stopped after: {failure.message}"
+            raise ProviderError(replace(failure, message=message, retryable=False))
+
     def _note_failure(self, error: ProviderError) -> None:
         kind = error.failure.kind
         self._transport_failures = self._transport_failures + 1 if kind == "transport" else 0
@@ -111,3 +137,12 @@ class ResilientProvider:
         """Let go of what the provider holds open."""
         if isinstance(self.provider, ClosingProvider):
             await self.provider.aclose()
+
+
+async def _within(call: Callable[..., Any], argument: object, timeout_s: float) -> Any:
+    """Call a provider, which keeps the deadline itself as a rule; one that does not is cut off soon after."""
+    try:
+        return await call_foreign(call, argument, timeout_s=timeout_s + OVERTIME_S, inline=True)
+    except DeadlineError:
+        failure = Failure("deadline", f"no answer within {timeout_s:g} s", retryable=True)
+        raise ProviderError(failure) from None

@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from agentv.pipeline.answer import Question, slot_of
-from agentv.pipeline.context import criteria_of, trace_summary
+from agentv.pipeline.context import criteria_of, tags_of, trace_summary
 from agentv.pipeline.plan import CaseTask
 from agentv.scoring.aggregation import case_fields, case_verdict, evaluators_score, first_broken, row_status
 from agentv.scoring.identity import case_key, criterion_to_json, evaluator_to_json, files_of
-from agentv.types.cases import BrokenCase, EvaluatorConfig, EvaluatorLike
+from agentv.types.cases import BrokenCase, EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -42,7 +42,7 @@ def case_record(question: Question, evaluators: tuple[EvaluatorLike, ...], *, si
         criteria=tuple(criterion_to_json(criterion) for criterion in criteria),
         evaluators=written,
         files=files,
-        tags=(*suite.tags, *case.tags),
+        tags=tags_of(case, suite),
         metadata=case.metadata,
     )
 
@@ -62,6 +62,25 @@ def broken_row(run_id: str, task: CaseTask, case: BrokenCase, *, now: datetime) 
         error=Failure("config_error", message, stage="load"),
         file=case.location.path,
         line=case.location.line,
+    )
+
+
+def crashed_row(run_id: str, task: CaseTask, case: EvalCase, message: str, *, now: datetime) -> CaseResult:
+    """Return the row of a case that met a fault of ours: it has no score and says what to report."""
+    return CaseResult(
+        run_id=run_id,
+        timestamp=now,
+        slot=slot_of(task),
+        dataset=task.suite.dataset,
+        status="error",
+        score=None,
+        verdict=None,
+        conversation_id=case.conversation_id,
+        tags=tags_of(case, task.suite),
+        metadata=case.metadata,
+        error=Failure("plugin_error", f"a fault inside agentv, please report it: {message}"),
+        file=case.location.path if case.location else "",
+        line=case.location.line if case.location else 0,
     )
 
 
@@ -126,7 +145,7 @@ def _row(run_id: str, question: Question, answer: Answer, *, is_model: bool) -> 
         generation=answer.generation,
         attempt=answer.attempt,
         conversation_id=case.conversation_id,
-        tags=(*task.suite.tags, *case.tags),
+        tags=tags_of(case, task.suite),
         metadata=case.metadata,
         candidate_answer=answer.text,
         trace_summary=trace_summary(answer.output_messages, answer.trace),

@@ -6,10 +6,12 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from agentv.execution.foreign import call_foreign
 from agentv.execution.local import LocalBackend
 from agentv.execution.threads import abandoned_calls
-from agentv.pipeline.answer import Prepared
-from agentv.pipeline.batch import answer_batch, batch_provider, batches
+from agentv.pipeline.answer import slot_of
+from agentv.pipeline.batch import Answered, answer_batch, batch_provider, batches
+from agentv.pipeline.capture import Redactor
 from agentv.pipeline.case import CaseRunner
 from agentv.pipeline.fingerprints import Fingerprints
 from agentv.pipeline.ledger import Ledger, Stop
@@ -17,11 +19,11 @@ from agentv.pipeline.plan import CaseTask, RunPlan
 from agentv.pipeline.prices import PRICE_TABLE_DATE
 from agentv.pipeline.provenance import load_git_state
 from agentv.pipeline.toolbox import Toolbox
-from agentv.types.errors import ProviderError, StorageError
+from agentv.types.errors import StorageError
 from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
 from agentv.types.protocols import Clock, ResultStore
 from agentv.types.provider import CheckedProvider
-from agentv.types.results import CaseResult, RunRecord, RunReport
+from agentv.types.results import CaseResult, RunRecord, RunReport, Slot
 from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 
@@ -48,8 +50,11 @@ async def run_plan(
         for warning in plan.warnings:
             ledger.note(warning)
         await _work(plan, ledger, clock, rng)
-    except* StorageError as errors:
-        stop.fail(f"store_error: {errors.exceptions[0]}")
+    except StorageError as error:
+        stop.fail(f"store_error: {error}")
+    except BaseException as error:
+        stop.crash("interrupted" if isinstance(error, asyncio.CancelledError) else "failed")
+        raise
     finally:
         store.close(stop.state)
     if abandoned := abandoned_calls():
@@ -83,51 +88,61 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random)
             await work
         except asyncio.CancelledError:
             if stop.state != "interrupted":
-                stop.state = "interrupted"
                 raise
+        except BaseExceptionGroup as group:
+            raise _first(group) from group
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first single exception of a group: workers fail together for one reason."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 async def _run_targets(plan: RunPlan, toolbox: Toolbox, ledger: Ledger) -> None:
     if not await _are_healthy(plan, toolbox, ledger):
         return
-    runner = CaseRunner(ledger.store.run_id, toolbox, ledger, Fingerprints(), ledger.on_retry)
+    runner = CaseRunner(ledger.store.run_id, toolbox, ledger, Fingerprints(toolbox), ledger.on_retry)
     async with asyncio.TaskGroup() as group:
         for target in plan.targets:
             group.create_task(_run_target(target, plan, runner, ledger))
 
 
 async def _are_healthy(plan: RunPlan, toolbox: Toolbox, ledger: Ledger) -> bool:
-    """Check every target once before any case is spent; a failing one ends the run."""
-    for target in plan.targets:
+    """Check every target and judge once before any case is spent; a failing one ends the run."""
+    for target in (*plan.targets, *plan.judges):
         provider = toolbox.provider(target).provider
-        if isinstance(provider, CheckedProvider):
-            try:
-                await provider.healthcheck()
-            except ProviderError as error:
-                ledger.stop.fail(f"healthcheck of target {target.name!r} failed: {error.failure.message}")
-                return False
+        if not isinstance(provider, CheckedProvider):
+            continue
+        try:
+            await call_foreign(provider.healthcheck, timeout_s=None)
+        except Exception as error:  # noqa: BLE001 - plug-in code: a check that breaks has failed
+            said = Redactor(target.secrets).text(str(error))
+            ledger.stop.fail(f"healthcheck of target {target.name!r} failed: {said}")
+            return False
     return True
 
 
 async def _run_target(target: ResolvedTarget, plan: RunPlan, runner: CaseRunner, ledger: Ledger) -> None:
     """Do all rows of one target with its number of workers."""
     backend = LocalBackend(plan.workers(target))
-    batching = batch_provider(runner.toolbox, target)
-    if target.provider_batching and batching is None:
-        ledger.note(f"{target.name}: provider_batching is set, but {target.provider} cannot batch; asking case by case")
-    if batching is None:
+    provider = batch_provider(runner.toolbox, target)
+    if provider is None:
+        if target.provider_batching:
+            ledger.note(f"target {target.name!r}: {target.provider} cannot batch; asking case by case")
         await backend.run(runner.run, _until_stopped(plan.tasks(target), ledger.stop), ledger.row)
         return
     for batch in batches(_until_stopped(plan.tasks(target, by_trial=True), ledger.stop), target.batch_size):
-        outcome = await answer_batch(batching, batch, clock=runner.toolbox.clock)
-        for note in outcome.notes:
-            ledger.note(note)
-        work = partial(_run_prepared, runner, outcome.prepared)
-        await backend.run(work, batch, ledger.row)
+        answered = await answer_batch(provider, batch, runner)
+        await backend.run(partial(_finish, runner, answered), _until_stopped(iter(batch), ledger.stop), ledger.row)
 
 
-async def _run_prepared(runner: CaseRunner, prepared: Mapping[str, Prepared], task: CaseTask) -> CaseResult:
-    return await runner.run(task, prepared.get(task.case.id))
+async def _finish(runner: CaseRunner, answered: Mapping[Slot, Answered], task: CaseTask) -> CaseResult:
+    """Judge what a batch answered; ask for what it did not."""
+    found = answered.get(slot_of(task))
+    return await (runner.run(task) if found is None else runner.finish(*found))
 
 
 def _until_stopped(tasks: Iterator[CaseTask], stop: Stop) -> Iterator[CaseTask]:

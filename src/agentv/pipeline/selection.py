@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from agentv.pipeline.context import tags_of
 from agentv.pipeline.options import RunOptions
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.errors import ConfigError
 
 _WORD = re.compile(r"\s*(\(|\)|[^\s()]+)")
+
+
+MOST_WORDS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ def _make_filter(suite: EvalSuite, options: RunOptions) -> Callable[[EvalCase | 
     def wanted(case: EvalCase | BrokenCase) -> bool:
         if isinstance(case, BrokenCase):
             return True
-        tags = {*suite.tags, *case.tags}
+        tags = set(tags_of(case, suite))
         if options.case_globs and not any(fnmatchcase(case.id, glob) for glob in options.case_globs):
             return False
         if options.tags and not tags.intersection(options.tags):
@@ -61,6 +65,8 @@ def _make_filter(suite: EvalSuite, options: RunOptions) -> Callable[[EvalCase | 
 def parse_expression(text: str) -> Callable[[str], bool]:
     """Parse `-k`: words found in a case's id, tags or dataset, joined by `and`, `or`, `not` and parentheses."""
     words = _WORD.findall(text)
+    if len(words) > MOST_WORDS:
+        raise ConfigError(f"-k has {len(words)} words; at most {MOST_WORDS} are read")
     test, rest = _parse_or(words, text)
     if rest:
         raise ConfigError(f"cannot read -k {text!r} at {rest[0]!r}; join words with and, or, not and parentheses")

@@ -8,11 +8,12 @@ from typing import Self
 
 from agentv.execution.shared import Shared
 from agentv.loading import read_settings
+from agentv.pipeline.capture import Redactor
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.errors import EvaluatorError, PluginError
+from agentv.types.errors import AgentvError, EvaluatorError, PluginError
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, EvaluatorTools, SharedParts
@@ -49,6 +50,7 @@ class Toolbox:
         self._prices = prices or {}
         self._overrides = overrides or {}
         self._providers: dict[int, tuple[ResolvedTarget, ResilientProvider]] = {}
+        self._redactors: dict[tuple[int, int, tuple[str, ...]], Redactor] = {}
         self._settings: dict[int, tuple[EvaluatorConfig, object]] = {}
 
     async def __aenter__(self) -> Self:
@@ -63,11 +65,6 @@ class Toolbox:
         await asyncio.gather(*closing, return_exceptions=True)
         if isinstance(self.shared, Shared):
             await self.shared.aclose()
-
-    @property
-    def runs_folder(self) -> str:
-        """The `.agentv` folder of this run."""
-        return self.home
 
     def provider(self, target: ResolvedTarget) -> ResilientProvider:
         """Return the live provider of a target; the same one for the same target."""
@@ -90,10 +87,26 @@ class Toolbox:
         return resilient
 
     def own_judge(self, target: ResolvedTarget, known: KnownTargets) -> ResilientProvider | None:
-        """Return who judges a target's answers: its `judge_target`, else itself if it can, else None."""
-        if target.judge_target:
+        """Return who judges a target's answers: its `judge_target`, else itself if it can, else None.
+
+        A judge that cannot be had is None as well: whoever needs one was refused while planning, the others must not
+        stumble over a key that nobody set.
+        """
+        if not target.judge_target:
+            return self.provider(target) if self.specs.providers.get(target.provider).can_judge else None
+        try:
             return self.provider(known.get(target.judge_target))
-        return self.provider(target) if self.specs.providers.get(target.provider).can_judge else None
+        except AgentvError as error:
+            self.note(f"judge_target of target {target.name!r} cannot be used: {error}")
+            return None
+
+    def redactor(self, known: KnownTargets, patterns: tuple[str, ...]) -> Redactor:
+        """Return what must be struck from everything that comes in: the secrets of all targets in use, patterns."""
+        key = (id(known), len(known.resolved), patterns)
+        if key not in self._redactors:
+            secrets = [secret for target in known.resolved.values() for secret in target.secrets]
+            self._redactors[key] = Redactor(secrets, patterns)
+        return self._redactors[key]
 
     def evaluator(self, config: EvaluatorConfig, tools: EvaluatorTools) -> Evaluator:
         """Return a new evaluator made from its config, or the one given as an object for its type.

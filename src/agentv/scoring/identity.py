@@ -82,16 +82,16 @@ def expectation_key(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> s
     )
 
 
-def score_key(*, answer: str, expectation: str, evaluator: JsonValue, contents: JsonValue, judge: str | None) -> str:
+def score_key(*, answer: str, expectation: str, setup: str) -> str:
     """Return the key of one evaluator's score of one answer.
 
-    `evaluator` is its config as JSON, `contents` the digests of scripts and prompts that it names.
+    `setup` is the digest of its config, of the scripts and prompts that it names, and of the judges that it asks.
     """
-    return f"{KEY_VERSION}:{digest([answer, expectation, evaluator, contents, judge])}"
+    return f"{KEY_VERSION}:{digest([answer, expectation, setup])}"
 
 
 def case_key(case: EvalCase, evaluators: JsonValue, criteria: Sequence[EvaluationCriteria]) -> str:
-    """Return the key of a whole case as planned: question, expectations, evaluators, tags, metadata."""
+    """Return the key of a whole case as planned: question, expectations, evaluators."""
     return f"{KEY_VERSION}:{digest([question_key(case), expectation_key(case, criteria), evaluators])}"
 
 

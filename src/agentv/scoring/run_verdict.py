@@ -33,12 +33,14 @@ def run_verdict(
     max_errors: int = 0,
     invalid_rows: int = 0,
     signal_number: int = INTERRUPT_SIGNAL,
+    planned: int | None = None,
 ) -> RunVerdict:
     """Return exit code and sentence of a run (product.md, "Exit codes").
 
     `reason` says why a run was stopped or could not go on. `gates` None is the default gate (every judged row passes),
-    an empty sequence is no gate. A run with no cleanly judged row never passes. Order: 4 (lines that could not be
-    read), 5, 130, then 1 if the judged rows already fail the gate, then 3, then 2.
+    an empty sequence is no gate. `planned` is how many rows there should be, if that is known. A run with no cleanly
+    judged row never passes. Order: 4 (lines that could not be read), 5, 130, then 1 if the judged rows already fail
+    the gate, then 3, then 2.
     """
     rows, errors = counted.all, counted.all.counts["error"]
     results = _check_gates(counted, gates)
@@ -54,6 +56,8 @@ def run_verdict(
         return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors)}", results)
     if state == "failed":
         return RunVerdict(INCOMPLETE, f"INCOMPLETE: {reason or 'the run could not go on'}.{_beside(errors)}", results)
+    if state == "finished" and planned is not None and rows.rows < planned:
+        return RunVerdict(INCOMPLETE, f"INCOMPLETE: only {rows.rows:,} of {planned:,} planned rows were made.", results)
     if not rows.judged:
         return RunVerdict(INCOMPLETE, f"INCOMPLETE: no row could be judged.{_beside(errors)}", results)
     if errors > max_errors:

@@ -34,7 +34,7 @@ class ProviderTools(Protocol):
         """Parts shared by all providers of the process."""
 
     @property
-    def runs_folder(self) -> str:
+    def home(self) -> str:
         """The `.agentv` folder of this run, for logs and recorded runs."""
 
 

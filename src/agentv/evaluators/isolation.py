@@ -1,0 +1,52 @@
+"""One evaluator on one context: whatever it does becomes a score, and nobody waits longer than its deadline."""
+
+from collections.abc import Callable
+
+from agentv.execution.callables import raised_at
+from agentv.execution.foreign import DeadlineError, call_foreign
+from agentv.scoring.completion import failed_score, score_of_failure, to_score
+from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.errors import AgentvError, EvaluatorError, ProviderError
+from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator
+
+
+def config_of(evaluator: EvaluatorLike) -> EvaluatorConfig:
+    """Return an evaluator's config; one given as an object may carry `name` and `weight`."""
+    if isinstance(evaluator, EvaluatorConfig):
+        return evaluator
+    kind = str(getattr(evaluator, "kind", type(evaluator).__name__))
+    name, weight = getattr(evaluator, "name", None), getattr(evaluator, "weight", None)
+    return EvaluatorConfig(
+        name=name if isinstance(name, str) else kind,
+        type=kind,
+        weight=float(weight) if isinstance(weight, int | float) else 1.0,
+    )
+
+
+async def isolated_score(
+    make: Callable[[], object], context: EvaluationContext, config: EvaluatorConfig, *, timeout_s: float | None
+) -> EvaluationScore:
+    """Make an evaluator, let it judge, and return its completed score. Only cancellation of the run itself is raised.
+
+    An evaluator with a true attribute `inline` is called in the event loop; one with `times_its_parts` keeps a
+    deadline for each of its parts instead of one for the whole (a composite).
+    """
+    try:
+        evaluator = make()
+        if not isinstance(evaluator, Evaluator):
+            return failed_score(f"{type(evaluator).__name__} is no evaluator: it needs `kind` and `evaluate(context)`")
+        limit_s = None if getattr(evaluator, "times_its_parts", False) else timeout_s
+        inline = bool(getattr(evaluator, "inline", False))
+        output = await call_foreign(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
+    except EvaluatorError as error:
+        return score_of_failure(error.failure)
+    except ProviderError as error:
+        return failed_score(f"judge: {error.failure.message}", kind="judge_error")
+    except DeadlineError:
+        return failed_score(f"no judgement within {timeout_s:g} s", kind="deadline")
+    except AgentvError as error:
+        return failed_score(str(error), kind="config_error")
+    except Exception as error:  # noqa: BLE001 - plug-in code: its fault is its own result, never the run's end
+        return failed_score(f"{type(error).__name__}: {error}{raised_at(error)}")
+    name = config.criterion or config.name
+    return to_score(output, name=name, kind=config.type, criteria=context.criteria, negate=config.negate)

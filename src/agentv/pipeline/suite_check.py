@@ -1,0 +1,109 @@
+"""Everything about one suite that can be refused without a paid call, and the judges that its rows will ask."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from agentv.evaluators.isolation import config_of
+from agentv.loading import read_settings
+from agentv.pipeline.applicable import applicable_evaluators
+from agentv.pipeline.capture import Redactor
+from agentv.pipeline.judges import judge_targets, member_configs, needs_judge
+from agentv.pipeline.plan import SuitePlan
+from agentv.registry import Specs
+from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
+from agentv.types.errors import AgentvError
+from agentv.types.evaluation import Evaluator
+from agentv.types.targets import ResolvedTarget
+
+STREAM_CHECKED_AHEAD = 1000
+"""How many lines of a stream are checked before the run; the others are checked just ahead of the workers."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """Collects what is wrong, so that all of it is said at once, each thing once."""
+
+    problems: dict[str, None] = field(default_factory=dict)
+
+    def add(self, message: str) -> None:
+        """Note a problem."""
+        self.problems.setdefault(message)
+
+
+@dataclass(slots=True)
+class SuiteCheck:
+    """Checks a suite. `judges` are the targets found to be asked as judges."""
+
+    plan: SuitePlan
+    specs: Specs
+    findings: Findings
+    overrides: Mapping[str, Evaluator]
+    judges: dict[int, ResolvedTarget] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Look at everything."""
+        suite = self.plan.suite
+        self._refuse_workspace("", suite.workspace is not None)
+        for target in self.plan.targets:
+            self._refuse_workspace(f"target {target.name!r}: ", target.workspace is not None)
+        try:
+            Redactor((), suite.redact)
+        except AgentvError as error:
+            self._say(str(error))
+        seen: dict[int, EvaluatorLike] = {}  # the objects too: a stream's are gone before the next has their id
+        ahead = None if self.plan.selection.count is not None else STREAM_CHECKED_AHEAD
+        for case in islice(self.plan.selection, ahead):
+            if isinstance(case, EvalCase):
+                self._refuse_workspace(f"case {case.id!r}: ", case.workspace is not None)
+                for evaluator in applicable_evaluators(case, suite)[0]:
+                    if seen.setdefault(id(evaluator), evaluator) is evaluator:
+                        self._check(evaluator)
+
+    def _say(self, message: str) -> None:
+        self.findings.add(f"{self.plan.suite.path}: {message}")
+
+    def _refuse_workspace(self, where: str, is_set: bool) -> None:  # noqa: FBT001 - a condition, said at each call
+        if is_set:
+            self._say(f"{where}`workspace` is not supported yet; remove it")
+
+    def _check(self, evaluator: EvaluatorLike) -> None:
+        config = config_of(evaluator)
+        if not (math.isfinite(config.weight) and config.weight >= 0):
+            self._say(f"evaluator {config.name!r}: its weight is {config.weight:g}; weights are finite and at least 0")
+        if not isinstance(evaluator, EvaluatorConfig):
+            if not isinstance(evaluator, Evaluator):
+                self._say(f"{type(evaluator).__name__} is no evaluator: it needs `kind` and `evaluate(context)`")
+        elif config.type not in self.overrides:
+            self._check_settings(config)
+
+    def _check_settings(self, config: EvaluatorConfig) -> None:
+        try:
+            settings = read_settings(self.specs.evaluators.get(config.type), config.settings, where=config.name)
+            for name in judge_targets(settings):
+                self._add_judge(self.plan.known.get(name))
+        except AgentvError as error:
+            self._say(f"evaluator {config.name!r}: {error}")
+            return
+        for member in member_configs(settings):
+            self._check(member)
+        if self.plan.options.only != "free" and needs_judge(settings):
+            for target in self.plan.targets:
+                self._check_own_judge(target, config.name)
+
+    def _check_own_judge(self, target: ResolvedTarget, evaluator: str) -> None:
+        place = target.path or self.plan.suite.path
+        if target.judge_target:
+            try:
+                self._add_judge(self.plan.known.get(target.judge_target))
+            except AgentvError as error:
+                self.findings.add(f"{place}: judge_target of {target.name!r}: {error}")
+        elif not self.specs.providers.get(target.provider).can_judge:
+            self.findings.add(
+                f"{place}: evaluator {evaluator!r} needs a judge, and target {target.name!r} ({target.provider}) "
+                "cannot judge itself; name one with `judge_target:` in the target"
+            )
+
+    def _add_judge(self, target: ResolvedTarget) -> None:
+        self.judges[id(target)] = target
