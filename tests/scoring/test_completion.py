@@ -1,15 +1,26 @@
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.stored import NOON, SLOT
+from tests.strategies import evaluator_results
 
 from agentv.scoring.completion import to_score
-from agentv.types.evaluation import EvaluationResult, EvaluationScore
+from agentv.scoring.evaluator_results import to_result
+from agentv.scoring.scales import normalize
+from agentv.storage.json_line import decode, encode
+from agentv.storage.records import record_to_result, result_to_record
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult, JudgeCall
 from agentv.types.failures import Failure
+from agentv.types.results import CaseResult
 from agentv.types.scales import EvaluationCriteria
+from agentv.types.usage import Usage
 
 ANYTHING = st.one_of(
     st.none(),
@@ -23,6 +34,203 @@ ANYTHING = st.one_of(
     st.builds(EvaluationResult, st.text(), st.one_of(st.floats(), st.booleans(), st.text())),
     st.lists(st.builds(EvaluationResult, st.sampled_from(["a", "b"]), st.one_of(st.floats(), st.text()))),
 )
+
+
+class Liar(str):
+    """A text that fails whenever it is looked at."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __format__ = __hash__ = __eq__ = __str__  # type: ignore[assignment]  # that is the point
+
+
+class Bomb:
+    """An object whose every question is answered with an exception that cannot be written out."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise UnsayableError
+
+
+class UnsayableError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even this")
+
+
+class Fleeting(Sequence[Any]):
+    """A list that says something else each time."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: Any) -> Any:
+        self.asked += 1
+        if index:
+            raise IndexError
+        return EvaluationResult("a", True) if self.asked % 2 else object()
+
+
+class Weight(float):
+    """A number that cannot be made into one."""
+
+    def __float__(self) -> float:
+        raise ZeroDivisionError
+
+
+class Endless(Mapping[str, Any]):
+    """An object that is its own member."""
+
+    def __getitem__(self, key: str) -> Any:
+        return self
+
+    def __iter__(self) -> Any:
+        return iter("x")
+
+    def __len__(self) -> int:
+        return 1
+
+
+def cycle() -> list[Any]:
+    made: list[Any] = []
+    made.append(made)
+    return made
+
+
+VALUES: list[Any] = [
+    *(
+        None,
+        True,
+        7,
+        -1,
+        10**400,
+        0.5,
+        math.nan,
+        -math.inf,
+        b"x",
+        "PASS",
+        "pass",
+        "error",
+        "scored",
+        "\ud800",
+    ),
+    *(
+        (),
+        [],
+        {},
+        ["a", 7],
+        {"x": math.nan},
+        {"x": [math.inf, {"y": math.nan}]},
+        {7: 7},
+        {"x": {1, 2}},
+    ),
+    *(object(), Weight(0.5), Endless(), EvaluationScore, [EvaluationResult("a", True)], EvaluationResult("a", 1)),
+    *(Failure("evaluator_error", "broken"), Failure("odd", 7), Usage(input=math.nan)),  # type: ignore[arg-type]
+    *(JudgeCall("j", "sample", "r", cost_usd=math.nan), JudgeCall("j", 7, b"")),  # type: ignore[arg-type]
+    *(EvaluatorResult("m", "k", 0.5), [EvaluatorResult(7, "k", math.nan)]),  # type: ignore[arg-type]
+]
+# Made anew each time, since some change when looked at; drawn unmade, since hypothesis looks at what it draws.
+OBJECTS: list[Any] = [
+    lambda: Liar("pass"),
+    Bomb,
+    Fleeting,
+    cycle,
+    lambda: {"x": cycle()},
+    UnsayableError,
+    lambda: {"x": 10**5000},
+]
+HOSTILE = st.sampled_from([lambda value=value: value for value in VALUES] + OBJECTS)
+
+
+def hostile(sort: Any) -> st.SearchStrategy[Any]:
+    """Makers of objects of a class of ours with wrong values in any of their fields."""
+    required = {
+        "score": 0.5,
+        "criterion_name": "a",
+        "name": "m",
+        "type": "k",
+        "judge": "j",
+        "role": "sample",
+        "reply": "",
+    }
+    needed = {each.name: required[each.name] for each in fields(sort) if each.name in required}
+    wrong = st.dictionaries(st.sampled_from([each.name for each in fields(sort)]), HOSTILE, max_size=3)
+    return wrong.map(lambda makers: lambda: sort(**{**needed, **{name: make() for name, make in makers.items()}}))
+
+
+SOMETHING = (
+    HOSTILE
+    | hostile(EvaluationScore)
+    | hostile(EvaluationResult)
+    | st.lists(hostile(EvaluationResult), max_size=2).map(lambda makers: lambda: [make() for make in makers])
+    | hostile(EvaluatorResult).map(lambda make: lambda: EvaluationScore(0.5, members=(make(),)))
+    | hostile(JudgeCall).map(lambda make: lambda: EvaluationScore(0.5, judge_calls=(make(),)))
+)
+
+
+@given(SOMETHING, st.booleans())
+def test_no_object_of_a_plug_in_ends_a_run_or_spoils_its_records(make: Any, negate: Any) -> None:
+    score = to_score(make(), name="x", kind="k", negate=negate)
+    assert 0.0 <= score.score <= 1.0
+    result = to_result(score, EvaluatorConfig("x", "k"))
+    row = CaseResult("r", NOON, SLOT, "d", "pass", 1.0, "pass", evaluator_results=(result,))
+    (read,) = record_to_result(decode(encode(result_to_record(row)))).evaluator_results
+    assert read == result or "\\ud800" in repr(result)
+
+
+@given(evaluator_results())
+def test_a_score_that_keeps_the_contract_is_not_touched(given_result: Any) -> None:
+    member = replace(given_result, score=0.5, weight=1.0, required=True, results=(), error=None, status="scored")
+    score = EvaluationScore(0.5, members=(member,), evaluator_raw_request={"userPrompt": "q", "n": [1, {"a": None}]})
+    completed = to_score(score, name="x")
+    assert replace(completed, results=()) == replace(
+        score, members=(replace(member, expected_aspect_count=max(1, member.expected_aspect_count)),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"reasoning": 7}, "`reasoning` must be a text, got a int"),
+        ({"verdict": "PASS"}, "`verdict` must be one of pass, borderline, fail, got 'PASS'"),
+        ({"status": "done"}, "`status` must be one of scored, error, skipped, unverified, got 'done'"),
+        ({"status": "error"}, "`status` is 'error' and `error` does not say which; give it a Failure"),
+        ({"hits": "one"}, "`hits` must be a sequence of texts, got a str"),
+        ({"raw_aspects": 7}, "`raw_aspects` must be a sequence of texts, got a int"),
+        ({"expected_aspect_count": 1.5}, "`expected_aspect_count` must be a whole number, got a float"),
+        ({"error": "broken"}, "`error` must be of class Failure, got a str"),
+        ({"error": Failure("odd", "x")}, "`error.kind` must be one of deadline"),  # type: ignore[arg-type]
+        ({"results": (7,)}, "`results[0]` must be of class EvaluationResult, got a int"),
+        (
+            {"results": (EvaluationResult("a", 1, metadata={"x": object()}),)},  # type: ignore[dict-item]  # that is the point
+            "`results[0].metadata` must be JSON, got a object",
+        ),
+        ({"judge_calls": ("reply",)}, "`judge_calls[0]` must be of class JudgeCall, got a str"),
+        ({"members": (EvaluatorResult("m", "k", 7),)}, "the score of 'members[0].score' is 7; allowed: 0 to 1"),
+        ({"evaluator_raw_request": "prompt"}, "`evaluator_raw_request` must be a mapping, got a str"),
+        ({"evaluator_raw_request": {"x": cycle()}}, "`evaluator_raw_request` is nested more than 100 levels deep"),
+    ],
+)
+def test_a_field_that_is_not_what_it_must_be_is_named(wrong: Any, message: str) -> None:
+    score = to_score(EvaluationScore(**{"score": 1.0, **wrong}), name="tone")
+    assert (score.score, score.status) == (0.0, "error")
+    assert score.error is not None
+    assert score.error.kind == "evaluator_error"
+    assert score.error.message.startswith(message)
+
+
+def test_a_number_that_says_nothing_is_left_out_wherever_it_stands() -> None:
+    call = JudgeCall("j", "sample", "r", cost_usd=math.inf, usage=Usage(input=3))
+    score = to_score(
+        EvaluationScore(1.0, evaluator_raw_request={"a": [{"t": math.nan}]}, judge_calls=(call,)), name="x"
+    )
+    assert score.error is None
+    assert score.evaluator_raw_request == {"a": [{"t": None}]}
+    assert score.judge_calls == (replace(call, cost_usd=None),)
 
 
 @given(ANYTHING, st.booleans())
@@ -84,6 +292,24 @@ def test_negation_turns_the_score_and_its_reasons_but_never_an_error() -> None:
     assert to_score(math.nan, name="x", negate=True).score == 0.0
 
 
+@pytest.mark.parametrize(
+    ("criterion", "given_score", "negated"),
+    [
+        (EvaluationCriteria("x", scale="likert5"), 5, 1.0),
+        (EvaluationCriteria("x", scale="percent"), 30, 70.0),
+        (EvaluationCriteria("x", scale="pass/fail"), "pass", "fail"),
+        (EvaluationCriteria("x", scale="binary"), True, False),
+        (EvaluationCriteria("x", scale="mood", labels=("bad", "fair", "good")), "good", "bad"),
+        (EvaluationCriteria("x", scale="numeric", min=-3), 1, -3.0),
+    ],
+)
+def test_negation_turns_a_score_on_its_scale_too(criterion: Any, given_score: Any, negated: Any) -> None:
+    (result,) = to_score([EvaluationResult("x", given_score)], criteria=(criterion,), negate=True).results
+    assert result.score == pytest.approx(negated) if isinstance(negated, float) else result.score == negated
+    assert result.score is not None
+    assert result.value == normalize(result.score, criterion)
+
+
 def test_results_per_criterion_weigh_by_their_criteria() -> None:
     criteria = (
         EvaluationCriteria("tone", scale="likert5", weight=3),
@@ -106,6 +332,8 @@ def test_one_unreadable_result_makes_the_evaluator_an_error() -> None:
     score = to_score([EvaluationResult("a", True), EvaluationResult("b", "perhaps")])
     assert score.error is not None
     assert score.error.message == "b: 'perhaps' cannot be read on the scale binary"
+    assert (score.score, score.status) == (0.0, "error")
+    assert (score.hits, score.misses) == (("a",), (score.error.message,))
     assert score.results[0].value == 1.0
     assert score.results[1].value is None
 

@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentv.scoring.scales import denormalize, normalize
@@ -68,6 +68,23 @@ def test_a_custom_text_scale_is_kept_and_not_averaged() -> None:
 @given(st.floats(0, 1), st.sampled_from([on("likert5"), on("percent"), on("numeric", min=3, max=9)]))
 def test_reporting_on_a_scale_is_the_inverse_of_reading_it(value: Any, criterion: Any) -> None:
     assert normalize(denormalize(value, criterion), criterion) == pytest.approx(value, abs=1e-9)
+
+
+@given(st.floats(0, 1), st.none() | st.floats(-1e308, 1e308), st.none() | st.floats(-1e308, 1e308))
+def test_a_numeric_scale_may_be_bounded_at_either_end(value: Any, low: Any, high: Any) -> None:
+    least, most = (0.0 if low is None else low), (1.0 if high is None else high)
+    assume(most - least > 1e-6 * max(1.0, abs(least), abs(most)) and (low, high) != (None, None))
+    criterion = on("numeric", min=low, max=high)
+    shown = denormalize(value, criterion)
+    assert least <= float(shown) <= most
+    assert normalize(shown, criterion) == pytest.approx(value, abs=1e-6)
+
+
+@pytest.mark.parametrize("bounds", [{"min": 2}, {"min": 3, "max": 3}, {"max": float("inf")}, {"min": float("nan")}])
+def test_bounds_that_are_no_range_are_refused(bounds: Any) -> None:
+    for place in (normalize, denormalize):
+        with pytest.raises(ValueError, match="are no range"):
+            place(0.5, on("numeric", **bounds))
 
 
 @pytest.mark.parametrize(("value", "shown"), [(1.0, True), (0.0, False), (0.4, 0.4)])

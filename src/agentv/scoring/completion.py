@@ -1,15 +1,16 @@
 """The one border where what an evaluator returned becomes an EvaluationScore. NaN and infinity never pass it."""
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 
-from agentv.scoring.aggregation import TOLERANCE, is_met, weighted_mean
+from agentv.scoring.aggregation import is_met, weighted_mean
+from agentv.scoring.plain_values import described, plain_text, unit_number
 from agentv.scoring.scales import denormalize, normalize
+from agentv.scoring.score_fields import checked_result, checked_score
 from agentv.types.errors import EvaluatorError
-from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorStatus
+from agentv.types.evaluation import EvaluationResult, EvaluationScore
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.scales import EvaluationCriteria
 
@@ -30,105 +31,77 @@ def to_score(
     """Complete what an evaluator returned: a score, a number, a bool, or results per criterion.
 
     `name` is the criterion when the evaluator names none, `kind` the evaluator's type, `criteria` the scales and
-    weights of named criteria. Anything that is no judgement, or not in 0..1, becomes an `evaluator_error` score.
+    weights of named criteria. Never raises: whatever is no judgement in 0..1, or has a field that is not of its
+    type, becomes an `evaluator_error` score that says so.
     """
     try:
-        score = _complete(output, name, kind, criteria)
+        return _completed(output, name, kind, criteria, negate=negate)
     except EvaluatorError as error:
-        score = score_of_failure(error.failure)
+        failed = failed_score(str(error))
+    except Exception as error:  # noqa: BLE001 - looking at a plug-in's object runs the plug-in's code
+        failed = failed_score(f"what evaluator {name or kind!r} returned cannot be read: {_said(error)}")
+    return replace(failed, results=(_implicit_result(failed, name, kind, criteria),))
+
+
+def _completed(
+    output: object, name: str, kind: str, criteria: Sequence[EvaluationCriteria], *, negate: bool
+) -> EvaluationScore:
+    score = _complete(output, name, kind, criteria)
     if negate and score.error is None:
-        score = _negated(score)
-    if not score.results:
-        score = replace(score, results=(_implicit_result(score, name, kind, criteria),))
-    return score
+        score = _negated(score, criteria)
+    return score if score.results else replace(score, results=(_implicit_result(score, name, kind, criteria),))
 
 
 def _complete(output: object, name: str, kind: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationScore:
     if isinstance(output, EvaluationScore):
-        return _checked(output)
+        checked = checked_score(output)
+        named = len(checked.hits) + len(checked.misses)
+        return replace(checked, expected_aspect_count=max(named, checked.expected_aspect_count))
     if isinstance(output, EvaluationResult):
         return _from_results((output,), kind, criteria)
     if isinstance(output, Real):
-        return EvaluationScore(score=_unit(output, name or kind or "evaluator"))
-    if isinstance(output, Sequence) and output and all(isinstance(item, EvaluationResult) for item in output):
-        return _from_results(output, kind, criteria)
+        return EvaluationScore(score=unit_number(output, name or kind or "evaluator"))
+    results = tuple(output) if isinstance(output, Sequence) else ()
+    if results and all(isinstance(item, EvaluationResult) for item in results):
+        return _from_results(results, kind, criteria)
     raise EvaluatorError(
-        f"evaluator {name or kind!r} returned {_described(output)}; allowed: an EvaluationScore, a number from 0 to 1, "
+        f"evaluator {name or kind!r} returned {described(output)}; allowed: an EvaluationScore, a number from 0 to 1, "
         "a bool, or EvaluationResults"
     )
 
 
-def _described(output: object) -> str:
-    return "nothing" if output is None else f"a {type(output).__name__}"
-
-
-def _unit(value: object, what: str) -> float:
-    # bool, int and NumPy's numbers are all Real; an integer may be too large for a float.
-    if not isinstance(value, Real):
-        raise EvaluatorError(f"the score of {what!r} is no number but {_described(value)}")
+def _said(error: Exception) -> str:
+    """Return what an exception says, even of one that cannot be written out."""
     try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not -TOLERANCE <= number <= 1 + TOLERANCE:
-        raise EvaluatorError(f"the score of {what!r} is {number:g}; allowed: 0 to 1")
-    return min(1.0, max(0.0, number))
-
-
-def _checked(score: EvaluationScore) -> EvaluationScore:
-    results = tuple(_finite(result) for result in score.results)
-    if score.error is not None:
-        return replace(score, score=0.0, status="error", expected_aspect_count=_aspects(score), results=results)
-    return replace(
-        score,
-        score=_unit(score.score, "evaluator"),
-        hits=_texts(score.hits, "hits"),
-        misses=_texts(score.misses, "misses"),
-        expected_aspect_count=_aspects(score),
-        results=results,
-    )
-
-
-def _aspects(score: EvaluationScore) -> int:
-    return max(1, len(score.hits) + len(score.misses), score.expected_aspect_count)
-
-
-def _texts(values: object, what: str) -> tuple[str, ...]:
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise EvaluatorError(f"`{what}` must be a sequence of texts, got {_described(values)}")
-    return tuple(str(value) for value in values)
-
-
-def _finite(result: EvaluationResult) -> EvaluationResult:
-    numbers = (result.score, result.value)
-    if all(math.isfinite(number) for number in numbers if isinstance(number, float)):
-        return result
-    return replace(result, score=None, value=None, error=result.error or "the score is not a finite number")
+        return plain_text(f"{type(error).__name__}: {error}", "message")
+    except Exception:  # noqa: BLE001 - the exception is the plug-in's, too
+        return "its own code fails"
 
 
 def _from_results(
     results: Sequence[EvaluationResult], kind: str, criteria: Sequence[EvaluationCriteria]
 ) -> EvaluationScore:
-    placed = tuple(place_result(result, kind=kind, criteria=criteria) for result in results)
+    placed = tuple(place_result(checked_result(result), kind=kind, criteria=criteria) for result in results)
     valued = [result for result in placed if result.value is not None]
     weights = {criterion.name: criterion.weight for criterion in criteria}
-    broken = [result for result in placed if result.error is not None]
-    status: EvaluatorStatus = "error" if broken else "scored"
-    return EvaluationScore(
+    broken = tuple(f"{result.criterion_name}: {result.error}" for result in placed if result.error is not None)
+    misses = tuple(_line(result) for result in valued if not is_met(result.value))
+    score = EvaluationScore(
         score=_criteria_mean(valued, weights),
         hits=tuple(_line(result) for result in valued if is_met(result.value)),
-        misses=tuple(_line(result) for result in valued if not is_met(result.value)),
-        expected_aspect_count=max(1, len(placed)),
-        status=status,
-        error=_broken_criteria(broken),
+        misses=misses + broken,
+        expected_aspect_count=len(placed),
         results=placed,
     )
+    if not broken:
+        return score
+    failure = Failure(kind="evaluator_error", message="; ".join(broken), stage="evaluator")
+    return replace(score, score=0.0, status="error", error=failure)
 
 
 def place_result(result: EvaluationResult, *, kind: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult:
     """Return one criterion's result with its 0..1 value, or with the error that says why it has none."""
-    own = EvaluationCriteria(result.criterion_name, scale=result.scale)
-    criterion = next((each for each in criteria if each.name == result.criterion_name), own)
+    criterion = _criterion(result.criterion_name, criteria, scale=result.scale)
     typed = replace(result, evaluator_type=result.evaluator_type or kind, scale=criterion.scale)
     if typed.error is not None:
         return replace(typed, value=None)
@@ -138,9 +111,14 @@ def place_result(result: EvaluationResult, *, kind: str, criteria: Sequence[Eval
         return replace(typed, value=None, error=str(error))
 
 
+def _criterion(name: str, criteria: Sequence[EvaluationCriteria], *, scale: str) -> EvaluationCriteria:
+    """Return the criterion of that name; one that nobody defined is on the scale it is used with."""
+    return next((each for each in criteria if each.name == name), EvaluationCriteria(name, scale=scale))
+
+
 def _value_of(result: EvaluationResult, criterion: EvaluationCriteria) -> float | None:
     if result.value is not None:
-        return _unit(result.value, result.criterion_name)
+        return unit_number(result.value, result.criterion_name)
     if result.score is None:
         raise EvaluatorError("there is neither a score nor an error")
     return normalize(result.score, criterion)
@@ -160,35 +138,30 @@ def _line(result: EvaluationResult) -> str:
     return f"{result.criterion_name}: {result.reasoning}" if result.reasoning else result.criterion_name
 
 
-def _broken_criteria(broken: Sequence[EvaluationResult]) -> Failure | None:
-    if not broken:
-        return None
-    message = "; ".join(f"{result.criterion_name}: {result.error}" for result in broken)
-    return Failure(kind="evaluator_error", message=message, stage="evaluator")
-
-
-def _negated(score: EvaluationScore) -> EvaluationScore:
+def _negated(score: EvaluationScore, criteria: Sequence[EvaluationCriteria]) -> EvaluationScore:
     return replace(
         score,
         score=1.0 - score.score,
         hits=score.misses,
         misses=score.hits,
         verdict=None,
-        results=tuple(_negated_result(result) for result in score.results),
+        results=tuple(_negated_result(result, criteria) for result in score.results),
     )
 
 
-def _negated_result(result: EvaluationResult) -> EvaluationResult:
-    flipped = not result.score if isinstance(result.score, bool) else result.score
-    return result if result.value is None else replace(result, score=flipped, value=1.0 - result.value)
+def _negated_result(result: EvaluationResult, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult:
+    if result.value is None:
+        return result
+    value = 1.0 - result.value
+    criterion = _criterion(result.criterion_name, criteria, scale=result.scale)
+    return replace(result, score=denormalize(value, criterion), value=value)
 
 
 def _implicit_result(
     score: EvaluationScore, name: str, kind: str, criteria: Sequence[EvaluationCriteria]
 ) -> EvaluationResult:
     """Return the judgement of the one criterion that an evaluator stands for when it names none."""
-    own = EvaluationCriteria(name or kind, scale="numeric")
-    criterion = next((each for each in criteria if each.name == own.name), own)
+    criterion = _criterion(name or kind, criteria, scale="numeric")
     failed = score.error is not None
     return EvaluationResult(
         criterion_name=criterion.name,

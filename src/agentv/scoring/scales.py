@@ -38,9 +38,10 @@ def denormalize(value: float, criterion: EvaluationCriteria) -> float | bool | s
         return 1 + 4 * value
     if criterion.scale == "percent":
         return 100 * value
-    if criterion.scale == "numeric" and criterion.max is not None:
-        low = criterion.min or 0.0
-        return low + value * (criterion.max - low)
+    if criterion.scale == "numeric" and (bounds := _bounds(criterion)) is not None:
+        low, high = bounds
+        # Not low + value * (high - low), whose difference may be too large for a float.
+        return min(max(low * (1 - value) + high * value, low), high)
     return value
 
 
@@ -96,14 +97,22 @@ def _number_value(value: float, criterion: EvaluationCriteria) -> float:
 
 
 def _numeric_value(value: float, criterion: EvaluationCriteria) -> float:
-    if criterion.min is not None or criterion.max is not None:
-        low = 0.0 if criterion.min is None else criterion.min
-        high = 1.0 if criterion.max is None else criterion.max
-        if not low < high:
-            raise ValueError(f"the bounds {low:g} to {high:g} of {criterion.name!r} are no range")
-        return (_within(value, low, high, criterion.name) - low) / (high - low)
+    if (bounds := _bounds(criterion)) is not None:
+        low, high = bounds
+        return (_within(value, low, high, criterion.name) / 2 - low / 2) / (high / 2 - low / 2)
     _within(value, 0.0, 100.0, criterion.name)
     return value / 100 if value > 1 else value
+
+
+def _bounds(criterion: EvaluationCriteria) -> tuple[float, float] | None:
+    """Return where a numeric scale begins and ends, 0 or 1 where only the other end is given; None without either."""
+    if criterion.min is None and criterion.max is None:
+        return None
+    low = 0.0 if criterion.min is None else criterion.min
+    high = 1.0 if criterion.max is None else criterion.max
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(f"the bounds {low:g} to {high:g} of {criterion.name!r} are no range")
+    return low, high
 
 
 def _within(value: float, low: float, high: float, what: str) -> float:
