@@ -229,3 +229,11 @@ def test_half_a_character_does_not_stop_an_export(tmp_path: Path) -> None:
     export(tmp_path / "x.jsonl", make_result(candidate_answer="\ud83d"))
     export(tmp_path / "x.yaml", make_result(candidate_answer="\ud83d"))
     assert json.loads((tmp_path / "x.jsonl").read_text())["candidate_answer"] == "?"
+
+
+def test_a_run_that_never_began_leaves_the_file_of_before(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("from the last run\n")
+    make_export(str(path), to_record=export_record, stdout=io.StringIO()).close()
+    assert path.read_text() == "from the last run\n"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["rows.jsonl"]

@@ -6,7 +6,7 @@ import random
 import shutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -33,8 +33,10 @@ from agentv.reports.paint import in_colour, without_colour
 from agentv.reports.signs import UNICODE, signs_for
 from agentv.reports.verbose import VerboseLines
 from agentv.scoring.run_verdict import SIGNALLED
+from agentv.storage.find_run import runs_folder
 from agentv.storage.records import export_record
 from agentv.storage.run_folder import RunFolder, new_run_id
+from agentv.types.errors import ConfigError
 from agentv.types.events import Observer
 from agentv.types.protocols import Clock
 from agentv.types.results import RunReport
@@ -81,34 +83,44 @@ def _show_plan(plan: RunPlan, dry_run: DryRun) -> int:
 
 def _run(plan: RunPlan, home: Path, screen: Screen) -> RunReport:
     clock = make_clock()
-    store = RunFolder(home / "runs", new_run_id(clock, random.SystemRandom()), clock=clock)
     stream = sys.stderr if STDOUT in screen.outputs else sys.stdout
     rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
     with ExitStack() as opened:
-        observers = _open_observers(screen, stream, clock, opened)
+        # What cannot be written is refused before the run has a folder.
+        observers = list(_open_observers(screen, stream, clock, opened))
+        store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock)
         report = asyncio.run(_run_with_signals(plan, store, observers, clock, rng))
     if screen.display not in ("json", "none"):
         click.echo(_end_text(report, screen, stream), file=stream, nl=False)
     return report
 
 
-def _open_observers(screen: Screen, stream: TextIO, clock: Clock, opened: ExitStack) -> list[Observer]:
-    """Return the observers of a run; `opened` closes them, the screen last."""
+def _open_observers(screen: Screen, stream: TextIO, clock: Clock, opened: ExitStack) -> Iterator[Observer]:
+    """Yield the observers of a run, the screen first; `opened` closes each that was opened, the screen last."""
+
+    def closing(observer: Observer) -> Observer:
+        opened.callback(observer.close)
+        return observer
+
     to_record = partial(export_record, include_trace=screen.include_trace)
-    observers: list[Observer] = [
+    yield closing(
         make_observer(
             screen.display, stream, is_terminal=stream.isatty(), env=os.environ, clock=clock, to_record=to_record
         )
-    ]
+    )
     if screen.verbose:
-        observers.append(VerboseLines(sys.stderr))
+        yield closing(VerboseLines(sys.stderr))
     if screen.log_file is not None:
-        log = opened.enter_context(Path(screen.log_file).open("a", encoding="utf-8"))  # noqa: SIM115 - the stack closes it
-        observers.append(JsonLines(log, to_record=to_record))
-    observers += [make_export(target, to_record=to_record, stdout=sys.stdout) for target in screen.outputs]
-    for observer in observers:
-        opened.callback(observer.close)
-    return observers
+        yield closing(JsonLines(opened.enter_context(_open_log(screen.log_file)), to_record=to_record))
+    for target in screen.outputs:
+        yield closing(make_export(target, to_record=to_record, stdout=sys.stdout))
+
+
+def _open_log(name: str) -> TextIO:
+    try:
+        return Path(name).open("a", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--log-file {name}: cannot be written: {error.strerror}") from error
 
 
 def _end_text(report: RunReport, screen: Screen, stream: TextIO) -> str:

@@ -21,13 +21,7 @@ def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
     place, _, name = reference.rpartition(":")
     if not place or not name:
         raise PluginError(f"{reference!r} names no function; write package.module:function or path/to/file.py:function")
-    folder = Path(base_dir).resolve()
-    try:
-        module = _load_file(folder / place) if place.endswith(".py") else _load_module(place, folder)
-    except PluginError:
-        raise
-    except (Exception, SystemExit) as error:  # someone else's module may raise anything while it is imported
-        raise PluginError(f"cannot load {reference!r}: {type(error).__name__}: {error}") from error
+    module = load_module(place, base_dir)
     found: object = module
     for part in name.split("."):
         if not hasattr(found, part):
@@ -40,6 +34,21 @@ def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
     return found
 
 
+def load_module(place: str, base_dir: str | Path) -> ModuleType:
+    """Import `package.module` or `path/to/file.py`, looked for from `base_dir`; a file is executed once.
+
+    Raises PluginError that says what is missing or what the module's own code raised.
+    """
+    folder = Path(base_dir).resolve()
+    try:
+        return _load_file(folder / place) if place.endswith(".py") else _import_module(place, folder)
+    except PluginError:
+        raise
+    except (Exception, SystemExit) as error:  # someone else's module may raise anything while it is imported
+        said = f"{type(error).__name__}: {error}{raised_at(error)}"
+        raise PluginError(f"cannot load {place!r}: {said}") from error
+
+
 def raised_at(error: BaseException) -> str:
     """Return the innermost line of code where `error` was raised, as the end of a message: ` (path:line)`."""
     trace, place = error.__traceback__, ""
@@ -49,7 +58,7 @@ def raised_at(error: BaseException) -> str:
     return place
 
 
-def _load_module(name: str, folder: Path) -> ModuleType:
+def _import_module(name: str, folder: Path) -> ModuleType:
     _search(folder)
     return importlib.import_module(name)
 

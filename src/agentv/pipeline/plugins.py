@@ -1,17 +1,13 @@
 """Evaluators and providers of one's own: decorators that mark them, and the loader that finds what is marked."""
 
-import importlib
-import importlib.machinery
 import inspect
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass, replace
 from functools import partial
 from importlib.metadata import entry_points
-from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar
 
+from agentv.execution.callables import load_module
 from agentv.registry import ENTRY_POINTS, Registry, Spec, Specs
 from agentv.types.errors import PluginError
 from agentv.types.evaluation import EvaluationContext, EvaluatorOutput
@@ -159,8 +155,7 @@ def load_specs(plugins: Iterable[str] = (), *, base_dir: str = ".") -> Specs:
         for entry in entry_points(group=group):
             _register(specs, [(entry.name, _load_entry(what, entry.load))])
     for plugin in plugins:
-        module = _load_module(plugin, Path(base_dir))
-        _register(specs, vars(module).items())
+        _register(specs, vars(load_module(plugin, base_dir)).items())
     return specs
 
 
@@ -169,26 +164,6 @@ def _load_entry(what: str, load: Callable[[], Any]) -> Any:
         return load()
     except Exception as error:  # a package's own code: whatever it raises is its fault, said by name
         raise PluginError(f"cannot load an installed {what}: {type(error).__name__}: {error}") from error
-
-
-def _load_module(plugin: str, base_dir: Path) -> ModuleType:
-    """Import a plug-in file or module; whatever it raises is said with its name and line."""
-    try:
-        if not plugin.endswith(".py"):
-            return importlib.import_module(plugin)
-        return _load_file((base_dir / plugin).resolve())
-    except Exception as error:  # user code runs here at import: its fault must not look like ours
-        raise PluginError(f"cannot import plug-in {plugin!r}: {type(error).__name__}: {error}") from error
-
-
-def _load_file(path: Path) -> ModuleType:
-    name = f"agentv_plugin_{path.stem}"
-    loader = importlib.machinery.SourceFileLoader(name, str(path))
-    module = ModuleType(name)
-    module.__file__ = str(path)
-    sys.modules[name] = module
-    loader.exec_module(module)
-    return module
 
 
 def _register(specs: Specs, named: Iterable[tuple[str, Any]]) -> None:

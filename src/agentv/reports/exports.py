@@ -30,6 +30,7 @@ class Export:
         self._text_of = text_of
         self._empty = empty
         self._has_text = False
+        self._has_begun = False
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             self._file: TextIO = self._part.open("w", encoding="utf-8", errors="replace")
@@ -38,6 +39,7 @@ class Export:
 
     def notify(self, event: RunEvent) -> None:
         """Write what there is to say of an event."""
+        self._has_begun = True
         text = self._text_of(event)
         if text:
             self._has_text = True
@@ -45,12 +47,12 @@ class Export:
                 self._file.write(text)
 
     def close(self) -> None:
-        """Put the file in its place."""
+        """Put the file in its place; a run that never began leaves what stood there."""
         with self._disk():
-            if not self._has_text and self._empty:
+            if self._has_begun and not self._has_text and self._empty:
                 self._file.write(self._empty)
             self._file.close()
-            if self._has_text or self._empty is not None:
+            if self._has_begun and (self._has_text or self._empty is not None):
                 self._part.replace(self.path)
             else:
                 self._part.unlink()
