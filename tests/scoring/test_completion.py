@@ -101,6 +101,13 @@ def cycle() -> list[Any]:
     return made
 
 
+def explosive() -> list[Any]:
+    """Return a list that holds itself twice: followed 100 levels down it has more parts than there are atoms."""
+    made: list[Any] = []
+    made += [made, made]
+    return made
+
+
 VALUES: list[Any] = [
     *(
         None,
@@ -213,6 +220,7 @@ def test_a_score_that_keeps_the_contract_is_not_touched(given_result: Any) -> No
         ({"members": (EvaluatorResult("m", "k", 7),)}, "the score of 'members[0].score' is 7; allowed: 0 to 1"),
         ({"evaluator_raw_request": "prompt"}, "`evaluator_raw_request` must be a mapping, got a str"),
         ({"evaluator_raw_request": {"x": cycle()}}, "`evaluator_raw_request` is nested more than 100 levels deep"),
+        ({"evaluator_raw_request": {"x": explosive()}}, "`evaluator_raw_request` is nested more than 100 levels deep"),
     ],
 )
 def test_a_field_that_is_not_what_it_must_be_is_named(wrong: Any, message: str) -> None:

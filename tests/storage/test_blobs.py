@@ -12,6 +12,7 @@ from tests.stored import RUN, at_noon, make_answer, make_case, make_run
 from agentv.storage import RunFolder, StoredRun, open_run
 from agentv.storage.blobs import BLOB_LIMIT
 from agentv.types.errors import StorageError
+from agentv.types.json_value import JsonValue
 from agentv.types.messages import DataPart, FilePart, Message, ToolCall
 
 
@@ -47,6 +48,21 @@ def test_a_large_text_is_kept_beside_its_line(store: RunFolder, text: str) -> No
         "media_type": "text/plain; charset=utf-8",
     }
     assert list(stored(store).answers()) == [kept]
+
+
+def test_a_large_text_with_half_a_character_does_not_stop_a_run(store: RunFolder) -> None:
+    store.append_answer(make_answer(text="\ud800" + "x" * (BLOB_LIMIT + 1)))
+    (answer,) = stored(store).answers()
+    assert answer.text == "\ufffd" + "x" * (BLOB_LIMIT + 1)
+
+
+def test_a_value_nested_too_deeply_does_not_stop_a_run_beside_a_large_text(store: RunFolder) -> None:
+    deep: JsonValue = "x"
+    for _ in range(600):
+        deep = [deep]
+    store.append_answer(make_answer(text="x" * (BLOB_LIMIT + 1), request={"deep": deep}))
+    (answer,) = stored(store).answers()
+    assert answer.text == "x" * (BLOB_LIMIT + 1)
 
 
 def test_a_text_at_the_limit_stays_in_its_line(store: RunFolder) -> None:

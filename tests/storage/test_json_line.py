@@ -1,15 +1,21 @@
-"""Writing a line: what JSON or UTF-8 cannot hold is refused by name or made to fit, never lost in silence."""
+"""Writing a line: what JSON or UTF-8 cannot hold is made to fit, so that no value can end a run."""
 
+import math
+from fractions import Fraction
 from types import MappingProxyType
+from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from tests.strategies import json_objects
 
-from agentv.storage.json_line import decode, encode, pretty
-from agentv.types.errors import StorageError
-from agentv.types.json_value import JsonObject
+from agentv.storage.json_line import decode, encode, fitted, pretty
+from agentv.types.json_value import JsonObject, JsonValue
+
+
+def numpy_like(number: float) -> Any:
+    """Return a number as NumPy has them: of a subclass of float, which the encoder does not know."""
+    return type("float64", (float,), {})(number)
 
 
 @given(json_objects)
@@ -18,10 +24,10 @@ def test_what_is_written_is_read(value: JsonObject) -> None:
     assert decode(pretty(value)) == value
 
 
-def test_the_bare_encoder_would_turn_nan_into_null() -> None:
-    assert msgspec.json.encode({"score": float("nan")}) == b'{"score":null}'
-    with pytest.raises(StorageError, match=r"\$\.score is nan"):
-        encode({"score": float("nan")})
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, numpy_like(math.nan)])
+def test_a_number_that_is_not_finite_is_not_known(number: float) -> None:
+    assert decode(encode({"a": [number, 1.5]})) == {"a": [None, 1.5]}
+    assert decode(encode({"a": [number, 1.5], "half": "\ud800"})) == {"a": [None, 1.5], "half": "\ufffd"}
 
 
 def test_null_itself_and_the_word_null_are_fine() -> None:
@@ -45,9 +51,45 @@ def test_any_mapping_is_an_object() -> None:
     assert decode(encode({"a": MappingProxyType({"b": (1, 2)})})) == {"a": {"b": [1, 2]}}
 
 
-def test_what_is_no_json_is_refused_by_its_kind() -> None:
-    with pytest.raises(StorageError, match="object is no JSON value"):
-        encode({"a": object()})  # type: ignore[dict-item]  # a plug-in's mistake
+class Sly(dict[str, JsonValue]):
+    def items(self) -> Any:
+        raise RuntimeError("nobody looks inside")
+
+
+def cycle() -> list[Any]:
+    made: list[Any] = []
+    made.append(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (object(), "[object: no JSON value]"),
+        (Sly(a=1), {"a": 1}),
+        ([Sly(a=1), "\ud800"], ["[Sly: no JSON value]", "\ufffd"]),
+        ([10**5000], ["[int: no JSON value]"]),
+        (type("Text", (str,), {})("x"), "x"),
+        (type("Count", (int,), {})(7), 7),
+        (numpy_like(0.5), 0.5),
+        (Fraction(1, 4), 0.25),
+        ({7: "x"}, {"7": "x"}),
+    ],
+)
+def test_what_is_no_json_costs_its_own_place_only(value: Any, kept: Any) -> None:
+    assert decode(encode({"before": 1, "a": value, "after": [2]})) == {"before": 1, "a": kept, "after": [2]}
+
+
+def test_an_object_that_holds_itself_is_cut_off() -> None:
+    line = encode({"a": cycle(), "b": 1})
+    assert decode(line)["b"] == 1
+    assert b"[too deep or too large to be kept]" in line
+
+
+def test_an_object_that_holds_itself_twice_does_not_grow_without_end() -> None:
+    twice: list[Any] = []
+    twice += [twice, twice]
+    assert len(encode(fitted(twice, most=1000))) < 100_000
 
 
 def test_a_line_that_is_no_object_is_refused() -> None:

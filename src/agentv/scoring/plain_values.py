@@ -4,14 +4,16 @@ Each function takes a value and the path of its field, and raises EvaluatorError
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
 
 from agentv.scoring.aggregation import TOLERANCE
 from agentv.types.errors import EvaluatorError
 from agentv.types.json_value import JsonValue
 
+# An object may hold itself.
 _LEVELS = 100
+_MOST_VALUES = 100_000
 # No float holds more; JSON readers in other languages give up long before.
 _INTEGER_BITS = 1024
 
@@ -99,8 +101,14 @@ def plain_name(names: Sequence[str], value: object, at: str) -> str:
     return text
 
 
-def plain_json(value: object, at: str, levels: int = _LEVELS) -> JsonValue:
-    """Return a JSON value as dicts, lists, texts and numbers; a number that is not finite becomes None."""
+def plain_object(value: object, at: str) -> JsonValue:
+    """Return a JSON object as a dict of texts, numbers, lists and dicts; a number that is not finite becomes None."""
+    if not isinstance(value, Mapping):
+        raise refused(value, at, "a mapping")
+    return _plain_json(value, at, _LEVELS, iter(range(_MOST_VALUES)))
+
+
+def _plain_json(value: object, at: str, levels: int, places: Iterator[int]) -> JsonValue:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -109,17 +117,14 @@ def plain_json(value: object, at: str, levels: int = _LEVELS) -> JsonValue:
         return int.__int__(value) if value.bit_length() <= _INTEGER_BITS else None
     if isinstance(value, Real):
         return finite_or_none(value, at)
-    if levels == 0:
-        raise EvaluatorError(f"`{at}` is nested more than {_LEVELS} levels deep")
+    if levels == 0 or next(places, None) is None:
+        raise EvaluatorError(
+            f"`{at}` is nested more than {_LEVELS} levels deep, or holds more than {_MOST_VALUES:,} lists"
+        )
     if isinstance(value, Mapping):
-        return {plain_text(key, f"{at} (a key)"): plain_json(item, at, levels - 1) for key, item in value.items()}
+        return {
+            plain_text(key, f"{at} (a key)"): _plain_json(item, at, levels - 1, places) for key, item in value.items()
+        }
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
-        return [plain_json(item, at, levels - 1) for item in value]
+        return [_plain_json(item, at, levels - 1, places) for item in value]
     raise refused(value, at, "JSON")
-
-
-def plain_object(value: object, at: str) -> JsonValue:
-    """Return a JSON object as a dict."""
-    if not isinstance(value, Mapping):
-        raise refused(value, at, "a mapping")
-    return plain_json(value, at)

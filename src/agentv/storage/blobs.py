@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from agentv.storage.blob_reference import BLOB_KEY, BlobReference
 from agentv.storage.json_line import decode_value, encode
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -13,23 +14,9 @@ from agentv.types.json_value import JsonObject, JsonValue
 BLOB_LIMIT = 256 * 1024
 """Strings and message parts of more than this many bytes leave their line."""
 
-_KEY = "$blob"
 _NAME = re.compile(r"sha256:([0-9a-f]{64})")
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json; charset=utf-8"
-
-
-class BlobReference(dict[str, JsonValue]):
-    """Our `{"$blob": "sha256:…", "bytes": n, "media_type": …}`, told by its class from objects that look like it."""
-
-    @classmethod
-    def to(cls, sha256: str, *, size: int, media_type: str) -> "BlobReference":
-        """Refer to the blob with this hash."""
-        return cls({_KEY: f"sha256:{sha256}", "bytes": size, "media_type": media_type})
-
-    def described(self) -> JsonObject:
-        """Return `sha256` (hexadecimal), `bytes` and `media_type` of what is referred to."""
-        return {**self, "sha256": str(self[_KEY]).removeprefix("sha256:")}
 
 
 class BlobFolder:
@@ -62,9 +49,9 @@ class BlobFolder:
         media_type = reference.get("media_type")
         if media_type not in (_TEXT, _JSON):
             return reference
-        name = _NAME.fullmatch(str(reference[_KEY]))
+        name = _NAME.fullmatch(str(reference[BLOB_KEY]))
         if name is None:
-            raise StorageError(f"{reference[_KEY]!r} is no reference to a blob")
+            raise StorageError(f"{reference[BLOB_KEY]!r} is no reference to a blob")
         path = self.folder / f"sha256-{name[1]}"
         try:
             data = path.read_bytes()
@@ -76,7 +63,7 @@ class BlobFolder:
         return decoded
 
     def take_out(self, value: JsonValue) -> JsonValue:
-        """Return `value` with its large strings and message parts kept here and referred to.
+        """Return `value`, which is fitted, with its large strings and message parts kept here and referred to.
 
         An object of somebody else's that has the key `$blob` is kept as a blob whatever its size: a reference in a
         stored line is always one of ours.
@@ -87,7 +74,7 @@ class BlobFolder:
         if isinstance(value, BlobReference):
             return value
         if isinstance(value, Mapping):
-            if _KEY in value:
+            if BLOB_KEY in value:
                 return self.save(encode(value), _JSON)
             return {key: self._parts(item) if key == "content" else self.take_out(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -110,7 +97,7 @@ class BlobFolder:
 
     def _put_back(self, value: JsonValue) -> JsonValue:
         if isinstance(value, Mapping):
-            if _KEY in value:
+            if BLOB_KEY in value:
                 return self.load(value)
             return {key: self._put_back(item) for key, item in value.items()}
         if isinstance(value, list):

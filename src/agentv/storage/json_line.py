@@ -1,24 +1,44 @@
-"""One record ↔ one line of JSON: fast for what is usual, careful with what JSON or UTF-8 cannot hold."""
+"""One record ↔ one line of JSON: fast for what is usual, and able to write whatever a plug-in hands over.
+
+Writing never fails for a value's sake: a StorageError means the disk. What JSON or UTF-8 cannot hold is made to fit,
+for one row's odd value must cost that value and not the run.
+"""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
 from typing import cast
 
 import msgspec
 
-from agentv.types.errors import StorageError
+from agentv.storage.blob_reference import BlobReference
 from agentv.types.json_value import JsonObject, JsonValue
 
 _DEEPEST = 100
-"""Levels that are kept of a value so deep that it cannot be written as it is."""
+_MOST_PARTS = 1_000_000
+"""Levels, and objects and lists, that are kept of a record that cannot be written as it is: it may hold itself."""
+
+# Python writes integers of up to 4,300 digits.
+_INTEGER_BITS = 14_000
 
 
 def _plain(value: object) -> object:
+    """Return what stands for an object that msgspec does not know, subclasses of texts and numbers among them."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, Real):
+        return float.__float__(float(value))
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Sequence):
         return list(value)
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    return _no_json(value)
+
+
+def _no_json(value: object) -> str:
+    return f"[{type(value).__name__}: no JSON value]".encode("ascii", "replace").decode()
 
 
 _encode = msgspec.json.Encoder(enc_hook=_plain).encode
@@ -31,19 +51,17 @@ def decode_value(data: bytes) -> JsonValue:
 
 
 def encode(record: JsonValue) -> bytes:
-    """Return `record` as JSON. Lone surrogates become U+FFFD; raises StorageError for NaN and infinity, by field."""
+    """Return `record` as JSON. Half characters become U+FFFD, numbers that are not finite null."""
     try:
-        line = _encode(record)
-    except UnicodeEncodeError:
-        line = _encode(_without_surrogates(record))
-    except RecursionError:
-        return encode(_shallow(record, _DEEPEST))
-    except (TypeError, ValueError) as error:
-        raise StorageError(f"a value cannot be stored: {error}") from error
-    # msgspec writes NaN as null. Looking for the rare null is 50 times cheaper than looking at every number.
-    if b"null" in line:
-        _refuse_non_finite(record, "$")
-    return line
+        # msgspec writes NaN and infinity as null, which is what is wanted: a number that says nothing is not known.
+        return _encode(record)
+    except Exception:  # noqa: BLE001 - a plug-in's objects may raise anything when they are looked at
+        return _encode(fitted(record))
+
+
+def fitted(record: JsonValue, *, most: int = _MOST_PARTS) -> JsonValue:
+    """Return a copy of `record` that can be written: of plain types, 100 levels deep, with `most` objects and lists."""
+    return _fitted(record, _DEEPEST, iter(range(most)))
 
 
 def decode(line: bytes) -> JsonObject:
@@ -59,35 +77,27 @@ def pretty(record: JsonValue) -> bytes:
     return msgspec.json.format(encode(record), indent=2) + b"\n"
 
 
-def _without_surrogates(value: JsonValue) -> JsonValue:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, Mapping):
-        return {str(_without_surrogates(key)): _without_surrogates(item) for key, item in value.items()}
-    if isinstance(value, Sequence):
-        return [_without_surrogates(item) for item in value]
-    return value
-
-
-def _shallow(value: JsonValue, levels: int) -> JsonValue:
-    """Cut off what an agent nested thousands of levels deep: it must cost its own depth, not the run."""
-    if isinstance(value, str) or not isinstance(value, Mapping | Sequence):
+def _fitted(value: object, levels: int, places: Iterator[int]) -> JsonValue:
+    if value is None or isinstance(value, bool | BlobReference):
         return value
-    if levels == 0:
-        return "[nested too deeply to be kept]"
-    if isinstance(value, Mapping):
-        return {key: _shallow(item, levels - 1) for key, item in value.items()}
-    return [_shallow(item, levels - 1) for item in value]
+    try:
+        return _made_to_fit(value, levels, places)
+    except Exception:  # noqa: BLE001 - as above
+        return _no_json(value)
 
 
-def _refuse_non_finite(value: JsonValue, path: str) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise StorageError(f"{path} is {value}, which is no number that can be stored or averaged")
+def _made_to_fit(value: object, levels: int, places: Iterator[int]) -> JsonValue:
     if isinstance(value, str):
-        return
+        return str.encode(value, "utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, int):
+        return int.__int__(value) if value.bit_length() <= _INTEGER_BITS else _no_json(value)
+    if isinstance(value, Real):
+        number = float(value)
+        return number if math.isfinite(number) else None
+    if not isinstance(value, Mapping | Sequence):
+        return _no_json(value)
+    if levels == 0 or next(places, None) is None:
+        return "[too deep or too large to be kept]"
     if isinstance(value, Mapping):
-        for key, item in value.items():
-            _refuse_non_finite(item, f"{path}.{key}")
-    elif isinstance(value, Sequence):
-        for index, item in enumerate(value):
-            _refuse_non_finite(item, f"{path}[{index}]")
+        return {str(_fitted(str(key), 0, places)): _fitted(item, levels - 1, places) for key, item in value.items()}
+    return [_fitted(item, levels - 1, places) for item in value]

@@ -3,15 +3,11 @@
 from collections.abc import Mapping
 
 from agentv.storage.digests import DigestSet
-from agentv.storage.json_line import encode
 from agentv.storage.numbered import with_seq
 from agentv.storage.records import (
     EventRecord,
-    answer_to_record,
     case_name,
     case_to_record,
-    result_to_record,
-    run_to_record,
 )
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock
@@ -19,7 +15,7 @@ from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
 
 
 class MemoryStore:
-    """A ResultStore whose rows stand in lists. It refuses what a RunFolder refuses."""
+    """A ResultStore whose rows stand in lists, as they were given."""
 
     def __init__(self, run_id: str, *, clock: Clock) -> None:
         self._run_id = run_id
@@ -43,33 +39,28 @@ class MemoryStore:
 
     def begin(self, run: RunRecord) -> None:
         """Keep what is known of the run before it starts; the first one counts."""
-        encode(run_to_record(run))
         self.run = self.run or run
         self.note("started", {"versions": {"agentv": run.agentv_version}})
 
     def note(self, type_: str, fields: Mapping[str, JsonValue]) -> None:
         """Keep one event of the run."""
-        encode(dict(fields))
         self.events.append(EventRecord(type_, self._clock(), fields, len(self.events)))
 
     def append_case(self, case: CaseRecord) -> None:
         """Keep a planned case; a second write of the same case is dropped."""
         record = case_to_record(case)
-        encode(record)
         if self._known_cases.add(case_name(record)):
             self.cases.append(case)
 
     def append_answer(self, answer: Answer) -> Answer:
         """Keep what a target returned; the answer comes back with its `seq`."""
         numbered = with_seq(answer, len(self.answers))
-        encode(answer_to_record(numbered, run_id=self._run_id))
         self.answers.append(numbered)
         return numbered
 
     def append(self, result: CaseResult) -> CaseResult:
         """Keep a judged row; the row comes back with its `seq`."""
         numbered = with_seq(result, len(self.results))
-        encode(result_to_record(numbered))
         self.results.append(numbered)
         return numbered
 

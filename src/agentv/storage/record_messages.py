@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from agentv.storage.blobs import BlobReference
+from agentv.storage.blob_reference import BlobReference
 from agentv.storage.record_fields import optional_text, read_integer, read_text
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import DataPart, FilePart, Message, Part

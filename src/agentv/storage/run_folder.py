@@ -12,7 +12,7 @@ from random import Random
 from agentv.storage.blobs import BLOB_LIMIT, BlobFolder
 from agentv.storage.digests import DigestSet
 from agentv.storage.flusher import Flusher
-from agentv.storage.json_line import decode, encode, pretty
+from agentv.storage.json_line import decode, encode, fitted, pretty
 from agentv.storage.line_file import LineFile, whole_lines
 from agentv.storage.numbered import with_seq
 from agentv.storage.records import (
@@ -146,7 +146,7 @@ class RunFolder:
         line = encode(record)
         try:
             if len(line) > BLOB_LIMIT or b'"$blob":' in line:
-                line = encode(self._blobs.take_out(record))
+                line = encode(self._blobs.take_out(fitted(record)))
             if self._flusher.error is not None:
                 raise self._flusher.error
             file.append(line)
