@@ -9,7 +9,8 @@ from agentv.types.errors import ConfigError
 def measured(*scores: float) -> Summary:
     summary = Summary()
     for number, score in enumerate(scores):
-        summary.add(make_row(f"c{number}", score=score, tags=("refund",) if number == 0 else ()), latency_s=number + 1)
+        tags = ("refund",) if number == 0 else ()
+        summary.add(make_row(f"c{number}", score=score, tags=tags, cost_usd=0.25), latency_s=number + 1)
     return summary
 
 
@@ -26,7 +27,7 @@ def measured(*scores: float) -> Summary:
         ("evaluator(tone).mean > 0.4", True, "evaluator(tone).mean is 0.5, as > 0.4"),
         ("p95(duration_s) <= 1", False, "p95(duration_s) is 1.95, not <= 1"),
         ("p50(duration_ms) <= 1500", True, "p50(duration_ms) is 1500, as <= 1500"),
-        ("cost_usd <= 5", True, "cost_usd is 0, as <= 5"),
+        ("cost_usd <= 5", True, "cost_usd is 0.5, as <= 5"),
     ],
 )
 def test_a_gate_says_what_it_measured_and_what_it_wanted(expression: str, passed: bool, sentence: str) -> None:
@@ -39,6 +40,13 @@ def test_a_gate_with_nothing_to_measure_never_passes(expression: str) -> None:
     result = parse_gate(expression).check(Summary())
     assert not result.passed
     assert "nothing to measure" in result.sentence
+
+
+def test_a_gate_on_a_cost_that_nobody_knows_never_passes() -> None:
+    summary = measured(1.0)
+    summary.add(make_row("cli"))
+    result = parse_gate("cost_usd <= 5").check(summary)
+    assert (result.passed, result.sentence) == (False, "cost_usd is nothing to measure, not <= 5")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import statistics
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -6,7 +7,9 @@ from hypothesis import strategies as st
 from tests.rows import make_row
 
 from agentv.scoring.summary import Summary, percentile
+from agentv.types.evaluation import EvaluatorResult, JudgeCall
 from agentv.types.failures import Failure
+from agentv.types.results import CaseResult
 from agentv.types.usage import Usage
 
 BROKEN = Failure("server_error", "HTTP 503")
@@ -42,7 +45,29 @@ def test_a_call_without_a_known_price_makes_the_cost_unknown_not_zero() -> None:
     unknown = make_row("b", usage=Usage(input=1))
     assert summary_of(known).cost_usd == 0.5
     assert summary_of(known, unknown).cost_usd is None
-    assert summary_of(make_row("c")).cost_usd == 0.0
+
+
+def test_an_answer_that_tells_neither_tokens_nor_cost_is_not_free() -> None:
+    silent = make_row("a")
+    assert summary_of(silent).cost_usd is None
+    assert summary_of(make_row("b", cost_usd=0.5), silent).cost_usd is None
+    unjudged = make_row("c", score=0.0, error=Failure("judge_error", "no JSON", "evaluator"))
+    assert summary_of(unjudged).cost_usd is None
+    assert summary_of(make_row("d", score=None, error=BROKEN)).cost_usd == 0.0
+    (target,) = summary_of(silent).targets()
+    assert (target.target_cost_usd, target.judge_cost_usd) == (None, 0.0)
+
+
+def test_a_judge_that_tells_neither_tokens_nor_cost_is_not_free() -> None:
+    def judged_by(*calls: JudgeCall) -> CaseResult:
+        member = EvaluatorResult("m", "llm_judge", 1.0, judge_calls=calls)
+        composite = EvaluatorResult("c", "composite", 1.0, evaluator_results=(member,))
+        return replace(make_row("a", cost_usd=0.5), evaluator_results=(composite,), judge_cost_usd=0.25)
+
+    priced = JudgeCall("j", "sample", "{}", cost_usd=0.25)
+    assert summary_of(judged_by(priced)).cost_usd == 0.75
+    assert summary_of(judged_by(priced, JudgeCall("j", "sample", "{}"))).cost_usd is None
+    assert summary_of(judged_by(priced, JudgeCall("j", "sample", "{}", cached=True))).cost_usd == 0.75
 
 
 def test_a_score_of_one_stands_in_the_last_bin_of_the_histogram() -> None:

@@ -87,8 +87,8 @@ def _spending(target: TargetSummary) -> list[str]:
 
 
 def _cost(dollars: float | None, usage: Usage) -> str:
-    """Return a cost; one that reports neither tokens nor a price has not cost nothing: it said nothing."""
-    return "-" if dollars == 0 and usage == Usage() else money_text(dollars)
+    """Return a cost; `-` where there were neither tokens nor dollars to tell of."""
+    return "-" if not dollars and usage == Usage() else money_text(dollars)
 
 
 def _tokens(usage: Usage) -> str:

@@ -75,17 +75,17 @@ class Tally:
 
 @dataclass(slots=True)
 class _Spending:
-    """Usage and cost of some calls. A call that used tokens and has no price makes the sum unknown (None)."""
+    """Usage and cost of some calls. One call whose cost nobody knows makes the sum unknown (None): it is not free."""
 
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
 
-    def add(self, usage: Usage | None, cost_usd: float | None) -> None:
+    def add(self, usage: Usage | None, cost_usd: float | None, *, called: bool) -> None:
         if usage is not None:
             self.usage += usage
         if cost_usd is not None and self.cost_usd is not None:
             self.cost_usd += cost_usd
-        elif usage is not None and cost_usd is None:
+        elif cost_usd is None and (called or usage is not None):
             self.cost_usd = None
 
 
@@ -126,8 +126,9 @@ class Summary:
         target.rows.add(state, result.score)
         if latency_s is not None and state != "error":
             target.latencies_s.append(latency_s)
-        target.target.add(result.target_usage, result.target_cost_usd)
-        target.judge.add(result.judge_usage, result.judge_cost_usd)
+        target.target.add(result.target_usage, result.target_cost_usd, called=_is_answered(result))
+        unpriced = any(map(_has_unpriced_call, result.evaluator_results))
+        target.judge.add(result.judge_usage, None if unpriced else result.judge_cost_usd, called=unpriced)
         for tag in result.tags:
             self._tags.setdefault(tag, Tally()).add(state, result.score)
         for evaluator in result.evaluator_results:
@@ -206,6 +207,17 @@ class Summary:
         values = [value for tally in self._targets.values() for value in tally.latencies_s]
         seconds = percentile(values, share)
         return seconds * 1000 if in_ms and seconds is not None else seconds
+
+
+def _is_answered(result: CaseResult) -> bool:
+    """Whether the target gave an answer, whatever became of its judgement."""
+    return result.error is None or result.error.stage == "evaluator"
+
+
+def _has_unpriced_call(result: EvaluatorResult) -> bool:
+    """Whether an evaluator, or a member of it, asked a judge at a cost that nobody knows."""
+    unpriced = any(call.cost_usd is None and not call.cached for call in result.judge_calls)
+    return unpriced or any(map(_has_unpriced_call, result.evaluator_results))
 
 
 def _of_tally(tally: Tally | None, name: str | None) -> float | None:
