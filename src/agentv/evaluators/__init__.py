@@ -48,7 +48,7 @@ EVALUATORS: Registry = make_registry(
         Spec(
             "contains",
             "the text contains a text, any of several, or all of them",
-            settings="agentv.evaluators.text_rules:TextSettings",
+            settings="agentv.evaluators.text_rules:ContainsSettings",
             factory="agentv.evaluators.text_rules:make_contains",
         ),
         Spec(
@@ -66,13 +66,13 @@ EVALUATORS: Registry = make_registry(
         Spec(
             "starts_with",
             "the text starts with this",
-            settings="agentv.evaluators.text_rules:TextSettings",
+            settings="agentv.evaluators.text_rules:EdgeSettings",
             factory="agentv.evaluators.text_rules:make_starts_with",
         ),
         Spec(
             "ends_with",
             "the text ends with this",
-            settings="agentv.evaluators.text_rules:TextSettings",
+            settings="agentv.evaluators.text_rules:EdgeSettings",
             factory="agentv.evaluators.text_rules:make_ends_with",
         ),
         Spec(

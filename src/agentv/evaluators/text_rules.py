@@ -11,14 +11,20 @@ from agentv.types.protocols import EvaluatorTools
 
 Scalar: TypeAlias = str | bool | int | float
 Expect: TypeAlias = Literal["any", "all"]
+Holds: TypeAlias = Callable[[str, str], bool]
+"""Whether a text is as a wanted one says."""
+
+
+_CASE_HELP = "whether `Yes` and `yes` are different"
 
 
 @dataclass(frozen=True, slots=True)
-class TextSettings:
-    """Settings of `contains`, `starts_with` and `ends_with`."""
+class ContainsSettings:
+    """Settings of `contains`."""
 
     value: Scalar | tuple[Scalar, ...] = field(metadata={"help": "the text to look for, or a list of texts"})
     expect: Expect = field(default="any", metadata={"help": "of a list: `any` of them, or `all`"})
+    case_sensitive: bool = field(default=True, metadata={"help": _CASE_HELP})
 
     def __post_init__(self) -> None:
         """Refuse a text that every answer has."""
@@ -27,11 +33,26 @@ class TextSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class EdgeSettings:
+    """Settings of `starts_with` and `ends_with`."""
+
+    value: Scalar | tuple[Scalar, ...] = field(metadata={"help": "the text at that end, or a list of such texts"})
+    expect: Expect = field(default="any", metadata={"help": "of a list: `any` of them, or `all`"})
+    case_sensitive: bool = field(default=True, metadata={"help": _CASE_HELP})
+
+    def __post_init__(self) -> None:
+        """Refuse a text that every answer has once the white space around it is gone."""
+        if not texts_of(self.value) or not all(text.strip() for text in texts_of(self.value)):
+            raise ValueError("`value` must not be empty or blank: every text starts and ends with nothing")
+
+
+@dataclass(frozen=True, slots=True)
 class EqualsSettings:
     """Settings of `equals`."""
 
     value: Scalar | tuple[Scalar, ...] = field(metadata={"help": "what the text must be, or a list of such texts"})
     expect: Expect = field(default="any", metadata={"help": "of a list: `any` of them, or `all`"})
+    case_sensitive: bool = field(default=True, metadata={"help": _CASE_HELP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +60,7 @@ class OneOfSettings:
     """Settings of `one_of`."""
 
     values: tuple[Scalar, ...] = field(metadata={"help": "the texts that are allowed"})
+    case_sensitive: bool = field(default=True, metadata={"help": _CASE_HELP})
 
     def __post_init__(self) -> None:
         """Refuse an empty list, which nothing can match."""
@@ -52,18 +74,18 @@ def texts_of(value: Scalar | tuple[Scalar, ...]) -> tuple[str, ...]:
     return tuple(each if isinstance(each, str) else compact_json(each) for each in values)
 
 
-def make_contains(config: EvaluatorConfig, settings: TextSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+def make_contains(config: EvaluatorConfig, settings: ContainsSettings, _tools: EvaluatorTools) -> RuleEvaluator:
     """Make a `contains`."""
     return _rule("contains", config, settings, lambda text, wanted: wanted in text, ("contains", "expected"))
 
 
-def make_starts_with(config: EvaluatorConfig, settings: TextSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+def make_starts_with(config: EvaluatorConfig, settings: EdgeSettings, _tools: EvaluatorTools) -> RuleEvaluator:
     """Make a `starts_with`."""
     words = ("starts with", "expected it to start with")
     return _rule("starts_with", config, settings, lambda text, wanted: text.strip().startswith(wanted.strip()), words)
 
 
-def make_ends_with(config: EvaluatorConfig, settings: TextSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+def make_ends_with(config: EvaluatorConfig, settings: EdgeSettings, _tools: EvaluatorTools) -> RuleEvaluator:
     """Make an `ends_with`."""
     words = ("ends with", "expected it to end with")
     return _rule("ends_with", config, settings, lambda text, wanted: text.strip().endswith(wanted.strip()), words)
@@ -77,9 +99,10 @@ def make_equals(config: EvaluatorConfig, settings: EqualsSettings, _tools: Evalu
 def make_one_of(config: EvaluatorConfig, settings: OneOfSettings, _tools: EvaluatorTools) -> RuleEvaluator:
     """Make a `one_of`."""
     allowed = texts_of(settings.values)
+    same = _compared(_is_same, case_sensitive=settings.case_sensitive)
 
     def check(text: str) -> Finding:
-        found = next((each for each in allowed if _is_same(text, each)), None)
+        found = next((each for each in allowed if same(text, each)), None)
         if found is not None:
             return Finding(passed=True, hits=(f"is {quoted(found)}",))
         return Finding(passed=False, misses=(f"expected one of {_listed(allowed)}, got {quoted(text)}",))
@@ -91,6 +114,10 @@ def _is_same(text: str, wanted: str) -> bool:
     return text.strip() == wanted.strip()
 
 
+def _compared(holds: Holds, *, case_sensitive: bool) -> Holds:
+    return holds if case_sensitive else lambda text, wanted: holds(text.casefold(), wanted.casefold())
+
+
 def _listed(texts: tuple[str, ...]) -> str:
     return ", ".join(map(quoted, texts))
 
@@ -98,16 +125,17 @@ def _listed(texts: tuple[str, ...]) -> str:
 def _rule(
     kind: str,
     config: EvaluatorConfig,
-    settings: TextSettings | EqualsSettings,
-    holds: Callable[[str, str], bool],
+    settings: ContainsSettings | EdgeSettings | EqualsSettings,
+    holds: Holds,
     words: tuple[str, str],
 ) -> RuleEvaluator:
     """Return a rule over one wanted text or several; `words` open its hits and its misses."""
     wanted = texts_of(settings.value)
     hit, miss = words
+    compared = _compared(holds, case_sensitive=settings.case_sensitive)
 
     def check(text: str) -> Finding:
-        found = [each for each in wanted if holds(text, each)]
+        found = [each for each in wanted if compared(text, each)]
         absent = tuple(each for each in wanted if each not in found)
         hits = tuple(f"{hit} {quoted(each)}" for each in found)
         if settings.expect == "all":
