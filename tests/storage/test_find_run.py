@@ -9,7 +9,7 @@ from tests.stored import NOON, make_run
 from agentv.storage import RunFolder, find_run, list_runs, runs_folder
 from agentv.types.errors import ConfigError
 
-OLD, MIDDLE, NEW = "20260130T120000-7f3a2b", "20260131T090000-7f99aa", "20260131T120000-00c0de"
+OLD, MIDDLE, NEW = "20260130T120000-7f3a2b", "20260131T090000-7f99aa", "20260131T120000.125-00c0de"
 
 
 @pytest.fixture
@@ -32,6 +32,7 @@ def home(tmp_path: Path) -> Path:
     [
         ("latest", NEW),
         ("latest~0", NEW),
+        ("20260131T120000", NEW),
         ("latest~2", OLD),
         (OLD, OLD),
         ("20260130", OLD),

@@ -9,11 +9,12 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 
 import pytest
-from tests.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
+from tests.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.storage import RunFolder, new_run_id, open_run
 from agentv.storage.json_line import decode
@@ -193,8 +194,13 @@ def test_a_value_too_deep_to_write_costs_its_own_depth_only(store: RunFolder) ->
 
 
 def test_run_ids_sort_by_time_and_differ_by_chance() -> None:
-    assert new_run_id(at_noon, Random(1)) == "20260131T120000-2265b1"
+    assert new_run_id(at_noon, Random(1)) == "20260131T120000.000-2265b1"
     assert new_run_id(at_noon, Random(2)) != new_run_id(at_noon, Random(1))
+    moments = iter(NOON + timedelta(milliseconds=ms) for ms in range(0, 3500, 7))
+    ids = [new_run_id(moments.__next__, Random(number)) for number in range(500)]
+    # An id without milliseconds, as they were once, stands before the others of its second.
+    assert sorted(ids) == ids
+    assert next(each for each in ids if "T120001" in each) > "20260131T120001-ffffff"
 
 
 class Disk:

@@ -39,8 +39,9 @@ _GITIGNORE = "# Written by agentv: what runs leave behind.\n/.gitignore\n/runs/\
 
 
 def new_run_id(clock: Clock, rng: Random) -> str:
-    """Return an id that sorts by time: UTC to the second, then six random hexadecimal digits."""
-    return f"{clock().astimezone(UTC):%Y%m%dT%H%M%S}-{rng.getrandbits(24):06x}"
+    """Return an id that sorts by time: UTC to the millisecond, then six random hexadecimal digits."""
+    now = clock().astimezone(UTC)
+    return f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}-{rng.getrandbits(24):06x}"
 
 
 class RunFolder:
