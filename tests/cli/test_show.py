@@ -140,6 +140,21 @@ def test_runs_list_json_has_a_versioned_shape(call: Call) -> None:
     assert listed["runs"][0]["counts"] == {"pass": 1, "fail": 1}
 
 
+def test_runs_list_shows_a_broken_run_as_unreadable_and_the_others_as_they_are(call: Call, project: Path) -> None:
+    results = runs_folder(project / ".agentv") / RUN.run_id / "results.jsonl"
+    results.write_bytes(results.read_bytes() + b"not json\n")
+    code, out, err = call("runs", "list")
+    assert (code, err) == (0, "")
+    broken, whole = out.splitlines()
+    assert broken.startswith(f"{RUN.run_id}  unreadable   {results}:3: JSON is malformed")
+    assert broken.endswith("  nightly")
+    assert whole == f"{OLDER}  finished     2 rows: 1 pass, 1 fail"
+    listed = json.loads(call("runs", "list", "--json")[1])["runs"]
+    assert [run["state"] for run in listed] == ["unreadable", "finished"]
+    assert "JSON is malformed" in listed[0]["problem"]
+    assert "problem" not in listed[1]
+
+
 def test_runs_list_before_the_first_run_says_what_makes_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -78,6 +78,31 @@ def test_runs_are_listed_oldest_first_without_folders_that_are_none(home: Path) 
     assert [run.run_id for run in list_runs(home)] == [OLD, MIDDLE, NEW]
 
 
-def test_a_run_that_cannot_be_read_does_not_hide_the_others(home: Path) -> None:
-    (runs_folder(home) / MIDDLE / "run.json").write_text("{")
-    assert [run.run_id for run in list_runs(home)] == [OLD, NEW]
+@pytest.mark.parametrize(
+    ("file", "line", "problem"),
+    [
+        ("run.json", "{", "run.json: Input data was truncated"),
+        ("run.json", "[" * 100_000, "run.json: it is nested too deeply to be read"),
+        ("events.jsonl", "{}", "events.jsonl:3: type: expected a text"),
+        (
+            "events.jsonl",
+            '{"schema":"agentv-event-1","type":"x","time":"2026-01-31T12:00:00Z","seq":1e999}',
+            "events.jsonl:3",
+        ),
+        ("results.jsonl", "not json", "results.jsonl:1: JSON is malformed"),
+        ("results.jsonl", '{"slot": 7}', "results.jsonl:1: Expected `object`, got `int`"),
+        ("results.jsonl", '{"x":' + "[" * 100_000, "results.jsonl:1: maximum recursion depth exceeded"),
+        ("results.jsonl", b"\xff", "results.jsonl:1: JSON is malformed"),
+    ],
+)
+def test_a_run_that_cannot_be_read_says_why_and_hides_no_other(
+    home: Path, file: str, line: str | bytes, problem: str
+) -> None:
+    path = runs_folder(home) / MIDDLE / file
+    data = line if isinstance(line, bytes) else line.encode()
+    path.write_bytes(data if file == "run.json" else path.read_bytes() + data + b"\n")
+    old, middle, new = list_runs(home)
+    assert [run.run_id for run in (old, middle, new)] == [OLD, MIDDLE, NEW]
+    assert (old.state, middle.state, new.state) == ("finished", "unreadable", "finished")
+    assert problem in (middle.problem or "")
+    assert (old.problem, new.problem) == (None, None)

@@ -1,6 +1,12 @@
 """`agentv runs`: the runs that are stored."""
 
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from agentv.storage import ListedRun
+    from agentv.types.json_value import JsonObject
 
 RUNS_SCHEMA = "agentv-runs-1"
 
@@ -24,22 +30,24 @@ def list_command(*, as_json: bool) -> int:
     home = find_home(Path.cwd())
     runs = list_runs(home)[::-1]
     if as_json:
-        rows = [
-            {
-                "run_id": run.run_id,
-                "name": run.run.name,
-                "created_at": run.run.created_at.isoformat(),
-                "state": run.state(),
-                "counts": run.counts(),
-                "folder": str(run.folder),
-            }
-            for run in runs
-        ]
-        click.echo(printable_json(pretty_json({"schema": RUNS_SCHEMA, "runs": rows})))
+        click.echo(printable_json(pretty_json({"schema": RUNS_SCHEMA, "runs": [_to_json(run) for run in runs]})))
         return 0
     for run in runs:
-        name = f"  {one_line(run.run.name)}" if run.run.name else ""
-        click.echo(f"{run.run_id}  {run.state():11}  {counts_text(run.counts())}{name}")
+        told = counts_text(run.counts) if run.problem is None else one_line(run.problem)
+        name = f"  {one_line(run.run.name)}" if run.run is not None and run.run.name else ""
+        click.echo(f"{run.run_id}  {run.state:11}  {told}{name}")
     if not runs:
         click.echo(f"no run is stored in {home}; `agentv run` makes one")
     return 0
+
+
+def _to_json(run: "ListedRun") -> "JsonObject":
+    fields: JsonObject = {
+        "run_id": run.run_id,
+        "name": None if run.run is None else run.run.name,
+        "created_at": None if run.run is None else run.run.created_at.isoformat(),
+        "state": run.state,
+        "counts": run.counts,
+        "folder": str(run.folder),
+    }
+    return fields if run.problem is None else {**fields, "problem": run.problem}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentv.storage.stored_run import StoredRun
-from agentv.types.errors import ConfigError, StorageError
+from agentv.types.errors import ConfigError
 
 _LATEST = re.compile(r"latest(?:~(\d+))?")
 _SHOWN = 8
@@ -23,19 +23,21 @@ def list_run_folders(home: Path) -> tuple[Path, ...]:
         entries = sorted(runs_folder(home).iterdir())
     except FileNotFoundError:
         return ()
-    return tuple(entry for entry in entries if (entry / "run.json").is_file())
+    return tuple(entry for entry in entries if _holds_run(entry))
 
 
-def list_runs(home: Path) -> tuple[StoredRun, ...]:
-    """Return all runs that can be read, oldest first; a broken one is left out."""
-    runs = (_readable(folder) for folder in list_run_folders(home))
-    return tuple(run for run in runs if run is not None)
+def _holds_run(folder: Path) -> bool:
+    try:
+        return (folder / "run.json").is_file()
+    except OSError:
+        # A folder that may not be looked into is a run that cannot be read.
+        return True
 
 
 def _readable(folder: Path) -> StoredRun | None:
     try:
         return StoredRun(folder)
-    except StorageError:
+    except OSError:
         return None
 
 

@@ -47,7 +47,10 @@ _decode = msgspec.json.Decoder().decode
 
 def decode_value(data: bytes) -> JsonValue:
     """Return the JSON value that `data` holds. Raises ValueError when it holds none."""
-    return cast(JsonValue, _decode(data))
+    try:
+        return cast(JsonValue, _decode(data))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply to be read") from error
 
 
 def encode(record: JsonValue) -> bytes:

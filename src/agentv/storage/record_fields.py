@@ -1,5 +1,6 @@
 """Single fields of a record: narrowing what was read, and the small values that stand inside several records."""
 
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import cast
@@ -52,12 +53,15 @@ def read_number(record: JsonObject, key: str, default: float = 0.0) -> float:
 
 def read_integer(record: JsonObject, key: str, default: int = 0) -> int:
     """Return the whole number under `key`, or `default`."""
-    return int(read_number(record, key, default))
+    value = optional_integer(record, key)
+    return default if value is None else value
 
 
 def optional_integer(record: JsonObject, key: str) -> int | None:
     """Return the whole number under `key`, None when it is absent."""
     value = optional_number(record, key)
+    if value is not None and not math.isfinite(value):
+        raise _unexpected(key, "a whole number", value)
     return None if value is None else int(value)
 
 

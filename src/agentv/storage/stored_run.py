@@ -104,8 +104,7 @@ class StoredRun:
         """Count the current rows by state: pass, borderline, fail, error, skipped."""
         counts: dict[str, int] = {}
         current = self._generations("results.jsonl")
-        for line in whole_lines(self.folder / "results.jsonl"):
-            head = _decode_head(line)
+        for _, _, head in self._heads("results.jsonl"):
             if head.generation == current.get(head.slot, 0):
                 state = head.status if head.status in ("error", "skipped") else head.verdict or head.status
                 counts[state] = counts.get(state, 0) + 1
@@ -126,22 +125,26 @@ class StoredRun:
         if not current:
             yield from self._read(name, read)
             return
-        for number, line in enumerate(whole_lines(self.folder / name), start=1):
-            head = _decode_head(line)
+        for number, line, head in self._heads(name):
             if head.generation == current.get(head.slot, 0):
                 yield self._row(name, number, line, read)
 
     def _generations(self, name: str) -> dict[_SlotLine, int]:
         """Return the highest generation of each slot that has one above 0; most runs have none."""
         highest: dict[_SlotLine, int] = {}
-        for number, line in enumerate(whole_lines(self.folder / name), start=1):
-            try:
-                head = _decode_head(line)
-            except ValueError as error:
-                raise StorageError(f"{self.folder / name}:{number}: {error}") from error
+        for _, _, head in self._heads(name):
             if head.generation > highest.get(head.slot, 0):
                 highest[head.slot] = head.generation
         return highest
+
+    def _heads(self, name: str) -> Iterator[tuple[int, bytes, _RowHead]]:
+        """Yield the number and the bytes of each line, with as much of it as says where it belongs."""
+        for number, line in enumerate(whole_lines(self.folder / name), start=1):
+            try:
+                head = _decode_head(line)
+            except (ValueError, RecursionError) as error:
+                raise StorageError(f"{self.folder / name}:{number}: {error}") from error
+            yield number, line, head
 
     def _read(self, name: str, read: Callable[[JsonObject], Row]) -> Iterator[Row]:
         for number, line in enumerate(whole_lines(self.folder / name), start=1):
