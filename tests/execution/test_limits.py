@@ -1,0 +1,280 @@
+"""The limiter against servers that keep their limits in the ways that vendors do, in virtual time."""
+
+import asyncio
+import math
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pytest
+from tests.virtual_time import run_virtually
+
+from agentv.execution.limits import AccountLimiter, Quota
+
+LATENCY_S = 0.4
+
+
+class Server(Protocol):
+    def accepts(self, now: float) -> bool: ...
+
+    def retry_after_s(self, now: float) -> float | None: ...
+
+    def quota(self) -> Quota | None: ...
+
+
+@dataclass
+class TokenBucket:
+    """Refills all the time and holds at most `capacity` requests; tells its quota if `tells`."""
+
+    per_minute: float
+    capacity: float
+    tells: bool = False
+    level: float = math.nan
+    filled_at: float = 0.0
+
+    def accepts(self, now: float) -> bool:
+        level = self.capacity if math.isnan(self.level) else self.level
+        self.level = min(self.capacity, level + (now - self.filled_at) * self.per_minute / 60)
+        self.filled_at = now
+        # The float dust of virtual time must not refuse a call that came exactly in time.
+        if self.level < 1 - 1e-6:
+            return False
+        self.level -= 1
+        return True
+
+    def retry_after_s(self, _now: float) -> float | None:
+        return None
+
+    def quota(self) -> Quota | None:
+        return Quota(limit_requests=self.per_minute, remaining_requests=self.level) if self.tells else None
+
+
+@dataclass
+class SlidingWindow:
+    """Accepts so many requests in any sixty seconds, and says when to come back."""
+
+    per_minute: int
+    tells: bool = False
+    times: deque[float] = field(default_factory=deque)
+
+    def accepts(self, now: float) -> bool:
+        while self.times and self.times[0] <= now - 60:
+            self.times.popleft()
+        if len(self.times) >= self.per_minute:
+            return False
+        self.times.append(now)
+        return True
+
+    def retry_after_s(self, now: float) -> float | None:
+        return max(1.0, self.times[0] + 60 - now)
+
+    def quota(self) -> Quota | None:
+        left = self.per_minute - len(self.times)
+        return Quota(limit_requests=self.per_minute, remaining_requests=left) if self.tells else None
+
+
+@dataclass
+class FixedWindow:
+    """Accepts so many requests in each minute of the clock."""
+
+    per_minute: int
+    window: int = -1
+    count: int = 0
+
+    def accepts(self, now: float) -> bool:
+        if int(now // 60) != self.window:
+            self.window, self.count = int(now // 60), 0
+        self.count += 1
+        return self.count <= self.per_minute
+
+    def retry_after_s(self, now: float) -> float | None:
+        return 60 - now % 60
+
+    def quota(self) -> Quota | None:
+        return None
+
+
+@dataclass
+class Outcome:
+    took_s: float
+    calls: int
+    refused: int
+
+    @property
+    def refused_share(self) -> float:
+        return self.refused / self.calls
+
+
+def drive(server: Server, *, calls: int, workers: int, requests_per_minute: float | None = None) -> Outcome:
+    """Make so many accepted calls with so many workers, each refused one tried again."""
+
+    async def work() -> Outcome:
+        loop = asyncio.get_running_loop()
+        limiter = AccountLimiter(now=loop.time)
+        limiter.expect(requests_per_minute=requests_per_minute, tokens_per_minute=None, workers=workers)
+        rng = random.Random(1)
+        left, tried, refused = calls, 0, 0
+
+        async def worker() -> None:
+            nonlocal left, tried, refused
+            while left > 0:
+                left -= 1
+                accepted = False
+                while not accepted:
+                    permit = await limiter.acquire()
+                    tried += 1
+                    accepted = server.accepts(loop.time())
+                    await asyncio.sleep(LATENCY_S * rng.uniform(0.5, 1.5))
+                    if accepted:
+                        permit.done(quota=server.quota())
+                    else:
+                        refused += 1
+                        permit.done(refused=True, retry_after_s=server.retry_after_s(loop.time()))
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(workers):
+                tasks.create_task(worker())
+        return Outcome(loop.time(), tried, refused)
+
+    return run_virtually(work())
+
+
+SERVERS: dict[str, Callable[[], Server]] = {
+    "bucket": lambda: TokenBucket(300, capacity=300),
+    "bucket of one second": lambda: TokenBucket(300, capacity=5),
+    "sliding window": lambda: SlidingWindow(300),
+    "fixed window": lambda: FixedWindow(300),
+}
+IDEAL_S = 3000 / 300 * 60
+
+
+@pytest.mark.parametrize("make", SERVERS.values(), ids=SERVERS)
+def test_a_told_limit_is_used_to_nine_tenths_and_hardly_ever_refused(make: Callable[[], Server]) -> None:
+    outcome = drive(make(), calls=3000, workers=16, requests_per_minute=300)
+    assert outcome.took_s <= IDEAL_S * 1.1
+    assert outcome.refused_share < 0.01
+
+
+@pytest.mark.parametrize(
+    "server", [TokenBucket(300, capacity=300, tells=True), SlidingWindow(300, tells=True)], ids=["bucket", "window"]
+)
+def test_a_limit_that_the_server_tells_serves_as_well(server: Server) -> None:
+    outcome = drive(server, calls=3000, workers=16)
+    assert outcome.took_s <= IDEAL_S * 1.1
+    assert outcome.refused_share < 0.01
+
+
+@pytest.mark.parametrize("make", SERVERS.values(), ids=SERVERS)
+def test_an_unknown_limit_is_learned_with_less_than_a_tenth_refused(make: Callable[[], Server]) -> None:
+    outcome = drive(make(), calls=3000, workers=16)
+    assert outcome.refused_share < 0.1
+    assert outcome.took_s < IDEAL_S * 2, "it must not get lost in being careful"
+
+
+def test_without_a_limiter_most_calls_are_refused() -> None:
+    """The control: the same workers with nothing in between."""
+
+    async def work() -> float:
+        loop = asyncio.get_running_loop()
+        server, left, tried = TokenBucket(300, capacity=5), 600, 0
+
+        async def worker() -> None:
+            nonlocal left, tried
+            while left > 0:
+                left -= 1
+                accepted = False
+                while not accepted:
+                    tried += 1
+                    accepted = server.accepts(loop.time())
+                    await asyncio.sleep(LATENCY_S)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(16):
+                tasks.create_task(worker())
+        return (tried - 600) / tried
+
+    assert run_virtually(work()) > 0.5
+
+
+def test_tokens_are_estimated_before_and_corrected_after() -> None:
+    async def work() -> float:
+        loop = asyncio.get_running_loop()
+        limiter = AccountLimiter(now=loop.time, tokens_per_minute=60_000)
+        for _ in range(100):
+            permit = await limiter.acquire(tokens=100)
+            permit.done(used_tokens=1000)
+        return loop.time()
+
+    took_s = run_virtually(work())
+    assert took_s == pytest.approx(100 * 1000 / 60_000 * 60, rel=0.1)
+
+
+def test_a_call_larger_than_the_bucket_goes_through_when_it_is_full() -> None:
+    async def work() -> float:
+        loop = asyncio.get_running_loop()
+        limiter = AccountLimiter(now=loop.time, tokens_per_minute=600)
+        for _ in range(3):
+            (await limiter.acquire(tokens=5000)).done(used_tokens=5000)
+        return loop.time()
+
+    assert run_virtually(work()) == pytest.approx(2 * 5000 / 600 * 60, rel=0.1)
+
+
+def test_concurrency_halves_at_a_refusal_and_never_exceeds_the_workers() -> None:
+    async def work() -> tuple[int, int]:
+        loop = asyncio.get_running_loop()
+        limiter = AccountLimiter(now=loop.time)
+        limiter.expect(requests_per_minute=None, tokens_per_minute=None, workers=8)
+        permits = [await limiter.acquire() for _ in range(8)]
+        before = limiter.in_flight
+        for permit in permits:
+            permit.done(refused=True, retry_after_s=5)
+        permits = [await limiter.acquire()]
+        started = loop.time()
+        waiting = [asyncio.create_task(limiter.acquire()) for _ in range(8)]
+        await asyncio.sleep(600)
+        assert started >= 5
+        after = limiter.in_flight
+        for task in waiting:
+            task.cancel()
+        return before, after
+
+    assert run_virtually(work()) == (8, 4)
+
+
+def test_everybody_waits_as_long_as_the_server_asks() -> None:
+    async def work() -> float:
+        loop = asyncio.get_running_loop()
+        limiter = AccountLimiter(now=loop.time)
+        (await limiter.acquire()).done(refused=True, retry_after_s=30)
+        await limiter.acquire()
+        return loop.time()
+
+    assert run_virtually(work()) >= 30
+
+
+def test_a_waiter_that_is_cancelled_keeps_nobody_waiting() -> None:
+    async def work() -> float:
+        loop = asyncio.get_running_loop()
+        limiter = AccountLimiter(now=loop.time, requests_per_minute=60)
+        (await limiter.acquire()).done()
+        waiting = asyncio.create_task(limiter.acquire())
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        (await limiter.acquire()).done()
+        return loop.time()
+
+    assert run_virtually(work()) == pytest.approx(1.0, rel=0.1)
+
+
+def test_no_limit_costs_no_waiting() -> None:
+    async def work() -> float:
+        loop = asyncio.get_running_loop()
+        limiter = AccountLimiter(now=loop.time)
+        for _ in range(1000):
+            (await limiter.acquire()).done()
+        return loop.time()
+
+    assert run_virtually(work()) == 0.0
