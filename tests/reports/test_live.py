@@ -1,6 +1,7 @@
 """The block that is redrawn, and what scrolls above it."""
 
 import io
+import threading
 from dataclasses import replace
 from datetime import timedelta
 
@@ -108,3 +109,34 @@ def test_failures_scroll_above_the_block_without_their_control_characters(encodi
     assert "\u202e" not in text
     assert all(display_width(printable(line)) < 200 for line in text.splitlines())
     assert "note: odd\\x1b[2J" in text
+
+
+class Gone(Terminal):
+    """A terminal that goes away."""
+
+    def __init__(self) -> None:
+        super().__init__("utf-8")
+        self.open = True
+        self.tried = threading.Event()
+
+    def write(self, text: str) -> int:
+        if self.open:
+            return super().write(text)
+        self.tried.set()
+        raise OSError(5, "Input/output error")
+
+
+def test_the_thread_that_redraws_says_nothing_when_the_terminal_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", said.append)
+    stream = Gone()
+    console = Console(file=stream, force_terminal=True, width=80, height=24, color_system=None, legacy_windows=False)
+    screen = LiveScreen(stream, clock=at_noon, console=console)
+    screen.notify(STARTED)
+    stream.open = False
+    assert stream.tried.wait(10)
+    with pytest.raises(OSError, match="Input/output error"):
+        screen.notify(RunNote("somebody hears of it"))
+    stream.open = True
+    screen.close()
+    assert said == []

@@ -130,6 +130,36 @@ def test_a_heartbeat_comes_after_thirty_seconds_of_nothing_new(plain: PlainLines
     assert len(log.getvalue().splitlines()) == 2
 
 
+class Closing(Log):
+    """A stream whose reader goes away."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = True
+        self.tried = threading.Event()
+
+    def write(self, text: str) -> int:
+        if self.open:
+            return super().write(text)
+        self.tried.set()
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+def test_the_heartbeat_ends_in_silence_when_nobody_reads_it(clock: Hand, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", said.append)
+    log = Closing()
+    plain = PlainLines(log, clock=clock, tick_s=0.001)
+    plain.notify(SMALL)
+    log.open = False
+    clock.turn(31)
+    assert log.tried.wait(10)
+    plain.close()
+    assert said == []
+    with pytest.raises(BrokenPipeError):
+        plain.notify(RunNote("somebody hears of it"))
+
+
 def test_the_heartbeat_goes_on_while_nothing_happens(log: Log, clock: Hand) -> None:
     plain = PlainLines(log, clock=clock, tick_s=0.001)
     plain.notify(SMALL)

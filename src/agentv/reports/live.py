@@ -1,5 +1,6 @@
 """Progress on a terminal: one block that is redrawn, with failures scrolling above it. Imports rich."""
 
+import threading
 from typing import TextIO
 
 from rich.console import Console
@@ -22,6 +23,21 @@ REFRESHES_PER_SECOND = 8
 _STYLES: dict[RowState, str] = {"fail": "red", "error": "yellow", "borderline": "yellow"}
 
 
+class _Block(Live):
+    """rich's block, whose thread goes on in silence when the terminal is gone; the next event says so."""
+
+    _gone = False
+
+    def refresh(self) -> None:
+        """Draw the block anew."""
+        if self._gone:
+            return
+        try:
+            super().refresh()
+        except (OSError, ValueError):
+            self._gone = True
+
+
 class LiveScreen:
     """An observer that owns the lower lines of a terminal until it is closed.
 
@@ -34,7 +50,8 @@ class LiveScreen:
         self._console = console or Console(file=stream, highlight=False, markup=False, emoji=False)
         self._signs = signs_for(stream.encoding)
         self._progress: Progress | None = None
-        self._live = Live(
+        self._lock = threading.Lock()
+        self._live = _Block(
             console=self._console,
             get_renderable=self._block,
             refresh_per_second=REFRESHES_PER_SECOND,
@@ -47,7 +64,8 @@ class LiveScreen:
             self._progress = Progress(event, self._clock())
             self._live.start()
         elif self._progress is not None:
-            self._progress.add(event)
+            with self._lock:
+                self._progress.add(event)
         match event:
             case RowFinished(result):
                 state = row_state(result)
@@ -73,5 +91,6 @@ class LiveScreen:
     def _block(self) -> Text:
         if self._progress is None:
             return Text("")
-        lines = live_block(self._progress, self._clock(), width=self._console.width - 1, signs=self._signs)
+        with self._lock:
+            lines = live_block(self._progress, self._clock(), width=self._console.width - 1, signs=self._signs)
         return Text("\n".join(lines), no_wrap=True)

@@ -61,7 +61,11 @@ class PlainLines:
 
     def _tick(self, every_s: float) -> None:
         while not self._closed.wait(every_s):
-            self.beat()
+            try:
+                self.beat()
+            except (OSError, ValueError):
+                # The reader is gone, or the stream closed: the next event says so where somebody can act on it.
+                return
 
     def _take(self, event: RunEvent) -> None:
         if isinstance(event, RunStarted):
