@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass, replace
 from io import TextIOWrapper
 
-from agentv.reports import CaseView, RunView, in_colour, signs_for, without_colour
+from agentv.reports import CaseView, RunView, choose_paint, signs_for
 from agentv.reports.paint import Paint
 from agentv.reports.signs import Signs
 
@@ -29,16 +29,15 @@ class TerminalStyle:
 
 
 def terminal_style() -> TerminalStyle:
-    """Look at standard output. NO_COLOR and TERM=dumb mean no colour.
+    """Look at standard output.
 
     A character that standard output cannot encode is written out from here on, instead of ending the command.
     """
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     is_terminal = sys.stdout.isatty()
-    colour = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return TerminalStyle(
         width=shutil.get_terminal_size().columns if is_terminal else None,
         signs=signs_for(sys.stdout.encoding),
-        paint=in_colour if colour else without_colour,
+        paint=choose_paint(is_terminal=is_terminal, env=os.environ),
     )

@@ -4,7 +4,7 @@ from agentv.reports.case_view import CaseView
 from agentv.reports.end_table import end_report
 from agentv.reports.exports import Export, make_export
 from agentv.reports.observers import DISPLAYS, choose_display, make_observer
-from agentv.reports.paint import in_colour, without_colour
+from agentv.reports.paint import choose_paint, in_colour
 from agentv.reports.printable import one_line, printable, printable_json
 from agentv.reports.report_json import report_text, report_to_json
 from agentv.reports.run_view import RunView, counts_text
@@ -16,6 +16,7 @@ __all__ = [
     "Export",
     "RunView",
     "choose_display",
+    "choose_paint",
     "counts_text",
     "end_report",
     "in_colour",
@@ -27,5 +28,4 @@ __all__ = [
     "report_text",
     "report_to_json",
     "signs_for",
-    "without_colour",
 ]

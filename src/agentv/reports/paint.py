@@ -1,6 +1,6 @@
 """Colour, for terminals only."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from agentv.types.results import RowState
@@ -20,6 +20,12 @@ def in_colour(text: str, colour: str) -> str:
 def without_colour(text: str, _colour: str) -> str:
     """Return the text as it is."""
     return text
+
+
+def choose_paint(*, is_terminal: bool, env: Mapping[str, str]) -> Paint:
+    """Return how text is coloured: on a terminal, unless NO_COLOR says something or TERM is dumb."""
+    coloured = is_terminal and not env.get("NO_COLOR") and env.get("TERM") != "dumb"
+    return in_colour if coloured else without_colour
 
 
 def state_colour(state: RowState) -> str:
