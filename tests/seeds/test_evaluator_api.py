@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-import importlib
+import inspect
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +16,7 @@ import agentv as package
 from agentv import (
     CodeEvaluator,
     CodeEvaluatorOptions,
+    CompositeEvaluator,
     EvalCase,
     EvaluationContext,
     EvaluationScore,
@@ -28,10 +29,12 @@ from agentv import (
     Provider,
     ProviderRequest,
     RunReport,
+    ToolTrajectoryEvaluator,
     build_evaluator_registry,
     evaluate,
     run_evaluators_for_case,
 )
+from agentv.evaluators import EVALUATORS
 
 SOURCE = Path(package.__file__).parent
 TESTS = Path(__file__).parent.parent
@@ -360,11 +363,41 @@ def test_importing_evaluator_types() -> None:
     assert set(names.split()) <= set(package.__all__)
 
 
+# Type → the module that makes it, in src/agentv/evaluators/, and the tests that hold it, in tests/evaluators/.
+WHERE = {
+    "llm_judge": ("llm_judge.py", "test_llm_judge.py"),
+    "rubric": ("llm_judge.py", "test_llm_judge.py"),
+    "code_judge": ("code_judge.py", "test_code_judge.py"),
+    "tool_trajectory": ("tool_trajectory.py", "test_tool_trajectory.py"),
+    "composite": ("composite.py", "test_composite.py"),
+    "contains": ("text_rules.py", "test_rules.py"),
+    "equals": ("text_rules.py", "test_rules.py"),
+    "one_of": ("text_rules.py", "test_rules.py"),
+    "starts_with": ("text_rules.py", "test_rules.py"),
+    "ends_with": ("text_rules.py", "test_rules.py"),
+    "regex": ("regex_rule.py", "test_rules.py"),
+    "is_json": ("json_rule.py", "test_rules.py"),
+    "numeric": ("number_rules.py", "test_rules.py"),
+    "length": ("number_rules.py", "test_rules.py"),
+}
+
+
+def modules_about_grading(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*.py") if "grad" in str(path.relative_to(folder))]
+
+
 def test_evaluators_module_file() -> None:
-    assert importlib.import_module("agentv.evaluators").__name__ == "agentv.evaluators"
-    assert [path for path in SOURCE.rglob("*.py") if "grad" in path.stem] == []
+    made_in = {spec.name: inspect.getsourcefile(spec.load_factory()) for spec in EVALUATORS}
+    assert made_in == {name: str(SOURCE / "evaluators" / module) for name, (module, _) in WHERE.items()}
+    for public in (LlmJudgeEvaluator, CodeEvaluator, ToolTrajectoryEvaluator, CompositeEvaluator):
+        assert Path(inspect.getfile(public)).parent == SOURCE / "evaluators"
+    assert modules_about_grading(SOURCE) == []
 
 
 def test_evaluators_test_file() -> None:
-    assert list((TESTS / "evaluators").glob("test_*.py")) != []
-    assert [path for path in TESTS.rglob("*.py") if "grad" in path.stem] == []
+    for name, (module, tests) in WHERE.items():
+        text = (TESTS / "evaluators" / tests).read_text("utf-8")
+        assert "\ndef test_" in text, tests
+        tested = f'"{name}"' in text or f"agentv.evaluators.{Path(module).stem} import" in text
+        assert tested, f"{tests} says nothing of {name}"
+    assert modules_about_grading(TESTS) == []
