@@ -42,6 +42,12 @@ def test_the_pages_hold_the_settings_of_every_plugin() -> None:
         assert path.read_text("utf-8") == expected, "run: ./run python tests/test_settings_tables.py"
 
 
+def test_every_summary_is_a_phrase_and_no_sentence() -> None:
+    specs = load_specs()
+    summaries = [spec.summary for registry in (specs.evaluators, specs.providers) for spec in registry]
+    assert [summary for summary in summaries if summary[0].isupper() or summary.endswith(".")] == []
+
+
 def test_every_setting_says_what_it_is() -> None:
     specs = load_specs()
     silent = [

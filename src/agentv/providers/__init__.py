@@ -9,7 +9,7 @@ PROVIDERS: Registry = make_registry(
     [
         Spec(
             name="openai",
-            summary="A chat model behind the OpenAI API, or any server that speaks it.",
+            summary="a chat model behind the OpenAI API, or any server that speaks it",
             settings="agentv.providers.openai_chat:OpenAISettings",
             factory="agentv.providers.openai:OpenAIProvider",
             cost="paid",
@@ -18,26 +18,26 @@ PROVIDERS: Registry = make_registry(
         ),
         Spec(
             name="cli",
-            summary="A command, run once for each case.",
+            summary="a command, run once for each case",
             settings="agentv.providers.cli_settings:CliSettings",
             factory="agentv.providers.cli:CliProvider",
         ),
         Spec(
             name="python",
-            summary="A Python function, sync or async.",
+            summary="a Python function, sync or async",
             settings="agentv.providers.python:PythonSettings",
             factory="agentv.providers.python:PythonProvider",
             can_judge=True,
         ),
         Spec(
             name="replay",
-            summary="Answers from a stored run, a results file or a transcript.",
+            summary="answers from a stored run, a results file or a transcript",
             settings="agentv.providers.replay:ReplaySettings",
             factory="agentv.providers.replay:ReplayProvider",
         ),
         Spec(
             name="mock",
-            summary="Canned answers, for trying things out.",
+            summary="canned answers, for trying things out",
             settings="agentv.providers.mock:MockSettings",
             factory="agentv.providers.mock:MockProvider",
             can_judge=True,
