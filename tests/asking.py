@@ -10,6 +10,7 @@ import pytest
 
 from agentv.execution.shared import Shared
 from agentv.providers import PROVIDERS
+from agentv.storage.find_run import find_run
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import SharedParts
@@ -26,6 +27,9 @@ class Tools:
 
     shared: SharedParts
     home: str
+
+    def find_run(self, reference: str) -> str:
+        return str(find_run(Path(self.home), reference))
 
 
 def make_target(provider: str, settings: object, *, base_dir: Path | str = ".") -> ResolvedTarget:

@@ -47,7 +47,7 @@ def evaluate(
     *,
     target: TargetLike | None = None,
     task: Callable[..., Any] | None = None,
-    evaluators: Sequence[EvaluatorLike] | None = None,
+    evaluators: Sequence[EvaluatorLike | Callable[..., Any]] | None = None,
     judge: TargetLike | None = None,
     folder: str | os.PathLike[str] | None = None,
     observers: Sequence[Observer] = (),
@@ -56,10 +56,11 @@ def evaluate(
     """Run cases against a target, judge the answers, and return the report with every row in `results`.
 
     `source` is an eval file or folder, an EvalSuite, or EvalCases. Who answers: `target` (a name, a TargetConfig or a
-    Provider) or `task`, a function that gets a ProviderRequest and returns the answer. `evaluators` replace the
-    suite's; a case that names its own keeps them. `judge` answers for model judges. `folder` is the `.agentv` folder
-    that the run is kept in: a file's run goes to the nearest one unasked, cases given as objects stay in memory.
-    `options` are the fields of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.
+    Provider) or `task`, a function that gets a ProviderRequest and returns the answer. `evaluators` (configs, objects,
+    functions of the context) replace the suite's; a case that names its own keeps them. `judge` answers for model
+    judges. `folder` is the `.agentv` folder that the run is kept in: a file's run goes to the nearest one unasked,
+    cases given as objects stay in memory. `options` are the fields of RunOptions: `workers=4`, `trials=3`,
+    `gates=("mean >= 0.8",)`.
 
     Works in a script and where a loop is running already (a notebook). Raises ConfigError before any paid call.
 
@@ -76,7 +77,7 @@ async def evaluate_async(
     *,
     target: TargetLike | None = None,
     task: Callable[..., Any] | None = None,
-    evaluators: Sequence[EvaluatorLike] | None = None,
+    evaluators: Sequence[EvaluatorLike | Callable[..., Any]] | None = None,
     judge: TargetLike | None = None,
     folder: str | os.PathLike[str] | None = None,
     observers: Sequence[Observer] = (),

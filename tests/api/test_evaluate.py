@@ -22,6 +22,7 @@ from agentv import (
     UnknownNameError,
     evaluate,
     evaluate_async,
+    evaluator,
 )
 from agentv.types.failures import Failure
 
@@ -87,6 +88,23 @@ def test_an_evaluator_may_be_an_object() -> None:
     assert [(result.name, result.score) for result in row.evaluator_results] == [("four", 1.0), ("cheer", 1.0)]
 
 
+def test_an_evaluator_may_be_a_function_marked_or_plain() -> None:
+    @evaluator("short")
+    def is_short(context: EvaluationContext, *, limit: int = 3) -> bool:
+        return len(context.candidate) <= limit
+
+    def says_four(context: EvaluationContext) -> float:
+        return 1.0 if "4" in context.candidate else 0.0
+
+    strict = EvaluatorConfig("strict", "short", {"limit": 0})
+    (row,) = evaluate([SUM], task=answers_four, evaluators=[is_short, says_four, strict]).results
+    assert [(result.name, result.score) for result in row.evaluator_results] == [
+        ("short", 1.0),
+        ("says_four", 1.0),
+        ("strict", 0.0),
+    ]
+
+
 def test_a_case_that_names_its_own_evaluators_keeps_them() -> None:
     case = EvalCase("own", "Hi", evaluators=(Exclaims(),))  # type: ignore[arg-type]  # a string is taken
     (row,) = evaluate([case], task=lambda _request: "4", evaluators=[FOUR]).results
@@ -104,7 +122,11 @@ def test_a_judge_object_judges_and_its_request_is_kept() -> None:
 
 def test_a_task_without_a_judge_that_needs_one_judges_itself() -> None:
     def both(request: ProviderRequest) -> str:
-        return "4" if "candidate_answer" not in request.question else '{"score": 1, "hits": [], "misses": [], "reasoning": ""}'
+        return (
+            "4"
+            if "candidate_answer" not in request.question
+            else '{"score": 1, "hits": [], "misses": [], "reasoning": ""}'
+        )
 
     assert evaluate([SUM], task=both).results[0].score == 1.0
 

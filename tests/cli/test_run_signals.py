@@ -82,7 +82,7 @@ def alive(pids: list[int]) -> list[int]:
     return [process.pid for process in left if process.status() != psutil.STATUS_ZOMBIE]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_one_signal_stops_cleanly_keeps_what_is_done_and_says_how_to_go_on(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
@@ -90,7 +90,7 @@ def test_one_signal_stops_cleanly_keeps_what_is_done_and_says_how_to_go_on(
         run.send_signal(number)
         output = run.communicate()[0]
     assert run.returncode == code
-    assert "INTERRUPTED: 1 row judged so far" in output
+    assert "INTERRUPTED: 1 of 2 planned rows is kept" in output
     assert f"Exit code {code}" in output
     assert "agentv show" in output
     assert kept_rows(tmp_path) == ["quick"]

@@ -1,12 +1,16 @@
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.asking import ask, failure_of, make_request, make_target
+from tests.stored import RUN
 
 from agentv.providers.replay import ReplaySettings
-from agentv.types.errors import TargetError
+from agentv.storage.json_line import encode
+from agentv.storage.record_run import run_to_record
+from agentv.types.errors import ConfigError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, ToolCall
@@ -175,28 +179,31 @@ def _object(row: JsonValue) -> dict[str, JsonValue]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    for name in ("20260101T000000-aaa", "20260102T000000-bbb"):
-        write(tmp_path / "runs" / name / "answers.jsonl", answer_row("case-1", name[-3:]))
-    write(tmp_path / "runs" / "20260103T000000-now" / "answers.jsonl")
+    for name, called in (("20260101T000000-aaa", "first"), ("20260102T000000-bbb", None)):
+        folder = tmp_path / "runs" / name
+        write(folder / "answers.jsonl", answer_row("case-1", name[-3:]))
+        run = replace(RUN, run_id=name, name=called)
+        (folder / "run.json").write_bytes(encode(run_to_record(run)))
     return tmp_path
 
 
 @pytest.mark.parametrize(
-    ("reference", "text"), [("20260101", "aaa"), ("latest", "bbb"), ("runs/20260101T000000-aaa", "aaa")]
+    ("reference", "text"),
+    [
+        ("20260101", "aaa"),
+        ("first", "aaa"),
+        ("latest", "bbb"),
+        ("latest~1", "aaa"),
+        ("runs/20260101T000000-aaa", "aaa"),
+    ],
 )
-def test_a_run_is_found_by_its_id_its_start_its_folder_or_as_the_latest(home: Path, reference: str, text: str) -> None:
+def test_a_run_is_found_as_everywhere_else_or_by_its_folder(home: Path, reference: str, text: str) -> None:
     assert ask(replay(home, run=reference), home=home).text == text
 
 
-@pytest.mark.parametrize(
-    ("reference", "message"),
-    [
-        ("2027", "there is no stored run '2027'; stored, latest first: 20260102T000000-bbb, 20260101T000000-aaa"),
-        ("202601", "'202601' fits 2 runs"),
-    ],
-)
+@pytest.mark.parametrize(("reference", "message"), [("2027", "there is no run '2027'"), ("202601", "fits 2 runs")])
 def test_a_run_that_cannot_be_told_is_refused_before_the_run(home: Path, reference: str, message: str) -> None:
-    with pytest.raises(TargetError, match=message):
+    with pytest.raises(ConfigError, match=message):
         ask(replay(home, run=reference), home=home)
 
 

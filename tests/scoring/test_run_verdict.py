@@ -1,12 +1,15 @@
 """The order of exit codes is product.md's: 4, 5, 130, then 1, then 3, then 2."""
 
+from dataclasses import replace
+from typing import Any
+
 from tests.rows import make_row
 
 from agentv.scoring.gates import parse_gate
-from agentv.scoring.run_verdict import run_verdict
+from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
 from agentv.scoring.summary import Summary
 from agentv.types.failures import Failure
-from agentv.types.results import CaseResult
+from agentv.types.results import CaseResult, RunVerdict
 
 BROKEN = Failure("server_error", "HTTP 503")
 
@@ -21,70 +24,93 @@ def summary_of(*rows: CaseResult) -> Summary:
 GOOD, BAD, ERROR = make_row("a"), make_row("b", score=0.0), make_row("c", score=None, error=BROKEN)
 
 
+def verdict_of(*rows: CaseResult, gates: list[str] | None = None, max_errors: int = 0, **ending: Any) -> RunVerdict:
+    asked = None if gates is None else [AskedGate(parse_gate(gate)) for gate in gates]
+    how = Ending(**{"state": "finished", **ending})
+    return run_verdict(summary_of(*rows), how, gates=asked, max_errors=max_errors)
+
+
+def said(verdict: RunVerdict) -> tuple[int, str]:
+    return verdict.exit_code, verdict.sentence
+
+
 def test_every_row_passed() -> None:
-    verdict = run_verdict(summary_of(GOOD), gates=None, state="finished")
-    assert (verdict.exit_code, verdict.sentence) == (0, "PASS: 1 of 1 judged row passed (100 %).")
+    assert said(verdict_of(GOOD)) == (0, "PASS: 1 of 1 judged row passed (100 %).")
 
 
 def test_a_failing_row_fails_the_default_gate() -> None:
-    verdict = run_verdict(summary_of(GOOD, BAD), gates=None, state="finished")
-    assert (verdict.exit_code, verdict.sentence) == (1, "FAIL: 1 of 2 judged rows passed (50 %).")
+    assert said(verdict_of(GOOD, BAD)) == (1, "FAIL: 1 of 2 judged rows passed (50 %).")
 
 
 def test_a_gate_replaces_the_default_one() -> None:
-    verdict = run_verdict(summary_of(GOOD, BAD), gates=[parse_gate("pass_rate >= 50%")], state="finished")
-    assert (verdict.exit_code, verdict.sentence) == (0, "PASS: pass_rate is 50 %, as >= 50 %.")
+    assert said(verdict_of(GOOD, BAD, gates=["pass_rate >= 50%"])) == (0, "PASS: pass_rate is 50 %, as >= 50 %.")
 
 
-def test_no_gate_passes_whatever_was_judged() -> None:
-    verdict = run_verdict(summary_of(GOOD, BAD), gates=[], state="finished")
-    assert (verdict.exit_code, verdict.sentence) == (0, "PASS: 1 of 2 judged rows passed (50 %).")
+def test_without_a_gate_nothing_is_called_a_pass() -> None:
+    assert said(verdict_of(BAD, gates=[])) == (0, "NO GATE: 0 of 1 judged row passed (0 %).")
 
 
 def test_a_run_with_rows_without_a_result_is_incomplete_even_when_the_gate_holds() -> None:
-    verdict = run_verdict(summary_of(GOOD, ERROR), gates=None, state="finished")
-    assert verdict.exit_code == 3
-    assert verdict.sentence == "INCOMPLETE: 1 row without a result; the gate holds on the 1 judged."
+    assert said(verdict_of(GOOD, ERROR)) == (3, "INCOMPLETE: 1 row without a result; the gate holds on the 1 judged.")
 
 
 def test_quality_comes_before_completeness() -> None:
-    assert run_verdict(summary_of(BAD, ERROR), gates=None, state="finished").exit_code == 1
+    assert verdict_of(BAD, ERROR).exit_code == 1
 
 
 def test_tolerated_errors_do_not_make_a_run_incomplete() -> None:
-    verdict = run_verdict(summary_of(GOOD, ERROR), gates=None, state="finished", max_errors=1)
-    assert (verdict.exit_code, verdict.sentence) == (
-        0,
-        "PASS: 1 of 1 judged row passed (100 %). 1 row without a result.",
-    )
+    verdict = verdict_of(GOOD, ERROR, max_errors=1)
+    assert said(verdict) == (0, "PASS: 1 of 1 judged row passed (100 %). 1 row without a result.")
 
 
 def test_a_run_with_no_judged_row_never_passes_whatever_is_tolerated() -> None:
-    for gates in (None, [], [parse_gate("errors <= 5")]):
-        assert run_verdict(summary_of(ERROR), gates=gates, state="finished", max_errors=5).exit_code == 3
+    for gates in (None, [], ["errors <= 5"]):
+        assert verdict_of(ERROR, gates=gates, max_errors=5).exit_code == 3
+
+
+def test_a_run_that_made_fewer_rows_than_planned_never_passes() -> None:
+    assert said(verdict_of(GOOD, planned=4)) == (3, "INCOMPLETE: only 1 of 4 planned rows is made.")
 
 
 def test_nothing_selected() -> None:
-    assert run_verdict(summary_of(), gates=None, state="finished").exit_code == 5
+    assert verdict_of().exit_code == 5
 
 
 def test_a_run_that_was_stopped_early_says_why() -> None:
-    verdict = run_verdict(summary_of(GOOD), gates=None, state="stopped", reason="1 row did not pass (--fail-fast)")
-    assert (verdict.exit_code, verdict.sentence) == (
-        2,
-        "STOPPED: 1 row did not pass (--fail-fast); 1 row judged.",
+    verdict = verdict_of(GOOD, state="stopped", reason="1 row did not pass (--fail-fast)", planned=9)
+    assert said(verdict) == (2, "STOPPED: 1 row did not pass (--fail-fast); 1 of 9 planned rows is made.")
+
+
+def test_a_run_that_failed_its_gate_and_ended_early_says_both() -> None:
+    verdict = verdict_of(BAD, state="failed", reason="store_error: no space left", planned=50)
+    assert verdict.exit_code == 1
+    assert verdict.sentence == (
+        "FAIL: 0 of 1 judged row passed (0 %). The run ended early: store_error: no space left; "
+        "1 of 50 planned rows is made."
     )
 
 
 def test_a_failed_healthcheck_is_incomplete() -> None:
-    verdict = run_verdict(summary_of(), gates=None, state="failed", reason="healthcheck of 'x' failed: exit 1")
-    assert (verdict.exit_code, verdict.sentence) == (3, "INCOMPLETE: healthcheck of 'x' failed: exit 1.")
+    verdict = verdict_of(state="failed", reason="the healthcheck of 'x' failed: exit 1")
+    assert said(verdict) == (3, "INCOMPLETE: the healthcheck of 'x' failed: exit 1.")
 
 
 def test_invalid_lines_of_a_dataset_come_before_everything() -> None:
-    assert run_verdict(summary_of(BAD, ERROR), gates=None, state="interrupted", invalid_rows=1).exit_code == 4
+    assert verdict_of(BAD, ERROR, state="interrupted", invalid_rows=1).exit_code == 4
 
 
-def test_an_interrupt_comes_before_quality() -> None:
-    assert run_verdict(summary_of(BAD), gates=None, state="interrupted").exit_code == 130
-    assert run_verdict(summary_of(BAD), gates=None, state="interrupted", signal_number=15).exit_code == 143
+def test_an_interrupt_comes_before_quality_and_says_what_is_kept() -> None:
+    assert said(verdict_of(BAD, state="interrupted", planned=20)) == (
+        130,
+        "INTERRUPTED: 1 of 20 planned rows is kept.",
+    )
+    assert verdict_of(BAD, state="interrupted", signal_number=15).exit_code == 143
+
+
+def test_a_suites_own_gate_is_measured_on_its_rows() -> None:
+    summary = Summary(["evals/s.yaml"])
+    summary.add(GOOD)
+    summary.add(replace(BAD, slot=replace(BAD.slot, suite="evals/other.yaml")))
+    gates = [AskedGate(parse_gate("pass_rate >= 99%"), "evals/s.yaml"), AskedGate(parse_gate("pass_rate >= 50%"))]
+    verdict = run_verdict(summary, Ending("finished"), gates=gates)
+    assert said(verdict) == (0, "PASS: evals/s.yaml: pass_rate is 100 %, as >= 99 %; pass_rate is 50 %, as >= 50 %.")

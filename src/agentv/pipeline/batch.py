@@ -37,7 +37,11 @@ async def answer_batch(provider: BatchProvider, tasks: Sequence[CaseTask], runne
 
     Whatever is missing then is asked by itself: a failed batch costs no case, and is told.
     """
-    questions = [runner.open(task, task.case) for task in tasks if isinstance(task.case, EvalCase)]
+    questions = [
+        runner.open(task, task.case)
+        for task in tasks
+        if isinstance(task.case, EvalCase) and not runner.has_nothing_to_judge(task)
+    ]
     if not questions:
         return {}
     target = tasks[0].target

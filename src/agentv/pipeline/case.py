@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Protocol
 
+from agentv.evaluators.isolation import config_of
 from agentv.execution.callables import raised_at
 from agentv.pipeline.answer import OnRetry, Question, Reply, ask, make_answer, make_question
 from agentv.pipeline.applicable import applicable_evaluators
@@ -11,8 +12,8 @@ from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.context import build_context, criteria_of
 from agentv.pipeline.fingerprints import Fingerprints
 from agentv.pipeline.plan import CaseTask
-from agentv.pipeline.rows import broken_row, case_record, crashed_row, judged_row, unanswered_row
-from agentv.pipeline.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, score_context
+from agentv.pipeline.rows import broken_row, case_record, crashed_row, judged_row, skipped_row, unanswered_row
+from agentv.pipeline.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
 from agentv.pipeline.toolbox import Toolbox
 from agentv.types.cases import BrokenCase, EvalCase, EvaluatorLike
 from agentv.types.errors import StorageError
@@ -49,6 +50,8 @@ class CaseRunner:
         case = task.case
         if isinstance(case, BrokenCase):
             return broken_row(self.run_id, task, case, now=self.toolbox.clock())
+        if self.has_nothing_to_judge(task):
+            return skipped_row(self.run_id, task, case, now=self.toolbox.clock())
 
         async def work() -> CaseResult:
             question = self.open(task, case)
@@ -56,6 +59,13 @@ class CaseRunner:
             return await self.judge(question, self.keep(question, reply))
 
         return await self._netted(task, case, work())
+
+    def has_nothing_to_judge(self, task: CaseTask) -> bool:
+        """Whether only evaluators that cost money would judge a case, and these are left out: it is not asked then."""
+        if not task.only_free or isinstance(task.case, BrokenCase):
+            return False
+        evaluators, _ = applicable_evaluators(task.case, task.suite)
+        return all(costs_money(config_of(evaluator), self.toolbox) for evaluator in evaluators)
 
     async def finish(self, question: Question, answer: Answer) -> CaseResult:
         """Return the row of an answer that a batch brought, under the same net."""

@@ -7,6 +7,7 @@ from agentv.pipeline.answer import Question, make_question
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.plan import RunPlan
 from agentv.scoring.identity import digest
+from agentv.scoring.run_verdict import AskedGate
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 
 
@@ -23,9 +24,13 @@ def describe_plan(plan: RunPlan) -> str:
     lines.append(f"rows planned: {planned}; calls of targets: {planned}; cost: unknown (nothing was measured yet)")
     evaluators = _evaluator_names(plan)
     lines.append(f"evaluators: {', '.join(evaluators) or 'none'}")
-    gates = ["every judged row passes"] if plan.gates is None else [gate.expression for gate in plan.gates]
+    gates = ["every judged row passes"] if plan.gates is None else [_gate_text(asked) for asked in plan.gates]
     lines.append(f"gate: {'; '.join(gates) or 'none'}")
     return "\n".join(lines)
+
+
+def _gate_text(asked: AskedGate) -> str:
+    return asked.gate.expression if asked.suite is None else f"{asked.suite}: {asked.gate.expression}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -5,15 +5,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from agentv.pipeline.inputs import Inputs, load_inputs, load_inputs_of
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.planning import SuiteInput
+from agentv.pipeline.plugins import as_evaluator
 from agentv.pipeline.targets import KnownTargets
 from agentv.providers.python import PythonProvider, PythonSettings
 from agentv.registry import Spec, Specs
-from agentv.types.cases import EvalCase, EvalSuite, EvaluatorLike, listed
+from agentv.types.cases import EvalCase, EvalSuite, EvaluatorLike, ListedCases, listed
 from agentv.types.errors import ConfigError
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import Provider
@@ -38,7 +39,7 @@ class Given:
     target: TargetLike | None = None
     task: Callable[..., Any] | None = None
     judge: TargetLike | None = None
-    evaluators: Sequence[EvaluatorLike] | None = None
+    evaluators: Sequence[EvaluatorLike | Callable[..., Any]] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
@@ -62,7 +63,8 @@ def load_given(source: Source, given: Given, options: RunOptions) -> tuple[Input
     judge = _named(given.judge, "judge", inputs.specs)
     known = {id(item.known): _with_targets(item.known, target, judge) for item in inputs.suites}
     suites = tuple(
-        SuiteInput(_with_evaluators(item.suite, given.evaluators), known[id(item.known)]) for item in inputs.suites
+        SuiteInput(_with_evaluators(item.suite, given.evaluators, inputs.specs), known[id(item.known)])
+        for item in inputs.suites
     )
     name = target.name if isinstance(target, TargetConfig) else target
     chosen = options if name is None else replace(options, targets=(name,))
@@ -118,5 +120,19 @@ def _with_targets(
     return replace(known, configs={**known.configs, **added}, judge=judge_name, resolved={})
 
 
-def _with_evaluators(suite: EvalSuite, evaluators: Sequence[EvaluatorLike] | None) -> EvalSuite:
-    return suite if evaluators is None else replace(suite, evaluators=tuple(evaluators), evaluator=None)
+def _with_evaluators(suite: EvalSuite, evaluators: Sequence[object] | None, specs: Specs) -> EvalSuite:
+    """Return a suite with the evaluators given for it; functions among them, and among its cases', are taken too."""
+    if isinstance(suite.cases, ListedCases):
+        cases = tuple(_with_own(case, specs) if isinstance(case, EvalCase) else case for case in suite.cases.cases)
+        suite = replace(suite, cases=ListedCases(cases))
+    if evaluators is None:
+        return suite
+    return replace(suite, evaluators=_taken(evaluators, specs), evaluator=None)
+
+
+def _with_own(case: EvalCase, specs: Specs) -> EvalCase:
+    return replace(case, evaluators=_taken(case.evaluators, specs)) if case.evaluators else case
+
+
+def _taken(evaluators: Sequence[object], specs: Specs) -> tuple[EvaluatorLike, ...]:
+    return tuple(cast(EvaluatorLike, as_evaluator(item, specs.evaluators)) for item in evaluators)

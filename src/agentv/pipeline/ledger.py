@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from agentv.pipeline.answer import OnRetry
 from agentv.pipeline.plan import CaseTask, RunPlan
-from agentv.scoring.run_verdict import INTERRUPT_SIGNAL, run_verdict
+from agentv.scoring.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict
 from agentv.scoring.summary import Summary, row_state
 from agentv.types.events import AnswerArrived, Observer, RetryNoted, RowFinished, RunEvent, RunNote
 from agentv.types.protocols import ResultStore
@@ -61,6 +61,7 @@ class Ledger:
     def __post_init__(self) -> None:
         """Ask the plan once what is needed for every row."""
         self.has_trials = self.plan.has_trials
+        self.summary = Summary({asked.suite for asked in self.plan.gates or () if asked.suite is not None})
 
     def tell(self, event: RunEvent) -> None:
         """Tell every observer. One whose output is gone (a closed pipe) is left out from then on."""
@@ -105,7 +106,8 @@ class Ledger:
             return
         self.not_passed += 1
         if self.not_passed >= limit:
-            self.stop.drain(f"{self.not_passed} rows did not pass (--fail-fast)")
+            rows = "1 row" if self.not_passed == 1 else f"{self.not_passed} rows"
+            self.stop.drain(f"{rows} did not pass (--fail-fast)")
 
     def on_retry(self, task: CaseTask) -> OnRetry:
         """Return what tells people about the repeats of one task's call."""
@@ -117,16 +119,15 @@ class Ledger:
 
     def report(self, duration_s: float) -> RunReport:
         """Return the report of everything so far, with the one verdict."""
-        verdict = run_verdict(
-            self.summary,
-            gates=self.plan.gates,
+        ending = Ending(
             state=self.stop.state,
             reason=self.stop.reason,
-            max_errors=self.plan.options.max_errors,
+            planned=self.plan.planned,
             invalid_rows=self.invalid_rows,
             signal_number=self.stop.signal_number,
-            planned=self.plan.planned,
         )
+        max_errors = self.plan.options.max_errors
+        verdict = run_verdict(self.summary, ending, gates=self.plan.gates, max_errors=max_errors)
         return RunReport(
             run_id=self.store.run_id,
             state=self.stop.state,

@@ -7,8 +7,8 @@ from agentv.pipeline.options import RunOptions
 from agentv.pipeline.selection import Selection
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
-from agentv.scoring.gates import Gate
 from agentv.scoring.identity import target_key
+from agentv.scoring.run_verdict import AskedGate
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
@@ -87,7 +87,7 @@ class RunPlan:
     suites: tuple[SuitePlan, ...]
     specs: Specs
     options: RunOptions
-    gates: tuple[Gate, ...] | None
+    gates: tuple[AskedGate, ...] | None
     home: str
     prices: Mapping[str, JsonObject] = field(default_factory=dict)
     overrides: Mapping[str, Evaluator] = field(default_factory=dict)

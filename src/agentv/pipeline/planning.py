@@ -10,9 +10,10 @@ from agentv.pipeline.selection import select_cases
 from agentv.pipeline.suite_check import Findings, SuiteCheck
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
-from agentv.scoring.gates import Gate, parse_gate
+from agentv.scoring.gates import parse_gate
+from agentv.scoring.run_verdict import AskedGate
 from agentv.types.cases import EvalSuite
-from agentv.types.errors import AgentvError, ConfigError
+from agentv.types.errors import AgentvError, ConfigError, UnknownNameError
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject
 from agentv.types.targets import ResolvedTarget
@@ -42,6 +43,7 @@ def make_plan(
     for check in checks:
         check.run()
     gates = _parse_gates(inputs, options, project_gates, findings)
+    _check_names(gates or (), checks, findings)
     if findings.problems:
         raise ConfigError("\n".join(findings.problems))
     prices: dict[str, JsonObject] = {}
@@ -77,19 +79,41 @@ def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> Su
 
 def _parse_gates(
     inputs: Sequence[SuiteInput], options: RunOptions, project_gates: Sequence[str], findings: Findings
-) -> tuple[Gate, ...] | None:
-    """`--gate` replaces the gates of the suites, which replace the project's; none at all is the default gate."""
-    of_suites = tuple(dict.fromkeys(gate for item in inputs for gate in item.suite.gates))
-    expressions = options.gates if options.gates is not None else of_suites or tuple(project_gates) or None
-    if expressions is None:
-        return None
-    gates: list[Gate] = []
-    for expression in expressions:
+) -> tuple[AskedGate, ...] | None:
+    """`--gate` replaces the gates of the suites, which replace the project's; none at all is the default gate.
+
+    A suite's own gate is measured on its own rows.
+    """
+    asked: list[tuple[str, str | None]] = [(gate, None) for gate in options.gates or ()]
+    if options.gates is None:
+        apart = len(inputs) > 1
+        asked = [(gate, item.suite.path if apart else None) for item in inputs for gate in item.suite.gates]
+        asked = asked or [(gate, None) for gate in project_gates]
+        if not asked:
+            return None
+    gates: list[AskedGate] = []
+    for expression, suite in dict.fromkeys(asked):
         try:
-            gates.append(parse_gate(expression))
+            gates.append(AskedGate(parse_gate(expression), suite))
         except ConfigError as error:
             findings.add(str(error))
     return tuple(gates)
+
+
+def _check_names(gates: Sequence[AskedGate], checks: Sequence[SuiteCheck], findings: Findings) -> None:
+    """Refuse a gate on an evaluator, tag or target that no row can have, when all cases are known."""
+    if any(check.plan.suite.cases.count is None for check in checks):
+        return
+    known = {
+        "evaluator": {name for check in checks for name in check.evaluator_names},
+        "tag": {tag for check in checks for tag in check.tags},
+        "target": {target.name for check in checks for target in check.plan.targets},
+    }
+    for asked in gates:
+        name, names = asked.gate.argument, known.get(asked.gate.name)
+        if names is not None and name is not None and name not in names:
+            error = UnknownNameError(asked.gate.name, name, known=names)
+            findings.add(f"gate {asked.gate.expression!r}: {error}")
 
 
 def _warnings(inputs: Sequence[SuiteInput], suites: Sequence[SuitePlan]) -> Iterator[str]:

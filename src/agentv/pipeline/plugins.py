@@ -1,5 +1,6 @@
 """Evaluators and providers of one's own: decorators that mark them, and the loader that finds what is marked."""
 
+import copy
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass, replace
@@ -9,6 +10,7 @@ from typing import Any, TypeVar
 
 from agentv.execution.callables import load_module
 from agentv.registry import ENTRY_POINTS, Registry, Spec, Specs
+from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import PluginError
 from agentv.types.evaluation import EvaluationContext, EvaluatorOutput
 from agentv.types.protocols import ProviderTools
@@ -70,6 +72,23 @@ class FunctionEvaluator:
         return output
 
 
+def as_evaluator(given: object, evaluators: Registry) -> object:
+    """Return what stands in a list of evaluators for what a caller put there.
+
+    A function or class that `@evaluator` marked becomes a config of its type, which `evaluators` then knows; any other
+    function is called with the context and named as it is. Configs and objects are returned as they are.
+    """
+    mark = getattr(given, _MARK, None)
+    if isinstance(mark, tuple) and mark[0] == "evaluator":
+        spec: Spec = mark[1]
+        evaluators.add(spec)
+        return EvaluatorConfig(name=spec.name, type=spec.name)
+    if inspect.isfunction(given):
+        spec = _evaluator_spec(given.__name__, given, aliases=(), cost="free")
+        return FunctionEvaluator(spec.name, given, {})
+    return given
+
+
 def _evaluator_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...], cost: str) -> Spec:
     if isinstance(plugin, type):
         if not callable(getattr(plugin, "evaluate", None)):
@@ -129,8 +148,17 @@ def _settings_of(name: str, function: Callable[..., Any], *, subject: str) -> ty
     columns: list[tuple[str, Any, Any]] = [
         (p.name, hints.get(p.name, Any), MISSING if p.default is p.empty else p.default) for p in others
     ]
-    made = [(key, hint, field() if default is MISSING else field(default=default)) for key, hint, default in columns]
+    made = [(key, hint, _field(default)) for key, hint, default in columns]
     return make_dataclass(f"{name}_settings", made, frozen=True, kw_only=True)
+
+
+def _field(default: Any) -> Any:
+    """Return a dataclass field; a list or dict as default is copied for each, as people expect of a function."""
+    if default is MISSING:
+        return field()
+    if isinstance(default, list | dict | set):
+        return field(default_factory=partial(copy.copy, default))
+    return field(default=default)
 
 
 def _as_keywords(settings: Any) -> dict[str, object]:

@@ -130,8 +130,13 @@ class ResilientProvider:
     def _cost_usd(self, response: ProviderResponse) -> float | None:
         if response.cost_usd is not None or response.usage is None:
             return response.cost_usd
-        price = price_of(self.target, response.model, self._prices)
-        return price.cost_usd(response.usage) if price else None
+        # A server may call its model by another name, or by none: then the name that was asked for has the price.
+        asked = getattr(self.target.settings, "model", None)
+        for model in (response.model, asked):
+            price = price_of(self.target, model, self._prices)
+            if price is not None:
+                return price.cost_usd(response.usage)
+        return None
 
     async def aclose(self) -> None:
         """Let go of what the provider holds open."""

@@ -67,18 +67,23 @@ def broken_row(run_id: str, task: CaseTask, case: BrokenCase, *, now: datetime) 
 
 def crashed_row(run_id: str, task: CaseTask, case: EvalCase, message: str, *, now: datetime) -> CaseResult:
     """Return the row of a case that met a fault of ours: it has no score and says what to report."""
+    failure = Failure("plugin_error", f"a fault inside agentv, please report it: {message}")
+    return replace(skipped_row(run_id, task, case, now=now), status="error", error=failure)
+
+
+def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -> CaseResult:
+    """Return the row of a case that was not asked, because nobody would have judged the answer."""
     return CaseResult(
         run_id=run_id,
         timestamp=now,
         slot=slot_of(task),
         dataset=task.suite.dataset,
-        status="error",
+        status="skipped",
         score=None,
         verdict=None,
         conversation_id=case.conversation_id,
         tags=tags_of(case, task.suite),
         metadata=case.metadata,
-        error=Failure("plugin_error", f"a fault inside agentv, please report it: {message}"),
         file=case.location.path if case.location else "",
         line=case.location.line if case.location else 0,
     )

@@ -19,7 +19,7 @@ from agentv.pipeline.plan import CaseTask, RunPlan
 from agentv.pipeline.prices import PRICE_TABLE_DATE
 from agentv.pipeline.provenance import load_git_state
 from agentv.pipeline.toolbox import Toolbox
-from agentv.types.errors import StorageError
+from agentv.types.errors import ProviderError, StorageError
 from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
 from agentv.types.protocols import Clock, ResultStore
 from agentv.types.provider import CheckedProvider
@@ -58,7 +58,7 @@ async def run_plan(
     finally:
         store.close(stop.state)
     if abandoned := abandoned_calls():
-        ledger.note(f"{abandoned} in-process calls were abandoned at their deadline and may still be running")
+        ledger.note(f"in-process calls abandoned at their deadline, perhaps still running: {abandoned}")
     report = ledger.report((clock() - started).total_seconds())
     ledger.tell(RunEnded(report))
     return report
@@ -72,6 +72,7 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random)
         clock=clock,
         rng=rng,
         home=plan.home,
+        run_id=ledger.store.run_id,
         prices=plan.prices,
         overrides=plan.overrides,
         note=ledger.note,
@@ -120,7 +121,8 @@ async def _are_healthy(plan: RunPlan, toolbox: Toolbox, ledger: Ledger) -> bool:
             await call_foreign(provider.healthcheck, timeout_s=None)
         except Exception as error:  # noqa: BLE001 - plug-in code: a check that breaks has failed
             said = Redactor(target.secrets).text(str(error))
-            ledger.stop.fail(f"healthcheck of target {target.name!r} failed: {said}")
+            known = isinstance(error, ProviderError)
+            ledger.stop.fail(said if known else f"the healthcheck of target {target.name!r} failed: {said}")
             return False
     return True
 
@@ -131,7 +133,9 @@ async def _run_target(target: ResolvedTarget, plan: RunPlan, runner: CaseRunner,
     provider = batch_provider(runner.toolbox, target)
     if provider is None:
         if target.provider_batching:
-            ledger.note(f"target {target.name!r}: {target.provider} cannot batch; asking case by case")
+            live = runner.toolbox.provider(target).provider
+            why = getattr(live, "no_batch_reason", f"a {target.provider} target cannot batch")
+            ledger.note(f"target {target.name!r}: {why}; asking case by case")
         await backend.run(runner.run, _until_stopped(plan.tasks(target), ledger.stop), ledger.row)
         return
     for batch in batches(_until_stopped(plan.tasks(target, by_trial=True), ledger.stop), target.batch_size):

@@ -50,7 +50,7 @@ async def score_context(
 
 async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike, tools: SuiteTools) -> EvaluatorResult:
     config = config_of(evaluator)
-    if tools.only_free and _costs(config, tools):
+    if tools.only_free and costs_money(config, tools.toolbox):
         return EvaluatorResult(config.name, config.type, 0.0, status="skipped", weight=0.0)
     clock, toolbox = tools.toolbox.clock, tools.toolbox
 
@@ -66,10 +66,10 @@ async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike, tools
     return to_result(score, config, duration_ms=(clock() - started).total_seconds() * 1000)
 
 
-def _costs(config: EvaluatorConfig, tools: SuiteTools) -> bool:
+def costs_money(config: EvaluatorConfig, toolbox: Toolbox) -> bool:
     """Whether an evaluator may cost money: by its kind, or because its settings ask a judge."""
-    specs = tools.toolbox.specs.evaluators
+    specs = toolbox.specs.evaluators
     if config.type not in specs:
         return False
-    settings = tools.toolbox.settings(config)
+    settings = toolbox.settings(config)
     return specs.get(config.type).cost == "paid" or needs_judge(settings) or any(judge_targets(settings))

@@ -9,6 +9,7 @@ from agentv.evaluators.isolation import config_of
 from agentv.loading import read_settings
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.capture import Redactor
+from agentv.pipeline.context import tags_of
 from agentv.pipeline.judges import judge_targets, member_configs, needs_judge
 from agentv.pipeline.plan import SuitePlan
 from agentv.registry import Specs
@@ -34,13 +35,15 @@ class Findings:
 
 @dataclass(slots=True)
 class SuiteCheck:
-    """Checks a suite. `judges` are the targets found to be asked as judges."""
+    """Checks a suite. `judges` are the targets found to be asked as judges; names and tags are what its rows bear."""
 
     plan: SuitePlan
     specs: Specs
     findings: Findings
     overrides: Mapping[str, Evaluator]
     judges: dict[int, ResolvedTarget] = field(default_factory=dict)
+    evaluator_names: set[str] = field(default_factory=set)
+    tags: set[str] = field(default_factory=set)
 
     def run(self) -> None:
         """Look at everything."""
@@ -57,7 +60,9 @@ class SuiteCheck:
         for case in islice(self.plan.selection, ahead):
             if isinstance(case, EvalCase):
                 self._refuse_workspace(f"case {case.id!r}: ", case.workspace is not None)
+                self.tags.update(tags_of(case, suite))
                 for evaluator in applicable_evaluators(case, suite)[0]:
+                    self.evaluator_names.add(config_of(evaluator).name)
                     if seen.setdefault(id(evaluator), evaluator) is evaluator:
                         self._check(evaluator)
 

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -12,6 +13,7 @@ from agentv.pipeline.capture import Redactor
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
+from agentv.storage.find_run import find_run
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import AgentvError, EvaluatorError, PluginError
 from agentv.types.evaluation import Evaluator
@@ -37,6 +39,7 @@ class Toolbox:
         clock: Clock,
         rng: random.Random,
         home: str,
+        run_id: str | None = None,
         prices: Mapping[str, JsonObject] | None = None,
         overrides: Mapping[str, Evaluator] | None = None,
         note: Callable[[str], None] = lambda _message: None,
@@ -45,6 +48,7 @@ class Toolbox:
         self.clock = clock
         self.rng = rng
         self.home = home
+        self.run_id = run_id
         self.note = note
         self.shared: SharedParts = Shared()
         self._prices = prices or {}
@@ -65,6 +69,10 @@ class Toolbox:
         await asyncio.gather(*closing, return_exceptions=True)
         if isinstance(self.shared, Shared):
             await self.shared.aclose()
+
+    def find_run(self, reference: str) -> str:
+        """Return the folder of a stored run; the one that is being made is never meant."""
+        return str(find_run(Path(self.home), reference, without=self.run_id))
 
     def provider(self, target: ResolvedTarget) -> ResilientProvider:
         """Return the live provider of a target; the same one for the same target."""

@@ -52,6 +52,8 @@ class CliProvider:
         self._template = parse_command(self._settings.command_template)
         self._files_format = parse_files_format(self._settings.files_format)
 
+    no_batch_reason = "its command_template has no {CASES_FILE}, so it cannot batch"
+
     @property
     def supports_batch(self) -> bool:
         """Whether the template hands over {CASES_FILE}."""

@@ -43,7 +43,7 @@ class ReplayProvider:
         if settings.file is not None:
             self._path = Path(target.base_dir, settings.file)
         else:
-            self._path = find_run(settings.run or "", Path(target.base_dir), Path(tools.home)) / ANSWERS
+            self._path = _run_folder(settings.run or "", Path(target.base_dir), tools) / ANSWERS
         if not self._path.is_file():
             raise TargetError(f"target {target.name!r}: there is no recording {self._path}")
         self._target = target.name
@@ -59,16 +59,7 @@ class ReplayProvider:
         return parse_recorded(row)
 
 
-def find_run(reference: str, base_dir: Path, home: Path) -> Path:
-    """Return the folder of a stored run. Raises TargetError that lists the runs there are."""
+def _run_folder(reference: str, base_dir: Path, tools: ProviderTools) -> Path:
+    """Return the folder of a stored run, named by a path from the targets file or as everywhere else."""
     as_path = base_dir / reference
-    if (as_path / ANSWERS).is_file():
-        return as_path
-    runs = sorted(path.parent for path in home.glob(f"runs/*/{ANSWERS}") if path.stat().st_size)
-    fitting = runs[-1:] if reference == "latest" else [run for run in runs if run.name.startswith(reference)]
-    exact = [run for run in fitting if run.name == reference] or fitting
-    if len(exact) == 1:
-        return exact[0]
-    known = ", ".join(run.name for run in reversed(runs[-8:])) or "none"
-    what = f"{reference!r} fits {len(exact)} runs" if exact else f"there is no stored run {reference!r}"
-    raise TargetError(f"replay: {what}; stored, latest first: {known}")
+    return as_path if (as_path / ANSWERS).is_file() else Path(tools.find_run(reference))

@@ -62,10 +62,13 @@ class Gate:
     def check(self, measured: Measurements) -> GateResult:
         """Compare; a metric with nothing to measure never passes."""
         value = measured.measure(self.name, self.argument, self.field)
-        shown = "nothing to measure" if value is None else self._shown(value)
         passed = value is not None and OPERATORS[self.operator](value, self.bound)
         metric = self.expression.split(self.operator, maxsplit=1)[0].strip()
-        sentence = f"{metric} is {shown}, {'as' if passed else 'not'} {self.operator} {self._shown(self.bound)}"
+        wanted = f"{self.operator} {self._shown(self.bound)}"
+        if value is None:
+            sentence = f"{metric} could not be measured, so it is not {wanted}"
+        else:
+            sentence = f"{metric} is {self._shown(value)}, {'as' if passed else 'not'} {wanted}"
         return GateResult(expression=self.expression, passed=passed, value=value, sentence=sentence)
 
     def _shown(self, value: float) -> str:

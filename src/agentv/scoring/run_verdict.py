@@ -1,6 +1,7 @@
 """The one function that says how a run ended. Terminal, JUnit, Markdown, HTML and JSON print its sentence."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agentv.scoring.gates import Gate, Measurements
@@ -16,6 +17,14 @@ SIGNALLED = 128
 INTERRUPT_SIGNAL = 2
 
 
+@dataclass(frozen=True, slots=True)
+class AskedGate:
+    """A gate with what it is measured on: the whole run, or the rows of one suite, which it is then called by."""
+
+    gate: Gate
+    suite: str | None = None
+
+
 class Counted(Measurements, Protocol):
     """A summary as the verdict needs it."""
 
@@ -23,67 +32,100 @@ class Counted(Measurements, Protocol):
     def all(self) -> Tally:
         """The tally over all rows."""
 
+    def of_suite(self, suite: str) -> Measurements:
+        """Return the same counts over one suite's rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run came to its end. `reason` says why it did not finish; `planned` rows are None when not known."""
+
+    state: RunState
+    reason: str | None = None
+    planned: int | None = None
+    invalid_rows: int = 0
+    signal_number: int = INTERRUPT_SIGNAL
+
 
 def run_verdict(
-    counted: Counted,
-    *,
-    gates: Sequence[Gate] | None,
-    state: RunState,
-    reason: str | None = None,
-    max_errors: int = 0,
-    invalid_rows: int = 0,
-    signal_number: int = INTERRUPT_SIGNAL,
-    planned: int | None = None,
+    counted: Counted, ending: Ending, *, gates: Sequence[AskedGate] | None, max_errors: int = 0
 ) -> RunVerdict:
     """Return exit code and sentence of a run (product.md, "Exit codes").
 
-    `reason` says why a run was stopped or could not go on. `gates` None is the default gate (every judged row passes),
-    an empty sequence is no gate. `planned` is how many rows there should be, if that is known. A run with no cleanly
+    `gates` None is the default gate (every judged row passes), an empty sequence is no gate. A run with no cleanly
     judged row never passes. Order: 4 (lines that could not be read), 5, 130, then 1 if the judged rows already fail
     the gate, then 3, then 2.
     """
     rows, errors = counted.all, counted.all.counts["error"]
     results = _check_gates(counted, gates)
     broken = [result for result in results if not result.passed]
-    if invalid_rows:
-        return RunVerdict(4, f"INVALID: {_count(invalid_rows, 'line')} of a dataset could not be read.", results)
-    if state == "interrupted":
-        sentence = f"INTERRUPTED: {_count(rows.judged, 'row')} judged so far."
-        return RunVerdict(SIGNALLED + signal_number, sentence, results)
-    if not rows.rows and state in ("finished", "stopped"):
+    early = _early(ending, rows)
+    if ending.invalid_rows:
+        return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
+    if ending.state == "interrupted":
+        sentence = f"INTERRUPTED: {_of_planned(rows.rows, ending)} kept."
+        return RunVerdict(SIGNALLED + ending.signal_number, sentence, results)
+    if not rows.rows and ending.state in ("finished", "stopped"):
         return RunVerdict(NOTHING_SELECTED, "NOTHING SELECTED: no case matches what was asked for.", results)
     if rows.judged and broken:
-        return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors)}", results)
-    if state == "failed":
-        return RunVerdict(INCOMPLETE, f"INCOMPLETE: {reason or 'the run could not go on'}.{_beside(errors)}", results)
-    if state == "finished" and planned is not None and rows.rows < planned:
-        return RunVerdict(INCOMPLETE, f"INCOMPLETE: only {rows.rows:,} of {planned:,} planned rows were made.", results)
+        return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors)}{early}", results)
+    incomplete = _incomplete(ending, rows, results, max_errors)
+    if incomplete is not None:
+        return RunVerdict(INCOMPLETE, f"INCOMPLETE: {incomplete}", results)
+    if ending.state == "stopped":
+        return RunVerdict(STOPPED, f"STOPPED: {ending.reason}; {_of_planned(rows.rows, ending)} made.", results)
+    if not results:
+        return RunVerdict(PASSED, f"NO GATE: {_rows_passed(rows)}.{_beside(errors)}", results)
+    return RunVerdict(PASSED, f"PASS: {_and(results)}.{_beside(errors)}", results)
+
+
+def _incomplete(ending: Ending, rows: Tally, results: Sequence[GateResult], max_errors: int) -> str | None:
+    """Return what is missing from a run, or None when all of it is there."""
+    errors = rows.counts["error"]
+    if ending.state == "failed":
+        made = f" {_of_planned(rows.rows, ending)} made." if rows.rows else ""
+        return f"{ending.reason or 'the run could not go on'}.{made}"
+    if ending.state == "finished" and ending.planned is not None and rows.rows < ending.planned:
+        return f"only {_of_planned(rows.rows, ending)} made."
     if not rows.judged:
-        return RunVerdict(INCOMPLETE, f"INCOMPLETE: no row could be judged.{_beside(errors)}", results)
+        return f"no row could be judged.{_beside(errors)}"
     if errors > max_errors:
-        return RunVerdict(
-            INCOMPLETE,
-            f"INCOMPLETE: {_count(errors, 'row')} without a result; {_state_of_gates(results)} on the "
-            f"{rows.judged} judged.",
-            results,
-        )
-    if state == "stopped":
-        return RunVerdict(STOPPED, f"STOPPED: {reason}; {_count(rows.judged, 'row')} judged.", results)
-    return RunVerdict(PASSED, f"PASS: {_and(results) or _rows_passed(rows)}.{_beside(errors)}", results)
+        return f"{_count(errors, 'row')} without a result; {_state_of_gates(results)} on the {rows.judged:,} judged."
+    return None
 
 
-def _check_gates(counted: Counted, gates: Sequence[Gate] | None) -> tuple[GateResult, ...]:
+def _early(ending: Ending, rows: Tally) -> str:
+    """Return why a run that failed its gate did not come to its end, as one more sentence."""
+    if ending.state not in ("stopped", "failed"):
+        return ""
+    return f" The run ended early: {ending.reason or 'it could not go on'}; {_of_planned(rows.rows, ending)} made."
+
+
+def _of_planned(rows: int, ending: Ending) -> str:
+    if ending.planned is None or ending.planned < rows:
+        return f"{_count(rows, 'row')} {'is' if rows == 1 else 'are'}"
+    return f"{rows:,} of {_count(ending.planned, 'planned row')} {'is' if rows == 1 else 'are'}"
+
+
+def _check_gates(counted: Counted, gates: Sequence[AskedGate] | None) -> tuple[GateResult, ...]:
     if gates is not None:
-        return tuple(gate.check(counted) for gate in gates)
+        return tuple(_check_gate(counted, asked) for asked in gates)
     rows = counted.all
     passed = rows.judged > 0 and rows.counts["pass"] == rows.judged
     value = rows.pass_rate
     return (GateResult("every judged row passes", passed=passed, value=value, sentence=_rows_passed(rows)),)
 
 
+def _check_gate(counted: Counted, asked: AskedGate) -> GateResult:
+    if asked.suite is None:
+        return asked.gate.check(counted)
+    result = asked.gate.check(counted.of_suite(asked.suite))
+    return replace(result, sentence=f"{asked.suite}: {result.sentence}")
+
+
 def _rows_passed(rows: Tally) -> str:
     rate = f" ({100 * rows.pass_rate:.4g} %)" if rows.pass_rate is not None else ""
-    return f"{rows.counts['pass']} of {_count(rows.judged, 'judged row')} passed{rate}"
+    return f"{rows.counts['pass']:,} of {_count(rows.judged, 'judged row')} passed{rate}"
 
 
 def _state_of_gates(results: Sequence[GateResult]) -> str:

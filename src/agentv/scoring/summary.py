@@ -4,7 +4,7 @@ import math
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agentv.types.evaluation import EvaluatorResult
@@ -99,27 +99,32 @@ class _TargetTally:
 
 @dataclass(slots=True)
 class _EvaluatorTally:
-    type: str
     judged: int = 0
     score_sum: float = 0.0
     errors: int = 0
 
 
 class Summary:
-    """Adds up rows as they finish, and answers what gates and reports ask."""
+    """Adds up rows as they finish, and answers what gates and reports ask.
 
-    def __init__(self) -> None:
+    `suites` are counted apart as well, for gates of their own.
+    """
+
+    def __init__(self, suites: Iterable[str] = ()) -> None:
+        self._suites = {suite: Summary() for suite in suites}
         self.all = Tally()
         self.histogram = [0] * HISTOGRAM_BINS
         self.failing: list[CaseResult] = []
         self.failing_total = 0
         self._targets: dict[str, _TargetTally] = {}
-        self._evaluators: dict[str, _EvaluatorTally] = {}
+        self._evaluators: dict[tuple[str, str], _EvaluatorTally] = {}
         self._tags: dict[str, Tally] = {}
         self._verdicts: dict[tuple[str, str, str], set[str]] = {}
 
     def add(self, result: CaseResult, *, latency_s: float | None = None) -> None:
         """Count one finished row. `latency_s` is how long the target took to answer."""
+        if result.slot.suite in self._suites:
+            self._suites[result.slot.suite].add(result, latency_s=latency_s)
         state = row_state(result)
         self.all.add(state, result.score)
         target = self._targets.setdefault(result.slot.target, _TargetTally())
@@ -147,8 +152,12 @@ class Summary:
             slot = result.slot
             self._verdicts.setdefault((slot.suite, slot.eval_id, slot.target), set()).add(state)
 
+    def of_suite(self, suite: str) -> "Summary":
+        """Return the counts of one of the suites that are counted apart."""
+        return self._suites[suite]
+
     def _add_evaluator(self, evaluator: EvaluatorResult) -> None:
-        tally = self._evaluators.setdefault(evaluator.name, _EvaluatorTally(evaluator.type))
+        tally = self._evaluators.setdefault((evaluator.name, evaluator.type), _EvaluatorTally())
         if evaluator.status == "error":
             tally.errors += 1
         elif evaluator.status != "skipped":
@@ -171,17 +180,22 @@ class Summary:
         return tuple(_target_summary(name, tally) for name, tally in self._targets.items())
 
     def evaluators(self) -> tuple[EvaluatorSummary, ...]:
-        """Return one summary per evaluator name."""
+        """Return one summary per evaluator: those of one name and different types are different ones."""
         return tuple(
             EvaluatorSummary(
                 name=name,
-                type=tally.type,
+                type=type_,
                 judged=tally.judged,
                 mean_score=tally.score_sum / tally.judged if tally.judged else None,
                 errors=tally.errors,
             )
-            for name, tally in self._evaluators.items()
+            for (name, type_), tally in self._evaluators.items()
         )
+
+    def _evaluator_mean(self, name: str) -> float | None:
+        tallies = [tally for (known, _), tally in self._evaluators.items() if known == name]
+        judged = sum(tally.judged for tally in tallies)
+        return sum(tally.score_sum for tally in tallies) / judged if judged else None
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric (scoring.gates), None when there is nothing to measure."""
@@ -198,8 +212,7 @@ class Summary:
                 found = self._targets.get(argument or "")
                 return _of_tally(found.rows if found else None, field)
             case "evaluator":
-                means: Mapping[str, float | None] = {entry.name: entry.mean_score for entry in self.evaluators()}
-                return means.get(argument or "") if field == "mean" else None
+                return self._evaluator_mean(argument or "") if field == "mean" else None
             case _:
                 return self._latency(float(name.removeprefix("p")) / 100, in_ms=argument == "duration_ms")
 

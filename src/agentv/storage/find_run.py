@@ -41,13 +41,13 @@ def _readable(folder: Path) -> StoredRun | None:
         return None
 
 
-def find_run(home: Path, reference: str) -> Path:
-    """Return the folder of the run that `reference` means.
+def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
+    """Return the folder of the run that `reference` means; `without` is the id of one that is not meant.
 
     It may be `latest`, `latest~1` (the one before), a path, an id, the start of an id or of its random suffix, or a
     name. Raises ConfigError that lists the runs when none or several fit.
     """
-    folders = list_run_folders(home)
+    folders = [folder for folder in list_run_folders(home) if folder.name != without]
     latest = _LATEST.fullmatch(reference)
     if latest:
         back = int(latest[1] or 0)

@@ -35,7 +35,10 @@ class ProviderTools(Protocol):
 
     @property
     def home(self) -> str:
-        """The `.agentv` folder of this run, for logs and recorded runs."""
+        """The `.agentv` folder of this run, for logs."""
+
+    def find_run(self, reference: str) -> str:
+        """Return the folder of a stored run by id, name, path or `latest`. Raises ConfigError that lists the runs."""
 
 
 class EvaluatorTools(Protocol):
