@@ -152,7 +152,7 @@ def test_a_large_value_is_read_from_where_the_run_keeps_it(tmp_path: Path) -> No
     (run / "blobs").mkdir()
     (run / "blobs" / f"sha256-{digest}").write_text(text)
 
-    assert ask(replay(tmp_path, run="20260101"), home=tmp_path).text == text
+    assert ask(replay(tmp_path, run=str(run)), home=tmp_path).text == text
 
 
 def test_a_reference_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> None:
