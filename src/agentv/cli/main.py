@@ -7,12 +7,14 @@ from typing import NamedTuple, NoReturn
 
 import click
 
-from agentv.types.errors import AgentvError, ConfigError, StorageError
+from agentv.cli.streams import hold_streams, loss
+from agentv.types.errors import AgentvError, ConfigError, PluginError
 from agentv.version import __version__
 
 EXIT_USAGE = 4
 EXIT_INCOMPLETE = 3
 EXIT_INTERRUPTED = 130
+_BETTER_THAN_INCOMPLETE = (0, 2)
 
 
 class Entry(NamedTuple):
@@ -78,28 +80,39 @@ def agentv() -> None:
     """Evaluate AI agents: run eval files against targets, judge the answers, say whether it is good enough."""
 
 
-def fail(message: str, code: int) -> NoReturn:
-    """Print one error to standard error and leave with `code`."""
-    click.echo(f"error: {message}", err=True)
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave with its exit code (product.md); no error of ours shows a traceback."""
+    hold_streams()
+    code = _run(arguments)
+    for name, stream in (("output", sys.stdout), ("error", sys.stderr)):
+        lost = loss(stream)
+        if lost is not None:
+            code = with_loss(code, f"standard {name} cannot be written: {lost.strerror}")
     sys.exit(code)
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and leave with its exit code (product.md); no error of ours shows a traceback."""
+def with_loss(code: int, message: str) -> int:
+    """Say that something could not be written; return the exit code for that, unless `code` is worse already."""
+    worst = EXIT_INCOMPLETE if code in _BETTER_THAN_INCOMPLETE else code
+    click.echo(f"error: {message}. Exit code {worst}.", err=True)
+    return worst
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         code = agentv.main(arguments, prog_name="agentv", standalone_mode=False)
     except click.exceptions.Abort:
-        sys.exit(EXIT_INTERRUPTED)
+        return EXIT_INTERRUPTED
     except click.ClickException as error:
         error.show()
-        sys.exit(EXIT_USAGE)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(EXIT_INCOMPLETE)
-    except ConfigError as error:
-        fail(str(error), EXIT_USAGE)
-    except StorageError as error:
-        fail(str(error), EXIT_INCOMPLETE)
+        return EXIT_USAGE
+    except (ConfigError, PluginError) as error:
+        return _say(error, EXIT_USAGE)
     except AgentvError as error:
-        fail(str(error), EXIT_INCOMPLETE)
-    sys.exit(code if isinstance(code, int) else 0)
+        return _say(error, EXIT_INCOMPLETE)
+    return code if isinstance(code, int) else 0
+
+
+def _say(error: AgentvError, code: int) -> int:
+    click.echo(f"error: {error}", err=True)
+    return code

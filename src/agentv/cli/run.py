@@ -78,7 +78,8 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
 
     Exit code: 0 passed, 1 a gate failed, 2 stopped early, 3 incomplete, 4 wrong usage or files, 5 nothing selected.
     """
-    from agentv.cli.running import DryRun, Screen, run_paths
+    from agentv.cli.run_outputs import Screen
+    from agentv.cli.running import DryRun, run_paths
 
     screen = Screen(
         display="json" if given.pop("as_json") else given.pop("display"),

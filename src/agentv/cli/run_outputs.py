@@ -1,0 +1,121 @@
+"""Where a run is shown and written besides its folder: the screen, `-v`, the log file, exports."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TextIO
+
+from agentv.cli.streams import reader_is_gone
+from agentv.reports.exports import STDOUT, make_export
+from agentv.reports.json_lines import JsonLines, ToRecord
+from agentv.reports.observers import make_observer
+from agentv.reports.verbose import VerboseLines
+from agentv.storage.records import export_record
+from agentv.types.errors import ConfigError
+from agentv.types.events import Observer, RunEvent
+from agentv.types.protocols import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Where a run is shown and written besides its folder. Files are relative to `folder`."""
+
+    display: str
+    outputs: tuple[str, ...] = ()
+    include_trace: bool = False
+    verbose: bool = False
+    log_file: str | None = None
+    folder: Path = field(default_factory=Path.cwd)
+
+    def stream(self, stdout: TextIO) -> TextIO:
+        """Return where people read: standard output, unless an export has it."""
+        return sys.stderr if STDOUT in self.outputs else stdout
+
+
+@dataclass(slots=True)
+class Watched:
+    """An observer whose first error is kept, for whoever closes it. `target` is what an export was asked for by."""
+
+    name: str
+    observer: Observer
+    target: str | None = None
+    error: OSError | None = None
+
+    def notify(self, event: RunEvent) -> None:
+        """Hand on one event."""
+        try:
+            self.observer.notify(event)
+        except OSError as error:
+            self.error = self.error or error
+            raise
+
+    def close(self) -> None:
+        """Close the observer; what that raises is kept."""
+        try:
+            self.observer.close()
+        except OSError as error:
+            self.error = self.error or error
+
+
+class LogFile(JsonLines):
+    """An observer that appends every event to a file. Raises ConfigError when that cannot be opened."""
+
+    def __init__(self, path: Path, *, to_record: ToRecord) -> None:
+        try:
+            self._file = path.open("a", encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"--log-file {path}: cannot be written: {error.strerror}") from error
+        super().__init__(self._file, to_record=to_record)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+@contextmanager
+def open_outputs(screen: Screen, stdout: TextIO, clock: Clock) -> Iterator[Sequence[Watched]]:
+    """Yield the observers of a run, the screen first; all are closed at the end, the screen last, without raising.
+
+    Raises ConfigError, before anything runs, for what cannot be written.
+    """
+    opened: list[Watched] = []
+    try:
+        opened.extend(_open(screen, stdout, clock))
+        yield opened
+    finally:
+        for watched in reversed(opened):
+            watched.close()
+
+
+def _open(screen: Screen, stdout: TextIO, clock: Clock) -> Iterator[Watched]:
+    stream = screen.stream(stdout)
+    to_record = partial(export_record, include_trace=screen.include_trace)
+    shown = make_observer(
+        screen.display, stream, is_terminal=stream.isatty(), env=os.environ, clock=clock, to_record=to_record
+    )
+    yield Watched("the screen", shown)
+    if screen.verbose:
+        yield Watched("-v", VerboseLines(sys.stderr))
+    if screen.log_file is not None:
+        log = LogFile(screen.folder / screen.log_file, to_record=to_record)
+        yield Watched(f"--log-file {screen.log_file}", log)
+    for target in screen.outputs:
+        place = target if target == STDOUT else str(screen.folder / target)
+        yield Watched(f"-o {target}", make_export(place, to_record=to_record, stdout=stdout), target)
+
+
+def losses(observers: Sequence[Watched], stdout: TextIO) -> Iterator[str]:
+    """Yield a sentence for each thing that was asked for and could not be written.
+
+    A screen that nobody reads any more is no loss; an export to standard output is.
+    """
+    for watched in observers:
+        gone = reader_is_gone(stdout) if watched.target == STDOUT else None
+        error = watched.error or gone
+        if error is not None:
+            cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+            yield f"{watched.name}: cannot be written: {cause.strerror or cause}"
