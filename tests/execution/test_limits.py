@@ -11,7 +11,8 @@ from typing import Protocol
 import pytest
 from tests.virtual_time import run_virtually
 
-from agentv.execution.limits import AccountLimiter, Quota
+from agentv.execution.limits import AccountLimiter
+from agentv.types.provider import Quota
 
 LATENCY_S = 0.4
 

@@ -9,6 +9,8 @@ import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from agentv.types.provider import Quota
+
 MINUTE_S = 60.0
 HEADROOM = 0.98
 """Share of a known limit that is used: clocks and networks jitter, and a refused call costs more than 2 % of a pace."""
@@ -25,16 +27,6 @@ PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
 SCARCE = 0.05
 """Share of a quota below which others seem to use it too: the pace is then halved."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """What a server says is left: of requests and of tokens, each per minute."""
-
-    limit_requests: float | None = None
-    remaining_requests: float | None = None
-    limit_tokens: float | None = None
-    remaining_tokens: float | None = None
 
 
 @dataclass(slots=True)

@@ -112,7 +112,12 @@ class RunPlan:
         return None if None in counts else sum(count or 0 for count in counts)
 
     def workers(self, target: ResolvedTarget) -> int:
-        """How many rows of a target are worked on at once: `--workers` > the suites' > the target's > 1."""
+        """How many rows of a target are worked on at once: `--workers` > the suites' > the target's > 1.
+
+        A judge that says nothing else may be asked by all rows at once.
+        """
+        if not _is_among(target, self.targets):
+            return target.workers or sum(map(self.workers, self.targets))
         of_suites = [plan.suite.workers or 0 for plan in self.suites if _is_among(target, plan.targets)]
         return self.options.workers or max(of_suites, default=0) or target.workers or 1
 

@@ -1,6 +1,6 @@
 """From suites and options to a plan: every name is resolved and every bad setting refused here, all at once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentv.loading import choose_target
@@ -60,7 +60,7 @@ def make_plan(
         prices=prices,
         overrides=overrides or {},
         judges=tuple(judges.values()),
-        warnings=tuple(_warnings(inputs, suites)),
+        warnings=tuple(problem.render() for item in inputs for problem in item.suite.warnings),
     )
 
 
@@ -114,11 +114,3 @@ def _check_names(gates: Sequence[AskedGate], checks: Sequence[SuiteCheck], findi
         if names is not None and name is not None and name not in names:
             error = UnknownNameError(asked.gate.name, name, known=names)
             findings.add(f"gate {asked.gate.expression!r}: {error}")
-
-
-def _warnings(inputs: Sequence[SuiteInput], suites: Sequence[SuitePlan]) -> Iterator[str]:
-    for item in inputs:
-        yield from (problem.render() for problem in item.suite.warnings)
-    for target in {id(target): target for plan in suites for target in plan.targets}.values():
-        if target.requests_per_minute is not None or target.tokens_per_minute is not None:
-            yield f"target {target.name!r}: requests_per_minute and tokens_per_minute are not kept yet"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentv.execution.foreign import DeadlineError, call_foreign
+from agentv.execution.limits import AccountLimiter, Permit
 from agentv.execution.retry import OVERTIME_S, retry_call
 from agentv.pipeline.prices import price_of
 from agentv.types.errors import ProviderError
@@ -26,6 +27,11 @@ from agentv.types.targets import ResolvedTarget
 
 DEFAULT_TIMEOUT_S = 600.0
 TRANSPORT_FAILURES_ALLOWED = 20
+CHARACTERS_PER_TOKEN = 4.0
+EXPECTED_REPLY_TOKENS = 300.0
+"""What a call is taken to use before it is known; corrected after each reply."""
+
+REFUSED_STATUSES = (429, 529)
 
 
 class ResilientProvider:
@@ -33,7 +39,7 @@ class ResilientProvider:
 
     `counts_attempts` is for providers that start a process: every try is a repeat of the whole call, numbered in
     `request.attempt`. For model APIs the tries stand in `calls` only. An `auth` failure, or 20 transport failures in a
-    row, stops the target: later calls fail at once with the same kind.
+    row, stops the target: later calls fail at once with the same kind. `limiter` keeps the pace of the account.
     """
 
     def __init__(
@@ -45,6 +51,7 @@ class ResilientProvider:
         clock: Clock,
         rng: random.Random,
         prices: Mapping[str, JsonObject],
+        limiter: AccountLimiter | None = None,
     ) -> None:
         self.provider = provider
         self.target = target
@@ -52,6 +59,8 @@ class ResilientProvider:
         self._clock = clock
         self._rng = rng
         self._prices = prices
+        self._limiter = limiter
+        self._reply_tokens = EXPECTED_REPLY_TOKENS
         self._transport_failures = 0
         self._stopped: ProviderError | None = None
 
@@ -74,15 +83,16 @@ class ResilientProvider:
         """As `invoke`, with `total_s` for all tries together and a callback before each repeat."""
         self._refuse_when_stopped()
         attempt_s = self.target.timeout_s or DEFAULT_TIMEOUT_S
+        # Waiting for one's turn is no fault of the target's: the deadline for all tries begins when the first may go.
+        first = await self._permit(request)
         now = asyncio.get_running_loop().time
         ends_at = math.inf if total_s is None else now() + total_s
 
         async def one_try(number: int) -> ProviderResponse:
+            permit = first if number == 0 else await self._permit(request)
             attempt = number if self.counts_attempts else request.attempt
             timeout_s = max(0.0, min(attempt_s, ends_at - now()))
-            timed = replace(request, attempt=attempt, timeout_s=timeout_s)
-            response: ProviderResponse = await _within(self.provider.invoke, timed, timeout_s)
-            return response
+            return await self._permitted(replace(request, attempt=attempt, timeout_s=timeout_s), timeout_s, permit)
 
         try:
             response, calls = await retry_call(
@@ -99,6 +109,33 @@ class ResilientProvider:
             raise
         self._transport_failures = 0
         return replace(response, calls=calls or response.calls, cost_usd=self._cost_usd(response))
+
+    async def _permit(self, request: ProviderRequest) -> Permit | None:
+        """Wait for one's turn at the account."""
+        if self._limiter is None:
+            return None
+        chat = sum(len(turn.content) for turn in request.chat_prompt or ()) or len(request.question)
+        asked = (chat + len(request.system_prompt or "")) / CHARACTERS_PER_TOKEN
+        return await self._limiter.acquire(asked + self._reply_tokens)
+
+    async def _permitted(self, request: ProviderRequest, timeout_s: float, permit: Permit | None) -> ProviderResponse:
+        """Make one try, and tell the limiter how it went."""
+        refused, retry_after_s, response = False, None, None
+        try:
+            response = await _within(self.provider.invoke, request, timeout_s)
+        except ProviderError as error:
+            refused = error.failure.http_status in REFUSED_STATUSES
+            retry_after_s = error.failure.retry_after_s
+            raise
+        finally:
+            if permit is not None:
+                used = None if response is None or response.usage is None else response.usage.total
+                quota = None if response is None else response.quota
+                permit.done(used_tokens=used, quota=quota, refused=refused, retry_after_s=retry_after_s)
+        answered: ProviderResponse = response
+        if answered.usage is not None:
+            self._reply_tokens += (answered.usage.output - self._reply_tokens) / 10
+        return answered
 
     async def invoke_batch_within(
         self, provider: BatchProvider, requests: Sequence[ProviderRequest], *, total_s: float | None

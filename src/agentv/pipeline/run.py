@@ -76,6 +76,7 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random)
         prices=plan.prices,
         overrides=plan.overrides,
         note=ledger.note,
+        workers=plan.workers,
     )
     async with toolbox:
         work = asyncio.create_task(_run_targets(plan, toolbox, ledger))

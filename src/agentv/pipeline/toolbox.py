@@ -7,12 +7,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from agentv.execution.limits import AccountLimiter
 from agentv.execution.shared import Shared
 from agentv.loading import read_settings
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
+from agentv.scoring.identity import digest
 from agentv.storage.find_run import find_run
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import AgentvError, EvaluatorError, PluginError
@@ -23,13 +25,16 @@ from agentv.types.provider import Provider
 from agentv.types.targets import ResolvedTarget
 
 SETTINGS_KEPT = 1024
+ADDRESS_SETTINGS = ("base_url", "endpoint", "resource", "url", "project", "location")
+"""Settings that say where an account is; with provider and key they tell accounts apart."""
 
 
 class Toolbox:
     """Live objects of one process, made from configs when first asked for.
 
     Use it as an async context manager: what was opened is closed at the end. `overrides` are evaluators given as
-    objects by type name (seed REQ-EVAL-006). `note` tells people something about the run.
+    objects by type name (seed REQ-EVAL-006). `note` tells people something about the run, `workers` how
+    many rows of a target are worked on at once.
     """
 
     def __init__(
@@ -43,6 +48,7 @@ class Toolbox:
         prices: Mapping[str, JsonObject] | None = None,
         overrides: Mapping[str, Evaluator] | None = None,
         note: Callable[[str], None] = lambda _message: None,
+        workers: Callable[[ResolvedTarget], int] = lambda target: target.workers or 1,
     ) -> None:
         self.specs = specs
         self.clock = clock
@@ -50,10 +56,12 @@ class Toolbox:
         self.home = home
         self.run_id = run_id
         self.note = note
+        self._workers = workers
         self.shared: SharedParts = Shared()
         self._prices = prices or {}
         self._overrides = overrides or {}
         self._providers: dict[int, tuple[ResolvedTarget, ResilientProvider]] = {}
+        self._limiters: dict[str, AccountLimiter] = {}
         self._redactors: dict[tuple[int, int, tuple[str, ...]], Redactor] = {}
         self._settings: dict[int, tuple[EvaluatorConfig, object]] = {}
 
@@ -90,9 +98,23 @@ class Toolbox:
             clock=self.clock,
             rng=self.rng,
             prices=self._prices,
+            limiter=self._limiter(target) if spec.is_model_api or target.requests_per_minute else None,
         )
         self._providers[id(target)] = (target, resilient)
         return resilient
+
+    def _limiter(self, target: ResolvedTarget) -> AccountLimiter:
+        """Return the limiter of a target's account: targets and judges with one address and key share it."""
+        address = [target.public_settings.get(name) for name in ADDRESS_SETTINGS]
+        account = digest([target.provider, address, sorted(target.secrets)])
+        if account not in self._limiters:
+            self._limiters[account] = AccountLimiter(now=asyncio.get_running_loop().time)
+        self._limiters[account].expect(
+            requests_per_minute=target.requests_per_minute,
+            tokens_per_minute=target.tokens_per_minute,
+            workers=self._workers(target),
+        )
+        return self._limiters[account]
 
     def own_judge(self, target: ResolvedTarget, known: KnownTargets) -> ResilientProvider | None:
         """Return who judges a target's answers: its `judge_target`, else itself if it can, else None.

@@ -59,6 +59,16 @@ class CallRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Quota:
+    """What a server says is left of an account: of requests and of tokens, each per minute."""
+
+    limit_requests: float | None = None
+    remaining_requests: float | None = None
+    limit_tokens: float | None = None
+    remaining_tokens: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ProviderResponse:
     """What a provider answered. `trace` is given only by providers that have one; `request` is kept with the row."""
 
@@ -77,6 +87,7 @@ class ProviderResponse:
     request: JsonObject | None = None
     calls: tuple[CallRecord, ...] = ()
     notes: tuple[str, ...] = ()
+    quota: Quota | None = None
     metadata: JsonObject = field(default_factory=dict)
 
 
