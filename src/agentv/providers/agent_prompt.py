@@ -1,0 +1,30 @@
+"""What a coding agent is asked: which files to read first, then the question (formats.md, "Coding agents"). Pure."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from agentv.types.provider import ProviderRequest
+
+QUERY_HEADING = "[[ ## user_query ## ]]"
+_READ_FIRST = (
+    "Before you do anything else, read all of the files listed above, each one to its end. If one of them is missing "
+    "or cannot be read, say which one in your answer, and go on with the others."
+)
+
+
+def build_agent_prompt(request: ProviderRequest) -> str:
+    """Return the prompt: guideline files, then input files, to be read first; then the question."""
+    block = preread_block(request.guideline_files, request.input_files)
+    return "\n\n".join(part for part in (block, QUERY_HEADING, request.question) if part)
+
+
+def preread_block(guideline_files: Iterable[str], input_files: Iterable[str]) -> str:
+    """Return the block that names the files (absolute paths) and says to read them; empty when there is none."""
+    lists = [_listed("Read all guideline files:", guideline_files), _listed("Read all input files:", input_files)]
+    lists = [part for part in lists if part]
+    return "\n\n".join([*lists, _READ_FIRST]) if lists else ""
+
+
+def _listed(heading: str, paths: Iterable[str]) -> str:
+    lines = [f"* [{path.name}]({path.as_uri()})" for path in map(Path, paths)]
+    return "\n".join([heading, *lines]) if lines else ""
