@@ -1,0 +1,65 @@
+"""What one model API is to the server: how its requests are read, and how replies and refusals are written."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from agentv.server.fake.conversation import Question, Reply
+from agentv.types.json_value import JsonObject, JsonValue
+
+CREATED = 1_767_225_600
+"""The moment at which everything was made, 2026-01-01: replies do not change from run to run."""
+
+_PIECE = re.compile(r"\S+\s*|\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a request gets no answer, in the words of every API. `code` is what some APIs add for programs."""
+
+    status: int
+    message: str
+    code: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class RefusedError(Exception):
+    """A request that cannot be answered; the server turns it into the API's own form."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One API. `read` raises RefusedError for what the real one would refuse.
+
+    `stream` yields a reply's events as they go over the wire. `keys` are the headers that may hold the key.
+    """
+
+    name: str
+    read: Callable[[JsonObject, str], Question]
+    write: Callable[[Question, Reply], JsonObject]
+    stream: Callable[[Question, Reply], Iterator[str]]
+    refuse: Callable[[Problem], JsonObject]
+    refuses_blocked_prompts: bool = True
+    needed_headers: tuple[str, ...] = ()
+    needed_query: tuple[str, ...] = ()
+
+
+def refused(message: str, *, status: int = 400) -> RefusedError:
+    """Return the error for a request that the API would refuse."""
+    return RefusedError(Problem(status, message))
+
+
+def event(data: JsonValue, name: str | None = None) -> str:
+    """Return one server-sent event; `data` becomes one line of JSON."""
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(data)}\n\n"
+
+
+def pieces(text: str) -> list[str]:
+    """Return a text word by word, as it is streamed."""
+    return _PIECE.findall(text)

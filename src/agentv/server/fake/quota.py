@@ -1,0 +1,125 @@
+"""How many requests and tokens a minute a key may use, and the headers that tell what is left."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+_MINUTE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What each key may use. A minute's worth, or `burst` requests, may come at once; it grows back steadily.
+
+    `concurrent` refuses more requests than that at a time. Without `headers` nobody is told what is left.
+    """
+
+    requests_per_minute: float
+    tokens_per_minute: float | None = None
+    burst: float | None = None
+    concurrent: int | None = None
+    headers: bool = True
+    clock: Callable[[], float] = time.monotonic
+
+
+@dataclass(slots=True)
+class Meter:
+    """An amount that is used up and grows back."""
+
+    per_minute: float
+    capacity: float
+    left: float
+    at: float
+
+    def grow(self, now: float) -> None:
+        """Add what has grown back since the last look."""
+        self.left = min(self.capacity, self.left + (now - self.at) * self.per_minute / _MINUTE)
+        self.at = now
+
+    def wait_s(self, amount: float) -> float:
+        """Return how long until `amount` is there. What is more than all there can be waits for a full meter."""
+        return max(0.0, (min(amount, self.capacity) - self.left) * _MINUTE / self.per_minute)
+
+    @property
+    def reset_s(self) -> float:
+        """How long until it is full."""
+        return (self.capacity - self.left) * _MINUTE / self.per_minute
+
+
+@dataclass(slots=True)
+class Account:
+    """The meters of one key."""
+
+    requests: Meter
+    tokens: Meter | None
+    running: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Whether a request may go on, and what its reply's headers say. `retry_after_s` is 0 when it may."""
+
+    allowed: bool
+    retry_after_s: float = 0.0
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Quotas:
+    """The accounts of all keys under one quota; without a quota everything is allowed."""
+
+    quota: Quota | None
+    _accounts: dict[str, Account] = field(default_factory=dict)
+
+    def take(self, key: str, tokens: int) -> Permit:
+        """Use one request and `tokens` of the key's account, if they are there; `give_back` ends the request."""
+        if self.quota is None:
+            return Permit(allowed=True)
+        account = self._account(key, self.quota)
+        meters = ((account.requests, 1.0), (account.tokens, float(tokens)))
+        wait_s = max(meter.wait_s(amount) for meter, amount in meters if meter is not None)
+        crowded = self.quota.concurrent is not None and account.running >= self.quota.concurrent
+        allowed = wait_s <= 0 and not crowded
+        if allowed:
+            account.running += 1
+            for meter, amount in meters:
+                if meter is not None:
+                    meter.left -= amount
+        headers = _headers(account) if self.quota.headers else {}
+        return Permit(allowed, 0.0 if allowed else max(wait_s, 0.001), headers)
+
+    def give_back(self, key: str) -> None:
+        """Note that an allowed request is over."""
+        if self.quota is not None:
+            self._accounts[key].running -= 1
+
+    def _account(self, key: str, quota: Quota) -> Account:
+        now = quota.clock()
+        account = self._accounts.get(key)
+        if account is None:
+            burst = quota.requests_per_minute if quota.burst is None else quota.burst
+            per_minute = quota.tokens_per_minute
+            tokens = None if per_minute is None else Meter(per_minute, per_minute, per_minute, now)
+            account = Account(Meter(quota.requests_per_minute, burst, burst, now), tokens)
+            self._accounts[key] = account
+        for meter in (account.requests, account.tokens):
+            if meter is not None:
+                meter.grow(now)
+        return account
+
+
+def _headers(account: Account) -> dict[str, str]:
+    """Return what is left in the words of OpenAI and Azure, and in those of Anthropic."""
+    headers: dict[str, str] = {}
+    for name, meter in (("requests", account.requests), ("tokens", account.tokens)):
+        if meter is not None:
+            left = str(max(0, math.floor(meter.left)))
+            limit = str(round(meter.per_minute))
+            headers[f"x-ratelimit-limit-{name}"] = headers[f"anthropic-ratelimit-{name}-limit"] = limit
+            headers[f"x-ratelimit-remaining-{name}"] = headers[f"anthropic-ratelimit-{name}-remaining"] = left
+            headers[f"x-ratelimit-reset-{name}"] = f"{meter.reset_s:.3f}s"
+            reset = datetime.fromtimestamp(time.time() + meter.reset_s, UTC)
+            headers[f"anthropic-ratelimit-{name}-reset"] = reset.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return headers

@@ -1,0 +1,152 @@
+"""Ways of sending a reply that no client hopes for."""
+
+import asyncio
+import socket
+import struct
+import zlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from aiohttp import web
+
+FILLING = "FILLED-BY-A-FAULT"
+"""The text whose place in a reply is filled with something else."""
+
+HUGE_MIB = 600
+DRIP_S = 0.05
+_MIB = 2**20
+_LINGER = struct.pack("ii", 1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A reply that is ready to go, and the event that says that the server closes."""
+
+    request: web.Request
+    body: bytes
+    content_type: str
+    closing: asyncio.Event
+
+    async def open(self, **headers: str) -> web.StreamResponse:
+        """Send the head of a reply with status 200."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        response = web.StreamResponse(headers={"Content-Type": self.content_type, **named})
+        await response.prepare(self.request)
+        return response
+
+    @property
+    def half(self) -> bytes:
+        """The first half of the body."""
+        return self.body[: len(self.body) // 2]
+
+
+Send: TypeAlias = Callable[[Outgoing], Awaitable[web.StreamResponse]]
+
+
+def _drop(out: Outgoing, *, reset: bool) -> None:
+    transport = out.request.transport
+    if transport is None:
+        return
+    if reset:
+        held: socket.socket = transport.get_extra_info("socket")
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
+        transport.abort()
+    else:
+        transport.close()
+
+
+async def reset(out: Outgoing) -> web.StreamResponse:
+    """Reset the connection."""
+    _drop(out, reset=True)
+    return web.Response()
+
+
+async def hang_up(out: Outgoing) -> web.StreamResponse:
+    """Close the connection in good order, without a word."""
+    _drop(out, reset=False)
+    return web.Response()
+
+
+async def hang(out: Outgoing) -> web.StreamResponse:
+    """Say nothing for as long as the server runs."""
+    await out.closing.wait()
+    return web.Response(status=503)
+
+
+async def stall(out: Outgoing) -> web.StreamResponse:
+    """Send half of the reply, then nothing for as long as the server runs."""
+    response = await out.open(Content_Length=str(len(out.body)))
+    await response.write(out.half)
+    await out.closing.wait()
+    _drop(out, reset=False)
+    return response
+
+
+async def cut(out: Outgoing) -> web.StreamResponse:
+    """Promise the whole reply, send half of it and close the connection."""
+    response = await out.open(Content_Length=str(len(out.body)))
+    await response.write(out.half)
+    _drop(out, reset=False)
+    return response
+
+
+async def drip(out: Outgoing) -> web.StreamResponse:
+    """Send one space after another, which JSON may begin with, for as long as the server runs."""
+    response = await out.open()
+    while not out.closing.is_set():
+        await response.write(b" ")
+        try:
+            async with asyncio.timeout(DRIP_S):
+                await out.closing.wait()
+        except TimeoutError:
+            pass
+    return response
+
+
+async def huge(out: Outgoing) -> web.StreamResponse:
+    """Send a good reply whose text has 600 MB."""
+    before, after = _around(out.body)
+    response = await out.open()
+    await response.write(before)
+    chunk = b"a" * _MIB
+    for _ in range(HUGE_MIB):
+        await response.write(chunk)
+    await response.write(after)
+    return response
+
+
+async def gzip_bomb(out: Outgoing) -> web.StreamResponse:
+    """Send the same, packed: a block that unpacks to 1 MiB, again and again."""
+    before, after = _around(out.body)
+    filling = b"a" * _MIB
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    # After a full flush a block needs nothing of what came before, so it may be repeated.
+    opening = packer.compress(before) + packer.flush(zlib.Z_FULL_FLUSH)
+    block = packer.compress(filling) + packer.flush(zlib.Z_FULL_FLUSH)
+    checksum, size = zlib.crc32(before), len(before) + HUGE_MIB * _MIB + len(after)
+    response = await out.open(Content_Encoding="gzip")
+    await response.write(b"\x1f\x8b\x08\0\0\0\0\0\x02\xff" + opening)
+    for _ in range(HUGE_MIB):
+        checksum = zlib.crc32(filling, checksum)
+        await response.write(block)
+    checksum = zlib.crc32(after, checksum)
+    await response.write(packer.compress(after) + packer.flush() + struct.pack("<II", checksum, size))
+    return response
+
+
+async def bad_gzip(out: Outgoing) -> web.StreamResponse:
+    """Say that the reply is packed when it is not."""
+    response = await out.open(Content_Encoding="gzip")
+    await response.write(out.body)
+    return response
+
+
+async def redirect(_: Outgoing) -> web.StreamResponse:
+    """Send the client elsewhere; a request for `/redirected` in the log says that it went there, and with which key."""
+    return web.Response(status=307, headers={"Location": "/redirected"})
+
+
+def _around(body: bytes) -> tuple[bytes, bytes]:
+    before, _, after = body.partition(FILLING.encode())
+    return before, after
