@@ -331,6 +331,7 @@ def test_parsing_legacy_grader_field(tmp_path: Path, run: Callable[..., Any], ag
 
 
 def test_parsing_evaluators_list(tmp_path: Path, agentv: Callable[..., Any]) -> None:
+    (tmp_path / "check.py").write_text("")
     case = loaded(
         tmp_path,
         "    evaluators:\n"

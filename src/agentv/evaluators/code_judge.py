@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agentv.evaluators.named_files import function_files, script_files
 from agentv.evaluators.rules import judged_text
 from agentv.execution.processes import MAX_OUTPUT_BYTES, Command, Outcome, run_process
 from agentv.execution.workers import WorkerPool
@@ -183,6 +184,13 @@ class CodeJudgeSettings:
             raise ValueError("`python` must be path.py:function or package.module:function")
         if self.timeout_seconds is not None and not self.timeout_seconds > 0:
             raise ValueError("`timeout_seconds` must be more than 0")
+
+    def files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the files that must exist: the script, or the function's module."""
+        folder = working_folder(self.cwd, base_dir)
+        if self.python is not None:
+            return function_files(self.python, folder)
+        return script_files(self.script or (), folder)
 
 
 def make_code_judge(config: EvaluatorConfig, settings: CodeJudgeSettings, tools: EvaluatorTools) -> Evaluator:

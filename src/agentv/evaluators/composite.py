@@ -10,6 +10,8 @@ from typing import Literal, TypeAlias
 from agentv.evaluators.code_judge import run_script, working_folder
 from agentv.evaluators.llm_judge import LlmJudgeEvaluator
 from agentv.evaluators.members import ScoreMembers, member_name, score_objects
+from agentv.evaluators.named_files import script_files
+from agentv.evaluators.prompt_text import prompt_files
 from agentv.scoring.aggregation import evaluators_score
 from agentv.scoring.aggregators import (
     arithmetic_score,
@@ -96,6 +98,12 @@ class CodeAggregator:
         if bool(self.script) == bool(self.path):
             raise ValueError("the aggregator code_judge needs either `script` or `path`")
 
+    def files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the files that must exist: the script's."""
+        if self.path:
+            return (str(Path(base_dir, self.path).resolve()),)
+        return script_files(self.script or (), working_folder(self.cwd, base_dir))
+
 
 @dataclass(frozen=True, slots=True)
 class JudgeAggregator:
@@ -109,6 +117,10 @@ class JudgeAggregator:
     target: str | None = field(default=None, metadata={"help": "the target that judges"})
     model: str | None = field(default=None, metadata={"help": "a model of the judge's provider"})
     temperature: float | None = field(default=None, metadata={"help": "0 for the most repeatable judge"})
+
+    def files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the files that must exist: the prompt's, if it is one."""
+        return prompt_files(self.prompt, base_dir)
 
 
 Aggregator: TypeAlias = WeightedAverage | Minimum | Maximum | AllPass | Threshold | CodeAggregator | JudgeAggregator
@@ -139,6 +151,12 @@ class CompositeSettings:
     def needs_judge(self) -> bool:
         """Whether the aggregator asks the judged target's own judge."""
         return isinstance(self.aggregator, JudgeAggregator) and self.aggregator.target is None
+
+    def files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the files that must exist for the aggregator; the members name their own."""
+        if isinstance(self.aggregator, CodeAggregator | JudgeAggregator):
+            return self.aggregator.files(base_dir)
+        return ()
 
 
 def check_members(members: Sequence[EvaluatorLike], aggregator: Aggregator) -> None:

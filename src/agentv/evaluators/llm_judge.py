@@ -13,7 +13,7 @@ from agentv.evaluators.judge_modes import FreeformMode, RubricMode
 from agentv.evaluators.judge_prompts import RESULTS_SECTION, TRACE_SECTION, USER_TEMPLATE
 from agentv.evaluators.judge_values import JudgedText
 from agentv.evaluators.judging import Asked, JudgeMode, JudgeOptions, ask, failed_judgement, judge_name
-from agentv.evaluators.prompt_text import load_prompt
+from agentv.evaluators.prompt_text import load_prompt, prompt_files
 from agentv.evaluators.rules import judged_text
 from agentv.scoring.rubrics import make_items
 from agentv.scoring.votes import Vote
@@ -240,6 +240,10 @@ class LlmJudgeSettings:
     def needs_judge(self) -> bool:
         """Whether the judged target's own judge is asked."""
         return not self.judge_targets
+
+    def files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the files that must exist: the prompt's, if it is one."""
+        return prompt_files(self.prompt, base_dir)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

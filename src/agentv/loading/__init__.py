@@ -6,7 +6,7 @@ from agentv.loading.places import find_eval_files, find_home, find_repository_ro
 from agentv.loading.project import ProjectConfig, load_project
 from agentv.loading.resolve import resolve_target
 from agentv.loading.schemas import json_schema
-from agentv.loading.settings import read_settings
+from agentv.loading.settings import missing_files, named_files, read_settings
 from agentv.loading.suites import load_suite
 from agentv.loading.targets import choose_target, load_targets
 
@@ -24,6 +24,8 @@ __all__ = [
     "load_project",
     "load_suite",
     "load_targets",
+    "missing_files",
+    "named_files",
     "read_settings",
     "resolve_target",
 ]

@@ -1,15 +1,16 @@
 """Evaluator entries of a file → EvaluatorConfig: common keys, the type's own settings, members of composites."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import cast
 
 from agentv.loading.documents import JsonPath
 from agentv.loading.eval_models import EvaluatorModel
 from agentv.loading.legacy import SingleFormModel
 from agentv.loading.reader import Reader
-from agentv.loading.settings import setting_names, settings_type, validate_settings
+from agentv.loading.settings import missing_files, setting_names, settings_type, validate_settings
 from agentv.registry import Registry, Spec
 from agentv.scoring.sources import parse_source
 from agentv.types.cases import EvaluatorConfig
@@ -108,12 +109,32 @@ def _settings(
         return {key: value for key, value in raw.items() if common.of(key) is None}
     own = setting_names(dataclass)
     settings = {key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None}
-    validate_settings(reader, dataclass, settings, at, beside=common)
+    made = validate_settings(reader, dataclass, settings, at, beside=common)
     for entry in dataclasses.fields(dataclass):
         key = own.written(raw, entry.name)
         if entry.metadata.get("evaluators") and key is not None:
             settings[key] = cast(JsonValue, read_evaluators(reader, (*at, key), scope))
+    for path in () if made is None else missing_files(made, scope.base_dir):
+        reader.error((*at, *_path_naming(path, settings)), f"there is no file {path}")
     return settings
+
+
+def _path_naming(path: str, settings: JsonObject) -> JsonPath:
+    """Return where in the settings a file is named: at the shortest text that holds its name."""
+    name = Path(path).name
+    texts = [(text, at) for at, text in _texts(settings, ()) if name in text]
+    return min(texts, key=lambda found: len(found[0]))[1] if texts else ()
+
+
+def _texts(value: JsonValue, at: JsonPath) -> Iterator[tuple[JsonPath, str]]:
+    if isinstance(value, str):
+        yield at, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts(item, (*at, key))
+    elif isinstance(value, Sequence):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*at, index))
 
 
 def find_type(reader: Reader, at: JsonPath, written: str, scope: EvaluatorScope) -> Spec | None:

@@ -1,13 +1,15 @@
 """A plug-in's settings: its frozen dataclass → the strict shape of what people write, and back to an instance.
 
 A dataclass may refuse values of its own in `__post_init__` by raising ValueError with a plain sentence; when the
-sentence starts with a setting's name, the problem is shown at that setting.
+sentence starts with a setting's name, the problem is shown at that setting. It may have a method
+`files(base_dir: str) -> tuple[str, ...]` that returns the files it names: those are looked for before a run.
 """
 
 import dataclasses
 import types
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, NotRequired, Required, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict, TypeAdapter, ValidationInfo
@@ -80,6 +82,20 @@ def validate_settings(
     """
     adapter = settings_adapter(settings)
     return reader.validate(lambda notes: adapter.validate_python(raw, context=notes), raw, at, beside=beside)
+
+
+def named_files(settings: object, base_dir: str) -> tuple[str, ...]:
+    """Return the files that an evaluator's settings depend on, as absolute paths; they must exist.
+
+    A settings class tells them by a method `files(base_dir)`, which it may have.
+    """
+    files = getattr(settings, "files", None)
+    return tuple(files(base_dir)) if callable(files) else ()
+
+
+def missing_files(settings: object, base_dir: str) -> tuple[str, ...]:
+    """Return those of the named files that do not exist."""
+    return tuple(path for path in named_files(settings, base_dir) if not Path(path).is_file())
 
 
 def _object_shape(settings: type) -> Any:

@@ -1,0 +1,71 @@
+"""The files that an evaluator's settings name: what must be there before a run, and what a score depends on."""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+_SCRIPTS = frozenset({".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".bash", ".rb", ".pl", ".php", ".lua", ".r", ".jl"})
+_INTERPRETER = re.compile(r"(python|pypy|node|deno|bun|ruby|perl|php|lua|bash|zsh|dash|sh|Rscript|julia)[\d.]*")
+_LONE_FLAGS = frozenset({"-u", "-B", "-E", "-I", "-O", "-S", "-s"})
+"""Options of interpreters that take no value, so that what follows them is still the script."""
+
+_SHELL_ONLY = re.compile(r"[|&;<>()$`*?\n~]|^\s*\w+=")
+_WORD = re.compile(r"[^\s|&;<>()$`\"'=]+")
+
+
+def is_file(path: Path) -> bool:
+    """Whether a path leads to a file; a text that is no path at all leads to none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def function_files(reference: str, folder: Path) -> tuple[str, ...]:
+    """Return the file of `path.py:function`, and that of `package.module:function` if it stands below `folder`."""
+    place = reference.rpartition(":")[0]
+    if place.endswith(".py"):
+        return _resolved(folder, (place,))
+    module = "/".join(place.split("."))
+    return _resolved(folder, [path for path in (f"{module}.py", f"{module}/__init__.py") if is_file(folder / path)])
+
+
+def script_files(script: str | Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Return the scripts that a command names, which runs in `folder`.
+
+    One that the command cannot do without (`python judge.py`, `./judge`) is returned whether it exists or not; a word
+    that may mean something else (a path inside a container, what the command itself writes) only if it exists.
+    """
+    needed = tuple(_needed(_arguments(script)))
+    words = _WORD.findall(script) if isinstance(script, str) else script
+    return _resolved(folder, (*needed, *(word for word in words if _is_script(word) and is_file(folder / word))))
+
+
+def _needed(command: Sequence[str]) -> Iterator[str]:
+    """Yield the program if it is a file of the project, and the script that an interpreter is given."""
+    program = command[0] if command else ""
+    if "/" in program and (_is_script(program) or not Path(program).is_absolute()):
+        yield program
+    if _INTERPRETER.fullmatch(Path(program).name):
+        first = next((word for word in command[1:] if word not in _LONE_FLAGS), "")
+        if _is_script(first):
+            yield first
+
+
+def _arguments(script: str | Sequence[str]) -> Sequence[str]:
+    """Return the words of a command; none when only a shell knows what they are."""
+    if not isinstance(script, str):
+        return script
+    try:
+        return () if _SHELL_ONLY.search(script) else shlex.split(script)
+    except ValueError:
+        return ()
+
+
+def _is_script(word: str) -> bool:
+    return not word.startswith("-") and Path(word).suffix.lower() in _SCRIPTS
+
+
+def _resolved(folder: Path, paths: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(Path(folder, path).resolve()) for path in paths))

@@ -1,0 +1,70 @@
+"""Files that evaluators name and that are not there are found before the run, at the setting that names them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agentv.loading import load_suite, missing_files, named_files
+from agentv.pipeline.plugins import load_specs
+from agentv.types.errors import EvalFileError
+
+SUITE = """\
+evalcases:
+  - id: a
+    input_messages: [{role: user, content: hi}]
+    expected_outcome: ok
+    evaluators:
+      - {name: asked, type: llm_judge, promptTemplate: prompts/judge.md}
+      - name: run
+        type: code_judge
+        script: [python3, judge.py]
+      - {name: called, type: code_judge, python: "judge.py:judge", cwd: tools}
+      - name: whole
+        type: composite
+        aggregator: {type: llm_judge, prompt: sum.txt}
+        evaluators:
+          - {name: inner, type: rubric, prompt: sum.txt, rubrics: [States sum.txt]}
+      - {name: inline, type: llm_judge, prompt: "Is {{ candidate_answer }} as judge.md says?"}
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    path = tmp_path / "evals" / "suite.yaml"
+    path.parent.mkdir()
+    path.write_text(SUITE)
+    return path
+
+
+def test_every_missing_file_is_an_error_at_its_setting(suite: Path) -> None:
+    with pytest.raises(EvalFileError) as refused:
+        load_suite(suite, specs=load_specs())
+    at = "$.evalcases[0].evaluators"
+    found = [(problem.line, problem.json_path, problem.message) for problem in refused.value.problems]
+    assert found == [
+        (6, f"{at}[0].promptTemplate", f"there is no file {suite.parent}/prompts/judge.md"),
+        (9, f"{at}[1].script[1]", f"there is no file {suite.parent}/judge.py"),
+        (10, f"{at}[2].python", f"there is no file {suite.parent}/tools/judge.py"),
+        (13, f"{at}[3].aggregator.prompt", f"there is no file {suite.parent}/sum.txt"),
+        (15, f"{at}[3].evaluators[0].prompt", f"there is no file {suite.parent}/sum.txt"),
+    ]
+
+
+def test_with_its_files_the_suite_is_whole(suite: Path) -> None:
+    for name in ("prompts/judge.md", "judge.py", "tools/judge.py", "sum.txt"):
+        path = suite.parent / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{{ candidate_answer }}")
+    load_suite(suite, specs=load_specs())
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """Settings of somebody else's evaluator, which happen to have a setting of this name."""
+
+    files: tuple[str, ...] = ("a",)
+
+
+def test_a_setting_called_files_is_no_list_of_files() -> None:
+    assert named_files(Plugin(), "/nowhere") == missing_files(Plugin(), "/nowhere") == ()
