@@ -288,3 +288,31 @@ def test_a_command_has_exactly_one_program() -> None:
         Command(argv=("x",), shell="x")
     with pytest.raises(ValueError, match="either argv or shell"):
         Command()
+
+
+def test_a_listener_hears_the_output_while_the_command_runs(family: Family, tmp_path: Path) -> None:
+    answer = tmp_path / "answer"
+    os.mkfifo(answer)
+    heard = bytearray()
+
+    def listen(chunk: bytes) -> bool:
+        heard.extend(chunk)
+        if b"ready\n" in heard and answer.exists():
+            answer.write_text("go on\n")
+            answer.unlink()
+        return True
+
+    command = Command(shell=f"echo ready; cat {answer}", env=family.env)
+    outcome = asyncio.run(run_process(command, timeout_s=PATIENCE_S, listener=listen))
+
+    assert bytes(heard) == b"ready\ngo on\n"
+    assert (outcome.stdout, outcome.exit_code) == (b"", 0)
+
+
+def test_a_listener_that_has_heard_enough_ends_the_command(family: Family) -> None:
+    command = Command(argv=hostile("flood"), env=family.env)
+
+    outcome = asyncio.run(run_process(command, timeout_s=PATIENCE_S, listener=lambda _: False))
+
+    assert (outcome.too_large, outcome.exit_code, outcome.stdout) == (True, None, b"")
+    assert family.alive() == []

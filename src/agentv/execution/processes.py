@@ -10,13 +10,16 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, TypeAlias
 
 from agentv.execution.tree import finish, kill_all, start_tree
 
-__all__ = ["MAX_OUTPUT_BYTES", "Command", "Outcome", "kill_all", "run_process"]
+__all__ = ["MAX_OUTPUT_BYTES", "Command", "Listener", "Outcome", "kill_all", "run_process"]
+
+Listener: TypeAlias = Callable[[bytes], bool]
+"""Takes standard output as it comes, and says whether the command may go on. It must be quick and not raise."""
 
 MAX_OUTPUT_BYTES = 10 * 2**20
 STDERR_TAIL = 2_000
@@ -55,7 +58,8 @@ class Command:
 class Outcome:
     """How a command ended. `exit_code` is None when we ended it; -N when signal N did.
 
-    `stdout` is whole unless `too_large`. `stderr` holds its last 2,000 characters, bad bytes replaced.
+    `stdout` is whole unless `too_large`, and empty when a listener took it. `stderr` holds its last 2,000 characters,
+    bad bytes replaced.
     """
 
     exit_code: int | None
@@ -67,18 +71,23 @@ class Outcome:
 
 
 async def run_process(
-    command: Command, *, timeout_s: float | None, max_output_bytes: int = MAX_OUTPUT_BYTES
+    command: Command,
+    *,
+    timeout_s: float | None,
+    max_output_bytes: int = MAX_OUTPUT_BYTES,
+    listener: Listener | None = None,
 ) -> Outcome:
     """Run a command in a session of its own and return how it ended; none of its descendants outlives the call.
 
-    Past `timeout_s`, past `max_output_bytes` of standard output, and on cancellation the whole tree gets SIGTERM,
-    after two seconds SIGKILL; what a successful command left in the background likewise. Raises OSError when it cannot
-    be started (no such program or folder, arguments too long), ValueError when an argument holds a NUL.
+    A `listener` gets standard output chunk by chunk while the command runs, and decides instead of `max_output_bytes`
+    what is too large. Past `timeout_s`, past `max_output_bytes` of standard output, and on cancellation the whole tree
+    gets SIGTERM, after two seconds SIGKILL; what a successful command left in the background likewise. Raises OSError
+    when it cannot be started (no such program or folder, arguments too long), ValueError when an argument holds a NUL.
     """
     started = time.monotonic()
     stdin = subprocess.PIPE if command.stdin else subprocess.DEVNULL
     tree = start_tree(command.words, cwd=command.cwd, env=command.env, stdin=stdin)
-    exchange = _Exchange(tree.process, command.stdin, max_output_bytes)
+    exchange = _Exchange(tree.process, command.stdin, max_output_bytes, listener)
     timed_out = False
     try:
         async with asyncio.timeout(timeout_s):
@@ -103,12 +112,15 @@ async def run_process(
 class _Exchange:
     """The bytes that go in and out of one running command. `over` is set when it exited or wrote too much."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", stdin: bytes, max_output_bytes: int) -> None:
+    def __init__(
+        self, process: "subprocess.Popen[bytes]", stdin: bytes, max_output_bytes: int, listener: Listener | None
+    ) -> None:
         self.over = asyncio.Event()
         self.stdout = bytearray()
         self.stderr = bytearray()
         self.too_large = False
         self._limit = max_output_bytes
+        self._take = listener or self._keep
         self._loop = asyncio.get_running_loop()
         self._open: dict[IO[bytes], None] = {}
         self._process = process
@@ -166,13 +178,16 @@ class _Exchange:
 
     def _read_stdout(self) -> bool:
         chunk = self._read(self._process.stdout)
-        room = self._limit - len(self.stdout)
-        self.stdout += chunk[:room]
-        if len(chunk) > room:
+        if chunk and not self._take(chunk):
             self.too_large = True
             self.over.set()
             self._stop_reading_stdout()
         return bool(chunk)
+
+    def _keep(self, chunk: bytes) -> bool:
+        room = self._limit - len(self.stdout)
+        self.stdout += chunk[:room]
+        return len(chunk) <= room
 
     def _read_stderr(self) -> bool:
         chunk = self._read(self._process.stderr)
