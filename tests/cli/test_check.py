@@ -1,15 +1,18 @@
 """`agentv check`: what it prints, what it exits with, what it never does."""
 
 import json
+import os
+import resource
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from agentv.cli.check import command
-from agentv.cli.code_frame import frame_lines
+from agentv.cli.code_frame import CodeFrames, frame_lines
 from agentv.cli.main import agentv
 from agentv.cli.problem_formats import FORMATS
+from agentv.types.problems import Problem
 
 CASE = "evalcases:\n  - id: a\n    expected_outcome: ok\n    input_messages: [{role: user, content: hi}]\n"
 
@@ -235,3 +238,33 @@ def test_secrets_stay_out_of_code_frames(capsys: pytest.CaptureFixture[str]) -> 
 )
 def test_a_code_frame_points_at_the_column(source: str, column: int, lines: list[str]) -> None:
     assert frame_lines(source, 3, column) == lines
+
+
+@pytest.mark.parametrize("name", ["evals/a.yaml", "evals/a.jsonl", "targets.yaml"])
+@pytest.mark.parametrize("device", ["pipe", "/dev/zero"])
+def test_a_pipe_or_a_device_is_refused_and_not_read(name: str, device: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("evals").mkdir()
+    if device == "pipe":
+        os.mkfifo(name)
+    else:
+        Path(name).symlink_to(device)
+    assert check(capsys, name) == (4, f"{name}  $  is not a regular file\n\n1 file checked: 1 error\n")
+
+
+@pytest.mark.parametrize(("name", "message"), [("a.yaml", "is larger than 64 MiB; put the cases"), ("a.jsonl", "line")])
+def test_a_huge_file_is_refused_with_little_memory(name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with Path(name).open("wb") as file:
+        file.truncate(4 * 2**30)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    code, out = check(capsys, name)
+    assert code == 4
+    assert f"{name}:1:1" in out
+    assert message in out
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 2**10
+
+
+def test_a_frame_is_made_from_the_first_mebibytes_only() -> None:
+    write("a.jsonl", "{}\n" * (2 * 2**20))
+    frames = CodeFrames(Path())
+    assert frames.frame(Problem("a.jsonl", "x", 1_000_000, 1)) == ["1000000 | {}", "          ^"]
+    assert frames.frame(Problem("a.jsonl", "x", 2_000_000, 1)) == []

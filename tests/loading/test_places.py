@@ -151,3 +151,12 @@ def test_outside_a_repository_the_search_ends_where_somebody_elses_folders_begin
     os.chown(root / "theirs", 12345, 12345)
     project = load_project(folder, find_repository_root(folder))
     assert (project.plugins, project.gates) == ((), ("mean >= 0.5",))
+
+
+def test_links_lead_to_each_file_and_folder_once(root: Path) -> None:
+    write(root, **{"evals/a.yaml": "evalcases: []\n", "evals/deep/b.yaml": "evalcases: []\n"})
+    (root / "evals/loop").symlink_to(root / "evals")
+    (root / "evals/deep/up").symlink_to(root)
+    (root / "evals/z.yaml").symlink_to(root / "evals/a.yaml")
+    (root / "evals/itself.yaml").symlink_to(root / "evals/itself.yaml")
+    assert names(find_eval_files(["evals", "evals/z.yaml"], cwd=root), root) == ["evals/a.yaml", "evals/deep/b.yaml"]

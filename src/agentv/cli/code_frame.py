@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentv.loading.dotenv import ENV_FILE
-from agentv.loading.references import looks_secret
 from agentv.templating.environment import has_reference
+from agentv.templating.secrets import looks_secret
 from agentv.types.problems import Problem
 
 _WIDTH = 100
 _BEFORE = 60
+_BYTES_READ = 4 * 2**20
 
 
 @dataclass(slots=True)
@@ -34,13 +35,23 @@ class CodeFrames:
         return frame_lines(source, problem.line, problem.column)
 
     def _lines(self, path: str) -> list[str]:
+        """Return the first lines of a regular file; of a pipe or a device nothing is read."""
         if path not in self._files:
-            try:
-                text = (self.folder / path).read_bytes().decode("utf-8-sig", "replace")
-            except (OSError, ValueError):
-                text = ""
-            self._files[path] = text.replace("\r\n", "\n").split("\n")
+            self._files[path] = _start(self.folder / path).replace("\r\n", "\n").split("\n")
         return self._files[path]
+
+
+def _start(path: Path) -> str:
+    """Return what is looked at of a file: its first mebibytes, without a line that is cut."""
+    try:
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            data = file.read(_BYTES_READ)
+    except (OSError, ValueError):
+        return ""
+    whole = data if len(data) < _BYTES_READ else data[: data.rfind(b"\n") + 1]
+    return whole.decode("utf-8-sig", "replace")
 
 
 def frame_lines(source: str, line: int, column: int) -> list[str]:

@@ -110,9 +110,12 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _say(error, EXIT_USAGE)
     except AgentvError as error:
         return _say(error, EXIT_INCOMPLETE)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _say(f"{place}{error.strerror or error}", EXIT_INCOMPLETE)
     return code if isinstance(code, int) else 0
 
 
-def _say(error: AgentvError, code: int) -> int:
+def _say(error: AgentvError | str, code: int) -> int:
     click.echo(f"error: {error}", err=True)
     return code

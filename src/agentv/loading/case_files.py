@@ -116,8 +116,8 @@ class CasesReader:
         self.parts.append(stream)
         try:
             self.problems += self._first_problems(stream)
-        except OSError as error:
-            self.problems.append(Problem(stream.shown, f"cannot be read: {error.strerror}"))
+        except EvalFileError as error:
+            self.problems += error.problems
 
     def _first_problems(self, stream: JsonLinesCases) -> Iterator[Problem]:
         empty = True

@@ -8,7 +8,7 @@ from agentv.loading.cases import CaseScope, read_case
 from agentv.loading.json_lines import parse_json, quick_json
 from agentv.loading.reader import Reader, in_order
 from agentv.loading.seen_ids import SeenIds
-from agentv.loading.text_files import BYTE_ORDER_MARK, decode, shown
+from agentv.loading.text_files import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, shown
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, Location
 from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem
@@ -31,11 +31,13 @@ class JsonLinesCases:
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Read line by line; blank lines are skipped, lines with problems become broken cases."""
-        with self.path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                data = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-                if data.strip():
-                    yield self._case(data, number)
+        for number, line in enumerate(read_lines(self.path), 1):
+            data = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+            if len(line) > MAX_BYTES:
+                problem = Problem(self.shown, f"this line {TOO_LARGE}; nothing after it is read", number, 1)
+                yield BrokenCase(f"line-{number}", (problem,), Location(self.scope.file, number))
+            elif data.strip():
+                yield self._case(data, number)
 
     def _case(self, data: bytes, number: int) -> EvalCase | BrokenCase:
         location = Location(self.scope.file, number)

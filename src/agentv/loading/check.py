@@ -19,7 +19,7 @@ from agentv.loading.suites import ReadSuite, read_suite
 from agentv.loading.target_settings import check_target
 from agentv.loading.targets import ReadTargets, choose_target, open_targets, read_targets
 from agentv.registry import Specs
-from agentv.types.cases import BrokenCase
+from agentv.types.cases import BrokenCase, CaseSource
 from agentv.types.errors import EvalFileError, TargetError, nearest
 from agentv.types.problems import Problem, Severity
 from agentv.types.targets import TargetConfig
@@ -72,9 +72,7 @@ def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) ->
     read = read_suite(path, specs, plugins_imported=False)
     yield from read.problems
     if read.suite is not None and read.suite.cases.count is None:
-        for case in read.suite.cases:
-            if isinstance(case, BrokenCase):
-                yield from case.problems
+        yield from _check_stream(read.suite.cases)
     try:
         values = load_env(path.resolve().parent, env)
     except EvalFileError as error:
@@ -86,6 +84,15 @@ def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) ->
         yield from targets.problems
         yield from _check_choice(read, targets, targets_file)
         yield from _check_use(read, targets, targets_file, values, specs)
+
+
+def _check_stream(cases: CaseSource) -> Iterator[Problem]:
+    try:
+        for case in cases:
+            if isinstance(case, BrokenCase):
+                yield from case.problems
+    except EvalFileError as error:
+        yield from error.problems
 
 
 def _check_choice(read: ReadSuite, targets: ReadTargets, targets_file: Path) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from agentv.loading.eval_models import SuiteModel
 from agentv.loading.file_kinds import YAML_SUFFIXES
 from agentv.loading.json_lines import parse_json, quick_json
 from agentv.loading.places import side_file
-from agentv.loading.text_files import decode, shown
+from agentv.loading.text_files import MAX_BYTES, TOO_LARGE, decode, read_lines, shown
 from agentv.loading.yaml_files import open_yaml
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -56,14 +56,11 @@ def _chained(first: JsonObject, others: Iterator[JsonObject]) -> Iterator[JsonOb
 
 def _lines(path: Path) -> Iterator[JsonObject]:
     name = shown(path)
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise EvalFileError(name, (Problem(name, f"cannot be read: {error.strerror}"),)) from None
-    with file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                yield _object(decode(line, name, first_line=number).rstrip("\r\n"), name, number)
+    for number, line in enumerate(read_lines(path), 1):
+        if len(line) > MAX_BYTES:
+            raise EvalFileError(name, (Problem(name, f"this line {TOO_LARGE}", number, 1),))
+        if line.strip():
+            yield _object(decode(line, name, first_line=number).rstrip("\r\n"), name, number)
 
 
 def _object(text: str, name: str, number: int) -> JsonObject:

@@ -1,5 +1,6 @@
 """What sort of file a YAML file is, told from its top-level keys without reading it whole."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,12 +8,13 @@ from typing import Literal, TypeAlias
 
 import yaml
 
-from agentv.loading.text_files import BYTE_ORDER_MARK
+from agentv.loading.text_files import BYTE_ORDER_MARK, MAX_BYTES
 
 YAML_SUFFIXES = (".yaml", ".yml")
 CASE_KEYS = ("evalcases", "cases")
 CONFIG_FILES = (".agentv.yaml", ".agentv/config.yaml")
 CRITERIA_FILE = ".agentv/criteria.yaml"
+_START_BYTES = 2**20
 _EVAL_SCHEMA = "agentv-eval"
 _TARGETS_SCHEMA = "agentv-targets"
 _CASES_LINE = re.compile(r"^['\"]?(?:evalcases|cases)['\"]?\s*:", re.MULTILINE)
@@ -27,10 +29,7 @@ def kind_of_file(path: Path) -> FileKind:
     """
     if f"/{path.as_posix()}".endswith(tuple(f"/{name}" for name in (*CONFIG_FILES, CRITERIA_FILE))):
         return "config"
-    try:
-        text = path.read_bytes().removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
-    except OSError:
-        return "other"
+    text = _start(path)
     try:
         return next((kind for kind in map(_kind_by_entry, _top_level_entries(text)) if kind != "other"), "other")
     except yaml.YAMLError:
@@ -39,11 +38,24 @@ def kind_of_file(path: Path) -> FileKind:
 
 def has_cases(path: Path) -> bool:
     """Whether a YAML file has the key of the cases, as far as it can be read."""
-    text = path.read_bytes().removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
+    text = _start(path)
     try:
         return any(key in CASE_KEYS for key, _ in _top_level_entries(text))
     except yaml.YAMLError:
         return _CASES_LINE.search(text) is not None
+
+
+def _start(path: Path) -> str:
+    """Return a regular file's text, of a large one the first mebibyte; nothing of what cannot be read."""
+    if not path.is_file():
+        return ""
+    try:
+        with path.open("rb") as file:
+            is_large = os.fstat(file.fileno()).st_size > MAX_BYTES
+            data = file.read(_START_BYTES if is_large else MAX_BYTES)
+    except OSError:
+        return ""
+    return data.removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
 
 
 def _kind_by_entry(entry: tuple[str, str]) -> FileKind:

@@ -81,18 +81,19 @@ def find_eval_files(paths: Sequence[str | Path], *, cwd: Path) -> tuple[Path, ..
     A folder stands for its eval files, at any depth (decisions.md, "What a folder means"). Raises ConfigError for a
     path that is not there.
     """
-    found: dict[Path, None] = {}
+    found: dict[Path, Path] = {}  # by its real path: links that lead to one file mean it once
     for path in paths or ("evals",):
         place = cwd / path
         if place.is_dir():
-            found.update(dict.fromkeys(_eval_files_in(place)))
+            for file in _eval_files_in(place, set()):
+                found.setdefault(file.resolve(), file)
         elif place.exists():
-            found[place] = None
+            found.setdefault(place.resolve(), place)
         elif paths:
             raise ConfigError(f"{path}: there is no such file or folder")
         else:
             raise ConfigError(f"no path is given, and there is no folder 'evals' in {cwd}")
-    return tuple(found)
+    return tuple(found.values())
 
 
 def side_file(dataset: Path) -> Path | None:
@@ -104,11 +105,15 @@ def side_file(dataset: Path) -> Path | None:
     return next((path for path in candidates if path.is_file() and not has_cases(path)), None)
 
 
-def _eval_files_in(folder: Path) -> Iterator[Path]:
+def _eval_files_in(folder: Path, visited: set[Path]) -> Iterator[Path]:
+    """Yield the eval files of a folder at any depth; a folder that a link leads back to is visited once."""
+    if folder.resolve() in visited:
+        return
+    visited.add(folder.resolve())
     for path in sorted(folder.iterdir()):
         if path.is_dir():
             if not path.name.startswith(".") and path.name != "node_modules":
-                yield from _eval_files_in(path)
+                yield from _eval_files_in(path, visited)
         elif path.suffix == ".jsonl":
             if side_file(path) is not None:
                 yield path

@@ -16,7 +16,7 @@ from agentv.loading.legacy import read_grader, warned_once
 from agentv.loading.places import find_repository_root, side_file
 from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_parts, read_project
 from agentv.loading.reader import Reader, raise_errors
-from agentv.loading.text_files import read_bytes, shown
+from agentv.loading.text_files import read_bytes, sha256_of, shown
 from agentv.loading.yaml_files import open_yaml
 from agentv.registry import Specs
 from agentv.types.cases import EvalSuite
@@ -53,7 +53,7 @@ def load_suite(path: str | Path, *, specs: Specs) -> EvalSuite:
 def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True) -> ReadSuite:
     """Return what can be read of an eval file. Without its plug-ins an unknown type is only a warning."""
     try:
-        data = read_bytes(path)
+        data = b"" if path.suffix == ".jsonl" else read_bytes(path)
         reader = _open_top_level(path, data)
     except EvalFileError as error:
         return ReadSuite(None, error.problems)
@@ -77,9 +77,11 @@ def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True) -> Re
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)
     suite = _suite(reader, scope, criteria, cases)
-    if suite is not None:
-        suite = _with_surroundings(suite, hashlib.sha256(data).hexdigest(), finder, project)
     found = (*reader.problems, *cases.problems, *problems, *criteria_problems)
+    if suite is not None:
+        is_stream = path.suffix == ".jsonl" and not any(problem.severity == "error" for problem in found)
+        sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
+        suite = _with_surroundings(suite, sha256, finder, project)
     return ReadSuite(suite, tuple(warned_once(found)), project, reader)
 
 

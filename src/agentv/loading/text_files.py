@@ -1,7 +1,11 @@
 """Bytes of a file → text: UTF-8 only, a bad byte is told with its place."""
 
+import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from agentv.loading.documents import Mark
 from agentv.types.errors import EvalFileError
@@ -9,6 +13,10 @@ from agentv.types.problems import Problem
 
 _WIDE_STARTS = (b"\xff\xfe", b"\xfe\xff")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+MAX_BYTES = 64 * 2**20
+"""How large a file that is read whole, or one line of a stream, may be."""
+
+TOO_LARGE = f"is larger than {MAX_BYTES // 2**20} MiB"
 
 
 def shown(path: Path) -> str:
@@ -20,16 +28,49 @@ def shown(path: Path) -> str:
         return str(absolute)
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return a regular file's bytes. Raises EvalFileError when it is not there, no file, or unreadable."""
+@contextmanager
+def open_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file. Raises EvalFileError when it is not there, no file (a pipe, a device), or unreadable."""
+    name = shown(path)
     try:
         if path.exists() and not path.is_file():
-            raise EvalFileError(shown(path), (Problem(shown(path), "is not a regular file"),))
-        return path.read_bytes()
+            raise EvalFileError(name, (Problem(name, "is not a regular file"),))
+        with path.open("rb") as file:
+            yield file
     except FileNotFoundError:
-        raise EvalFileError(shown(path), (Problem(shown(path), "there is no such file"),)) from None
+        raise EvalFileError(name, (Problem(name, "there is no such file"),)) from None
     except OSError as error:
-        raise EvalFileError(shown(path), (Problem(shown(path), f"cannot be read: {error.strerror}"),)) from None
+        raise EvalFileError(name, (Problem(name, f"cannot be read: {error.strerror}"),)) from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return a regular file's bytes. Raises EvalFileError when it cannot be read or is larger than MAX_BYTES."""
+    with open_file(path) as file:
+        if os.fstat(file.fileno()).st_size <= MAX_BYTES:
+            return file.read()
+    advice = "put the cases of a large suite in a JSON Lines file, which is read line by line"
+    raise EvalFileError(shown(path), (Problem(shown(path), TOO_LARGE, 1, 1, allowed=advice),))
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Yield a regular file's lines; a line of more than MAX_BYTES comes cut after one byte more, and is the last.
+
+    Raises EvalFileError when the file cannot be read.
+    """
+    with open_file(path) as file:
+        while line := file.readline(MAX_BYTES + 1):
+            yield line
+            if len(line) > MAX_BYTES:
+                return
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a regular file, however large. Raises EvalFileError when it cannot be read."""
+    digest = hashlib.sha256()
+    with open_file(path) as file:
+        while data := file.read(2**20):
+            digest.update(data)
+    return digest.hexdigest()
 
 
 def read_text(path: Path) -> str:
