@@ -6,7 +6,6 @@ import pytest
 from tests.loading.specs import SPECS, MockSettings, ModelSettings
 
 from agentv.loading import choose_target, load_targets, resolve_target
-from agentv.loading.references import looks_secret
 from agentv.types.errors import EvalFileError, TargetError
 from agentv.types.json_value import JsonValue
 from agentv.types.targets import DEFAULT_RETRY_STATUSES, ResolvedTarget, RetryPolicy, TargetConfig
@@ -163,18 +162,6 @@ def test_secrets_are_known_and_struck_from_what_is_shown() -> None:
         "extra_headers": {"Authorization": "***", "X-Team": "refunds"},
     }
     assert set(target.secrets) == {"sk-abcdefgh", "tok-12345678", "Bearer sk-abcdefgh"}
-
-
-@pytest.mark.parametrize(
-    "name", ["api_key", "apiKey", "API_KEY", "X-Api-Key", "authorization", "GITHUB_TOKEN", "dbPassword"]
-)
-def test_names_that_look_secret(name: str) -> None:
-    assert looks_secret(name)
-
-
-@pytest.mark.parametrize("name", ["max_output_tokens", "tokens_per_minute", "keyword", "secretary", "model", ""])
-def test_names_that_do_not_look_secret(name: str) -> None:
-    assert not looks_secret(name)
 
 
 FULL = RetryPolicy(max_retries=5, initial_delay_s=0.2, max_delay_s=3.0, backoff_factor=1.5, status_codes=(500, 503))

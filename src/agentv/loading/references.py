@@ -1,6 +1,5 @@
 """`${{ VAR }}` in targets: left open while a file is read, filled from the environment when a target is used."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -9,21 +8,12 @@ from pydantic import ValidationError
 from agentv.loading.documents import JsonPath
 from agentv.loading.reader import Reader, locate
 from agentv.loading.scalars import resolve_plain
-from agentv.loading.spellings import SpellingNotes, snake_case
+from agentv.loading.spellings import SpellingNotes
 from agentv.templating.environment import fill_variables, has_reference, is_reference, variables_in
+from agentv.templating.secrets import SHORTEST_SECRET, STRUCK, looks_secret
 from agentv.types.errors import TemplateError
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Severity
-
-STRUCK = "***"
-_SECRET_WORDS = ("key", "keys", "token", "secret", "secrets", "password", "passwords", "authorization")
-_SHORTEST_SECRET = 8
-
-
-def looks_secret(name: str) -> bool:
-    """Whether a field or variable of that name holds a secret: `api_key`, `GITHUB_TOKEN`, `X-Api-Key`."""
-    last = re.split(r"[_\-.\s]", snake_case(name).lower())[-1]
-    return last.endswith(_SECRET_WORDS)
 
 
 def holds_reference(value: JsonValue) -> bool:
@@ -112,7 +102,7 @@ class _Filler:
         return fill_variables(text, self.env), fill_variables(text, struck)
 
     def _keep_secret(self, value: str) -> None:
-        if len(value) >= _SHORTEST_SECRET:
+        if len(value) >= SHORTEST_SECRET:
             self.secrets.add(value)
 
 

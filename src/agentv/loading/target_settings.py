@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from agentv.loading.documents import JsonPath
 from agentv.loading.reader import Reader
-from agentv.loading.references import holds_reference, looks_secret, validated
+from agentv.loading.references import holds_reference, validated
 from agentv.loading.settings import setting_names, settings_adapter, settings_type
 from agentv.loading.target_models import TargetModel
 from agentv.registry import Registry, Spec
 from agentv.templating.environment import variables_in
+from agentv.templating.secrets import looks_secret
 from agentv.types.errors import TemplateError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Severity
