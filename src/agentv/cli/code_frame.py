@@ -7,7 +7,6 @@ from pathlib import Path
 from agentv.loading.dotenv import ENV_FILE
 from agentv.templating.environment import has_reference
 from agentv.templating.secrets import looks_secret
-from agentv.templating.secrets import looks_secret
 from agentv.types.problems import Problem
 
 _WIDTH = 100
