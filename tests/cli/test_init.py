@@ -63,3 +63,40 @@ def test_an_unknown_template_is_refused_with_those_that_exist(tmp_path: Path) ->
     assert done.returncode == 4
     assert "'agent', 'rag', 'chat', 'python', 'evaluator-plugin'" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def everything_in(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+
+
+def test_a_file_where_a_folder_belongs_is_told_before_anything_is_written(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "evals").write_text("mine")
+    done = agentv("init", "sub", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr == "error: cannot write sub/evals: File exists; nothing was written\n"
+    assert everything_in(tmp_path) == {"sub", "sub/evals"}
+
+
+def test_a_disk_that_refuses_leaves_nothing_half_done(tmp_path: Path) -> None:
+    command = f"ulimit -f 1; exec {sys.executable} -m agentv init sub"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: cannot write sub")
+    assert done.stderr.endswith("File too large; nothing was written\n")
+    assert everything_in(tmp_path) == set()
+
+
+def test_the_next_step_can_be_pasted(tmp_path: Path) -> None:
+    done = agentv("init", "my evals; ls", cwd=tmp_path)
+    assert done.stdout.endswith("\nNext: cd 'my evals; ls' && agentv run\n")
+
+
+def test_keys_are_kept_out_of_git(tmp_path: Path) -> None:
+    advice = "add the line `.env` to .gitignore"
+    assert advice not in agentv("init", "new", cwd=tmp_path).stdout
+    assert ".env" in (tmp_path / "new" / ".gitignore").read_text().splitlines()
+    (tmp_path / ".gitignore").write_text("build/\n")
+    assert advice in agentv("init", cwd=tmp_path).stdout
+    (tmp_path / ".gitignore").write_text("build/\n.env\n")
+    assert advice not in agentv("init", cwd=tmp_path).stdout

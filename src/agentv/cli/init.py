@@ -1,10 +1,14 @@
 """`agentv init`: writes a first suite that runs offline, and never touches a file that is there already."""
 
 import json
+import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import click
+
+from agentv.types.errors import ConfigError, StorageError
 
 TEMPLATES: Mapping[str, str] = {
     "agent": "an agent that is started as a command and reports its tool calls",
@@ -15,6 +19,7 @@ TEMPLATES: Mapping[str, str] = {
 }
 _FOLDER = Path(__file__).with_name("templates")
 _SCHEMAS = Path(".agentv", "schemas")
+_KEYS_IGNORED = (".env", "/.env", ".env*", "*.env", "**/.env")
 SCHEMA_KINDS = ("eval", "targets")
 
 
@@ -33,10 +38,7 @@ def command(folder: Path, template: str, as_json: bool) -> None:  # noqa: FBT001
 
     What is written runs at once, with no key and no network. Files that exist are kept as they are.
     """
-    written: list[str] = []
-    kept: list[str] = []
-    for name, text in sorted(files_of(template).items()):
-        (written if _write_new(folder / name, text) else kept).append(name)
+    written, kept = write_all(folder, files_of(template))
     if as_json:
         click.echo(json.dumps({"schema": "agentv-init-1", "folder": str(folder), "written": written, "kept": kept}))
         return
@@ -44,7 +46,9 @@ def command(folder: Path, template: str, as_json: bool) -> None:  # noqa: FBT001
         click.echo(f"wrote  {folder / name}")
     for name in kept:
         click.echo(f"kept   {folder / name}  (it was there already)")
-    click.echo(f"\nNext: {'' if folder == Path() else f'cd {folder} && '}agentv run")
+    if ".gitignore" in kept and not _ignores_keys(folder / ".gitignore"):
+        click.echo("\nKeys go into .env: add the line `.env` to .gitignore, so that it is never committed.")
+    click.echo(f"\nNext: {'' if folder == Path() else f'cd {shlex.quote(str(folder))} && '}agentv run")
 
 
 def files_of(template: str) -> dict[str, str]:
@@ -75,12 +79,45 @@ def _schemas() -> dict[str, str]:
     }
 
 
-def _write_new(path: Path, text: str) -> bool:
-    """Write a file unless there is one; return whether it was written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def write_all(folder: Path, files: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Write the files that are not there yet; return which were written and which were kept. All of it, or nothing.
+
+    Raises ConfigError when something else stands where a file or folder belongs, StorageError when the disk refuses.
+    """
+    made: list[Path] = []
+    written: list[str] = []
+    kept: list[str] = []
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
+        for name, text in sorted(files.items()):
+            (written if _write_new(folder / name, text, made) else kept).append(name)
+    except OSError as error:
+        _take_back(made)
+        message = f"cannot write {error.filename or folder}: {error.strerror}; nothing was written"
+        in_the_way = isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError)
+        raise (ConfigError if in_the_way else StorageError)(message) from error
+    return written, kept
+
+
+def _write_new(path: Path, text: str, made: list[Path]) -> bool:
+    """Write a file unless there is one; return whether it was written. `made` gets every file and folder."""
+    for parent in reversed(path.parents):
+        if not parent.is_dir():
+            parent.mkdir()
+            made.append(parent)
+    if path.is_file():
         return False
+    with path.open("x", encoding="utf-8") as file:
+        made.append(path)
+        file.write(text)
     return True
+
+
+def _take_back(made: list[Path]) -> None:
+    for path in reversed(made):
+        with suppress(OSError):
+            path.rmdir() if path.is_dir() else path.unlink()
+
+
+def _ignores_keys(gitignore: Path) -> bool:
+    lines = gitignore.read_text("utf-8", errors="replace").splitlines()
+    return any(line.strip() in _KEYS_IGNORED for line in lines)
