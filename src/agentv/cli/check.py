@@ -19,11 +19,12 @@ EXIT_NOTHING = 5
     help="text with code frames, one JSON object, GitHub annotations, or SARIF.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-def command(paths: tuple[str, ...], format_: str, as_json: bool) -> int:  # noqa: FBT001 - click passes a flag so
+@click.option("--online", is_flag=True, help="Then ask every target and judge one short question (this may cost).")
+def command(paths: tuple[str, ...], format_: str, as_json: bool, online: bool) -> int:  # noqa: FBT001 - click's flags
     """Find every problem of eval files, and of the targets and project files that they use.
 
-    PATHS are files or folders (default: evals). Nothing of a suite is executed or imported. Exits with 4 when there
-    are errors, with 5 when there is nothing to check.
+    PATHS are files or folders (default: evals). Without --online nothing of a suite is executed or imported. Exits
+    with 4 when there are errors, with 5 when there is nothing to check, with 3 when a target does not answer.
     """
     import os
 
@@ -36,4 +37,8 @@ def command(paths: tuple[str, ...], format_: str, as_json: bool) -> int:  # noqa
     click.echo(FORMATS["json" if as_json else format_](checked.problems, len(checked.files), cwd))
     if any(problem.severity == "error" for problem in checked.problems):
         return EXIT_PROBLEMS
+    if online and checked.files:
+        from agentv.cli.probing import probe_paths, show_probes
+
+        return show_probes(probe_paths(paths))
     return 0 if checked.files else EXIT_NOTHING

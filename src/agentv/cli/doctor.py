@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 if TYPE_CHECKING:
+    from agentv.registry import Specs
     from agentv.types.json_value import JsonValue
     from agentv.types.targets import TargetConfig
 
@@ -34,9 +35,12 @@ class Finding:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(as_json: bool) -> int:  # noqa: FBT001 - click passes a flag so
+@click.option("--online", is_flag=True, help="Ask every target of the project one short question (this may cost).")
+def command(as_json: bool, online: bool) -> int:  # noqa: FBT001 - click's flags
     """Say what this machine has and what is missing. Exits with 3 when something cannot work."""
     findings = list(examine(Path.cwd()))
+    if online:
+        findings += _answers(Path.cwd())
     if as_json:
         click.echo(
             json.dumps({"schema": "agentv-doctor-1", "findings": [asdict(found) for found in findings]}, indent=2)
@@ -58,6 +62,30 @@ def examine(folder: Path) -> Iterator[Finding]:
     yield _terminal()
     yield _home(folder)
     yield from _targets(folder)
+
+
+def _answers(folder: Path) -> Iterator[Finding]:
+    """Ask every target whose variables are set."""
+    from agentv.cli.probing import probe
+    from agentv.loading import find_home, resolve_target
+    from agentv.types.errors import AgentvError
+
+    found = _project_targets(folder)
+    if found is None:
+        return
+    configs, specs, env = found
+    resolved = []
+    for config in configs:
+        try:
+            resolved.append(resolve_target(config, env=env, specs=specs))
+        except AgentvError as error:
+            yield Finding(f"answer {config.name}", "warning", "not asked", str(error))
+    for answer in probe(resolved, specs, find_home(folder)):
+        about = f"answer {answer.target}"
+        if answer.error is None:
+            yield Finding(about, "ok", f"answers in {answer.took_s:.1f} s")
+        else:
+            yield Finding(about, "error", answer.error, answer.remedy)
 
 
 def _python() -> Finding:
@@ -127,24 +155,34 @@ def _home(folder: Path) -> Finding:
     return Finding("runs", "error", f"cannot write to {existing}", "Runs are kept there: make it a writable folder.")
 
 
-def _targets(folder: Path) -> Iterator[Finding]:
-    """Look at every target of the project's targets file: its variables and its program."""
+def _project_targets(folder: Path) -> "tuple[tuple[TargetConfig, ...], Specs, Mapping[str, str]] | None":
+    """Read the project's targets; None when it has no targets file. Raises AgentvError."""
     from agentv.loading import find_repository_root, find_targets_file, load_env, load_project, load_targets
     from agentv.pipeline.plugins import load_specs
-    from agentv.types.errors import AgentvError
 
     root = find_repository_root(folder)
     path = find_targets_file(folder / "evals", root, folder, None)
     if path is None:
+        return None
+    specs = load_specs(load_project(folder, root).plugins)
+    return load_targets(path, specs=specs), specs, load_env(folder, os.environ)
+
+
+def _targets(folder: Path) -> Iterator[Finding]:
+    """Look at every target of the project's targets file: its variables and its program."""
+    from agentv.types.errors import AgentvError
+
+    try:
+        found = _project_targets(folder)
+    except AgentvError as error:
+        yield Finding("targets", "error", "the targets file cannot be used", str(error))
+        return
+    if found is None:
         yield Finding("targets", "warning", f"no targets.yaml for {folder}", "`agentv init` writes one.")
         return
-    try:
-        targets = load_targets(path, specs=load_specs(load_project(folder, root).plugins))
-    except AgentvError as error:
-        yield Finding("targets", "error", f"{path} cannot be used", str(error))
-        return
-    yield Finding("targets", "ok", f"{len(targets)} in {path}")
-    env = load_env(folder, os.environ)
+    targets, _, env = found
+    where = f" in {targets[0].path}" if targets else ""
+    yield Finding("targets", "ok", f"{len(targets)}{where}")
     for target in targets:
         yield _target(target, env, folder)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agentv.evaluators.isolation import config_of
+from agentv.loading import named_files
 from agentv.pipeline.context import criteria_of
 from agentv.pipeline.judges import judge_targets, member_configs, needs_judge
 from agentv.pipeline.plan import CaseTask
@@ -53,11 +54,9 @@ class Fingerprints:
         return setup
 
     def _paths(self, config: EvaluatorConfig) -> Iterator[str]:
-        """Yield the files that a config and its members name; their settings classes tell through `files`."""
+        """Yield the files that a config and its members name; their settings classes tell."""
         settings = self._toolbox.settings(config)
-        files = getattr(settings, "files", None)
-        if files is not None:
-            yield from files(config.base_dir)
+        yield from named_files(settings, config.base_dir)
         for member in member_configs(settings):
             yield from self._paths(member)
 

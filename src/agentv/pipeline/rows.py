@@ -178,9 +178,7 @@ def _judges_spent(results: tuple[EvaluatorResult, ...]) -> tuple[Usage | None, f
 
 
 def _total_cost(row: CaseResult, judge_usage: Usage | None, judge_cost: float | None) -> float | None:
-    """Return target and judge cost together; None when a part that was used has no known price."""
-    target_unknown = row.target_usage is not None and row.target_cost_usd is None
-    judge_unknown = judge_usage is not None and judge_cost is None
-    if target_unknown or judge_unknown or (row.target_cost_usd is None and judge_cost is None):
+    """Return target and judge cost together; None when a part of it is not known."""
+    if row.target_cost_usd is None or (judge_usage is not None and judge_cost is None):
         return None
-    return (row.target_cost_usd or 0.0) + (judge_cost or 0.0)
+    return row.target_cost_usd + (judge_cost or 0.0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from agentv.evaluators.isolation import config_of
-from agentv.loading import read_settings
+from agentv.loading import missing_files, read_settings
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.context import tags_of
@@ -91,6 +91,8 @@ class SuiteCheck:
         except AgentvError as error:
             self._say(f"evaluator {config.name!r}: {error}")
             return
+        for missing in missing_files(settings, config.base_dir):
+            self._say(f"evaluator {config.name!r}: there is no file {missing}")
         for member in member_configs(settings):
             self._check(member)
         if self.plan.options.only != "free" and needs_judge(settings):
