@@ -1,0 +1,94 @@
+"""What workspaces are copies of: fetched once in a process, so that every row starts from the same files."""
+
+import asyncio
+import json
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from agentv.execution.folder_trees import copy_tree, mend_links, remove_tree
+from agentv.execution.git_clones import clone, ignored
+from agentv.execution.threads import call_in_thread
+from agentv.execution.tree import finish
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.protocols import SharedParts
+from agentv.types.workspaces import WorkspaceConfig
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The files that every workspace of one config starts with. Nobody works in `folder`: it is there to compare."""
+
+    folder: Path
+    scratch: Path
+
+    async def ignored(self, paths: Iterable[str]) -> frozenset[str]:
+        """Return those new paths that the source's own `.gitignore` covers; one that an agent wrote hides nothing."""
+        return await ignored(paths, self.folder, self.scratch)
+
+
+async def get_source(config: WorkspaceConfig, *, base_dir: Path, home: Path, shared: SharedParts) -> Source:
+    """Return what the workspaces of a config are copies of, fetched when first asked for in this process.
+
+    `base_dir` is the folder that a relative `template` or `git` starts from. Raises ProviderError when there is none.
+    """
+    key = json.dumps(["workspace", config.template, config.git, config.ref, str(base_dir)])
+    return await shared.get(key, lambda: _open_source(config, base_dir=base_dir, home=home))
+
+
+@asynccontextmanager
+async def _open_source(config: WorkspaceConfig, *, base_dir: Path, home: Path) -> AsyncIterator[Source]:
+    place = new_folder()
+    try:
+        folder = place / "source"
+        if config.git is not None:
+            await clone(config.git, config.ref, base_dir=base_dir, home=home, target=folder)
+        else:
+            template = base_dir / (config.template or "")
+            await in_thread(lambda stop: _take_template(template, folder, stop))
+        yield Source(folder, place / "rules.git")
+    finally:
+        remove_tree(place)
+
+
+def _take_template(template: Path, folder: Path, stop: threading.Event) -> None:
+    template = template.resolve()
+    if not template.is_dir():
+        raise ProviderError(Failure("config_error", f"workspace: there is no folder {template} to copy"))
+    try:
+        copy_tree(template, folder, stop)
+        mend_links(folder, template)
+    except OSError as error:
+        raise ProviderError(Failure("config_error", f"workspace: {template} cannot be copied: {error}")) from error
+    if (folder / ".git").is_file():  # it says where the real repository is, and a commit in a copy would go there
+        (folder / ".git").unlink()
+
+
+def new_folder() -> Path:
+    """Make a folder for one workspace, away from every repository, whose instructions would guide an agent as well."""
+    return Path(tempfile.mkdtemp(prefix="agentv-")).resolve()
+
+
+async def in_thread(work: Callable[[threading.Event], R]) -> R:
+    """Do file work in a thread. On cancellation the event is set that `work` is given, and its end is awaited."""
+    stop = threading.Event()
+    task = asyncio.ensure_future(call_in_thread(work, stop, timeout_s=None))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        stop.set()
+        await finish(_ended(task))
+        raise
+
+
+async def _ended(task: "asyncio.Future[R]") -> None:
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()  # nobody wants to hear of it any more

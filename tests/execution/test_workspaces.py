@@ -1,0 +1,680 @@
+import asyncio
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from agentv.execution.shared import Shared
+from agentv.execution.workspaces import Workspace, open_workspace
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.workspaces import Captured, WorkspaceConfig, workspace_from_json
+
+T = TypeVar("T")
+Work = Callable[[Path], object]
+
+
+@pytest.fixture
+def template(tmp_path: Path) -> Path:
+    folder = tmp_path / "template"
+    (folder / "src").mkdir(parents=True)
+    (folder / "src" / "app.py").write_text("def total(a, b):\n    return a - b\n")
+    (folder / "README.md").write_text("A shop.\n")
+    (folder / "run.sh").write_text("echo hello\n")
+    (folder / "logo.bin").write_bytes(bytes(range(256)))
+    return folder
+
+
+@asynccontextmanager
+async def opened(config: WorkspaceConfig, base_dir: Path, *, name: str = "row") -> AsyncIterator[Workspace]:
+    async with (
+        Shared() as shared,
+        open_workspace(config, name=name, base_dir=base_dir, home=base_dir / ".agentv", shared=shared) as workspace,
+    ):
+        yield workspace
+
+
+def use(config: WorkspaceConfig, base_dir: Path, use: Callable[[Workspace], Awaitable[T]]) -> T:
+    async def run() -> T:
+        async with asyncio.timeout(60), opened(config, base_dir) as workspace:
+            return await use(workspace)
+
+    return asyncio.run(run())
+
+
+def captured_after(work: Work, template: Path, **settings: object) -> Captured:
+    """What is captured when an agent did `work` in a copy of the template."""
+
+    async def use_it(workspace: Workspace) -> Captured:
+        work(workspace.path)
+        return await workspace.capture()
+
+    where = {} if "git" in settings else {"template": template.name}
+    return use(workspace_from_json({**where, **settings}), template.parent, use_it)  # type: ignore[dict-item] # JSON
+
+
+def failure_of(config: WorkspaceConfig, base_dir: Path) -> Failure:
+    async def never(_: Workspace) -> None:
+        raise AssertionError
+
+    with pytest.raises(ProviderError) as raised:
+        use(config, base_dir, never)
+    return raised.value.failure
+
+
+def statuses(captured: Captured) -> dict[str, str]:
+    return {file.path: file.status for file in captured.changed}
+
+
+def git(*arguments: str, cwd: Path) -> str:
+    identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com", "-c", "init.defaultBranch=main"]
+    return subprocess.run(
+        ["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def commit_all(folder: Path, message: str = "work") -> str:
+    if not (folder / ".git").exists():
+        git("init", "--quiet", cwd=folder)
+    git("add", "--all", cwd=folder)
+    git("commit", "--quiet", "--message", message, cwd=folder)
+    return git("rev-parse", "HEAD", cwd=folder)
+
+
+# --- copies ------------------------------------------------------------------------------------------------------
+
+
+def test_a_workspace_is_a_copy_that_leaves_its_template_alone(template: Path) -> None:
+    async def spoil(workspace: Workspace) -> None:
+        assert (workspace.path / "src/app.py").read_bytes() == (template / "src/app.py").read_bytes()
+        for file in workspace.path.rglob("*"):
+            if file.is_file():
+                file.write_text("spoilt")
+
+    use(WorkspaceConfig(template="template"), template.parent, spoil)
+
+    assert (template / "README.md").read_text() == "A shop.\n"
+
+
+def test_every_row_starts_from_the_same_files_even_if_the_template_changes_meanwhile(template: Path) -> None:
+    async def run() -> tuple[str, str]:
+        config = WorkspaceConfig(template="template")
+        async with Shared() as shared:
+            places = {"base_dir": template.parent, "home": template.parent}
+            async with open_workspace(config, name="a", shared=shared, **places) as first:
+                (first.path / "README.md").write_text("An agent was here.\n")
+                (template / "README.md").write_text("Edited by its owner.\n")
+                async with open_workspace(config, name="b", shared=shared, **places) as second:
+                    return (first.path / "README.md").read_text(), (second.path / "README.md").read_text()
+
+    assert asyncio.run(run()) == ("An agent was here.\n", "A shop.\n")
+
+
+def test_modes_links_and_empty_folders_are_copied(template: Path) -> None:
+    (template / "run.sh").chmod(0o755)
+    (template / "locked").mkdir(mode=0o555)
+    (template / "latest").symlink_to("src")
+    (template / "here").symlink_to("./README.md")
+
+    async def look(workspace: Workspace) -> tuple[int, bool, str]:
+        assert (await workspace.capture()).changed == ()
+        mode = (workspace.path / "run.sh").stat().st_mode
+        return stat.S_IMODE(mode), (workspace.path / "locked").is_dir(), str((workspace.path / "latest").readlink())
+
+    assert use(WorkspaceConfig(template="template"), template.parent, look) == (0o755, True, "src")
+
+
+def test_an_absolute_link_into_the_template_leads_into_the_copy(template: Path) -> None:
+    (template / "link").symlink_to(template / "README.md")
+
+    captured_after(lambda path: (path / "link").write_text("through the link\n"), template)
+
+    assert (template / "README.md").read_text() == "A shop.\n"
+
+
+def test_a_link_out_of_the_template_leads_where_it_led(template: Path) -> None:
+    (template.parent / "shared.txt").write_text("for all rows")
+    (template / "shared").symlink_to("../shared.txt")
+
+    async def read(workspace: Workspace) -> str:
+        return (workspace.path / "shared").read_text()
+
+    assert use(WorkspaceConfig(template="template"), template.parent, read) == "for all rows"
+
+
+def test_pipes_and_sockets_in_a_template_hold_nothing_up(template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(template / "pipe")
+    monkeypatch.chdir(template)  # the name of a socket may have only a hundred characters
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket")
+        assert captured_after(lambda _: None, template).changed == ()
+
+
+def test_a_copy_of_a_linked_work_tree_does_not_lead_to_its_repository(template: Path) -> None:
+    (template / ".git").write_text(f"gitdir: {template.parent}/elsewhere/.git/worktrees/template\n")
+
+    async def is_there(workspace: Workspace) -> bool:
+        return (workspace.path / ".git").exists()
+
+    assert use(WorkspaceConfig(template="template"), template.parent, is_there) is False
+
+
+@pytest.mark.parametrize("name", ["nowhere", "template/README.md"])
+def test_a_template_that_is_no_folder_is_a_config_error(template: Path, name: str) -> None:
+    failure = failure_of(WorkspaceConfig(template=name), template.parent)
+    assert (failure.kind, failure.message) == (
+        "config_error",
+        f"workspace: there is no folder {template.parent / name} to copy",
+    )
+
+
+# --- what is captured --------------------------------------------------------------------------------------------
+
+
+def edit(path: Path) -> None:
+    (path / "src" / "app.py").write_text("def total(a, b):\n    return a + b\n")
+    (path / "tests").mkdir()
+    (path / "tests" / "test_app.py").write_text("import app\n")
+    (path / "run.sh").unlink()
+    (path / "logo.bin").write_bytes(bytes(range(255, -1, -1)))
+    (path / "README.md").rename(path / "READ ME.md")
+
+
+EDITED = """\
+diff --git a/README.md b/READ ME.md
+similarity index 100%
+rename from README.md
+rename to READ ME.md
+diff --git a/logo.bin b/logo.bin
+Binary files a/logo.bin and b/logo.bin differ
+diff --git a/run.sh b/run.sh
+deleted file mode 100644
+--- a/run.sh
++++ /dev/null
+@@ -1 +0,0 @@
+-echo hello
+diff --git a/src/app.py b/src/app.py
+--- a/src/app.py
++++ b/src/app.py
+@@ -1,2 +1,2 @@
+ def total(a, b):
+-    return a - b
++    return a + b
+diff --git a/tests/test_app.py b/tests/test_app.py
+new file mode 100644
+--- /dev/null
++++ b/tests/test_app.py
+@@ -0,0 +1 @@
++import app
+"""
+
+
+def test_what_an_agent_changed_is_listed_and_shown(template: Path) -> None:
+    captured = captured_after(edit, template)
+    assert captured.diff == EDITED
+    assert [file.to_json() for file in captured.changed] == [
+        {"path": "READ ME.md", "status": "renamed", "bytes": 8, "before": "README.md"},
+        {"path": "logo.bin", "status": "modified", "bytes": 256, "binary": True},
+        {"path": "run.sh", "status": "deleted"},
+        {"path": "src/app.py", "status": "modified", "bytes": 34},
+        {"path": "tests/test_app.py", "status": "added", "bytes": 11},
+    ]
+
+
+def test_nothing_changed_is_an_empty_diff(template: Path) -> None:
+    assert captured_after(lambda _: None, template) == Captured()
+
+
+def test_a_change_of_the_same_length_right_after_the_copy_is_seen(template: Path) -> None:
+    captured = captured_after(lambda path: (path / "README.md").write_text("A shed.\n"), template)
+    assert statuses(captured) == {"README.md": "modified"}
+
+
+def test_a_mode_and_a_kind_that_changed_are_shown(template: Path) -> None:
+    def work(path: Path) -> None:
+        (path / "run.sh").chmod(0o755)
+        (path / "README.md").unlink()
+        (path / "README.md").symlink_to("src/app.py")
+
+    captured = captured_after(work, template)
+
+    assert captured.diff == (
+        """\
+diff --git a/README.md b/README.md
+deleted file mode 100644
+--- a/README.md
++++ /dev/null
+@@ -1 +0,0 @@
+-A shop.
+diff --git a/README.md b/README.md
+new file mode 120000
+--- /dev/null
++++ b/README.md
+@@ -0,0 +1 @@
++src/app.py
+\\ No newline at end of file
+diff --git a/run.sh b/run.sh
+old mode 100644
+new mode 100755
+"""
+    )
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_git_can_apply_a_captured_diff(template: Path, tmp_path: Path) -> None:
+    def work(path: Path) -> None:
+        edit(path)
+        (path / "logo.bin").unlink()  # what is binary is named only
+        shutil.copy(template / "logo.bin", path / "logo.bin")
+        (path / 'odd "name"\twith\\all.txt').write_text("no line end")
+        (path / "empty").touch()
+
+    captured = captured_after(work, template)
+    work_again = tmp_path / "expected"
+    shutil.copytree(template, work_again)
+    work(work_again)
+
+    subprocess.run(["git", "apply", "-"], input=captured.diff.encode(), cwd=template, check=True)
+
+    def contents(folder: Path) -> dict[str, bytes]:
+        return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+    assert contents(template) == contents(work_again)
+
+
+def test_a_file_name_cannot_forge_lines_of_the_diff(template: Path) -> None:
+    def work(path: Path) -> None:
+        file = path / "x\n--- a/README.md\n+++ b/README.md"
+        file.parent.mkdir(parents=True)
+        file.write_text("1")
+
+    captured = captured_after(work, template)
+
+    assert not [line for line in captured.diff.split("\n") if line.startswith("--- a/README.md")]
+
+
+def test_a_name_that_is_no_text_is_shown_in_escapes(template: Path) -> None:
+    captured = captured_after(lambda path: Path(os.fsdecode(os.fsencode(path) + b"/\xff")).write_text("1"), template)
+    assert '+++ "b/\\377"' in captured.diff
+
+
+def test_a_large_file_is_named_not_shown(template: Path) -> None:
+    captured = captured_after(lambda path: (path / "big.txt").write_text("line\n" * 300_000), template)
+    assert captured.diff.endswith("Files /dev/null and b/big.txt differ; too large to show\n")
+    assert statuses(captured) == {"big.txt": "added"}
+
+
+def test_a_large_diff_says_what_it_leaves_out(template: Path) -> None:
+    def flood(path: Path) -> None:
+        for number in range(2_100):
+            (path / f"{number:04}.txt").write_text("text\n" * 120)
+
+    captured = captured_after(flood, template)
+
+    assert len(captured.diff) < 1.01 * 2**20
+    assert len(captured.changed) == 2_000
+    assert captured.notes == (
+        (
+            "100 more changed files are not listed",
+            "the diff is too large: 822 of 2100 changed files are left out",
+        )
+    )
+    assert captured.diff.endswith(f"# {captured.notes[1]}\n")
+
+
+# --- links and other traps ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "secret.txt").write_text("the owner's secret")
+    return folder
+
+
+@pytest.mark.parametrize("what", ["file", "folder", "replaced folder", "whole workspace"])
+def test_a_link_that_an_agent_made_leads_no_capture_outside(template: Path, secret: Path, what: str) -> None:
+    def work(path: Path) -> None:
+        if what == "file":
+            (path / "link").symlink_to(secret / "secret.txt")
+        elif what == "folder":
+            (path / "link").symlink_to(secret)
+        elif what == "replaced folder":
+            shutil.copy(path / "src" / "app.py", secret)
+            (secret / "app.py").write_text("the owner's secret")
+            shutil.rmtree(path / "src")
+            (path / "src").symlink_to(secret)
+        else:
+            shutil.rmtree(path)
+            path.symlink_to(secret)
+
+    captured = captured_after(work, template)
+
+    assert "the owner's secret" not in captured.diff
+    assert "secret.txt" not in [file.path for file in captured.changed]
+    assert max(file.name for file in secret.iterdir()) == "secret.txt"  # and nothing there was removed
+
+
+def test_a_pipe_that_an_agent_left_holds_nothing_up(template: Path) -> None:
+    def work(path: Path) -> None:
+        (path / "README.md").unlink()
+        os.mkfifo(path / "README.md")
+
+    assert statuses(captured_after(work, template)) == {"README.md": "deleted"}
+
+
+def test_a_folder_without_permissions_is_removed_all_the_same(template: Path) -> None:
+    places = []
+
+    async def lock(workspace: Workspace) -> None:
+        places.append(workspace.path.parent)
+        (workspace.path / "src").chmod(0o000)
+        workspace.path.chmod(0o000)
+
+    use(WorkspaceConfig(template="template"), template.parent, lock)
+
+    assert not places[0].exists()
+
+
+# --- setup and teardown ------------------------------------------------------------------------------------------
+
+
+def test_what_setup_did_is_not_the_agents_change(template: Path) -> None:
+    setup = "echo generated > made.txt; sed -i.bak s/a/b/ src/app.py; rm run.sh"
+
+    captured = captured_after(lambda path: (path / "new.txt").write_text("1\n"), template, setup=setup)
+
+    assert statuses(captured) == {"new.txt": "added"}
+
+
+def test_an_agents_change_is_shown_against_what_setup_left(template: Path) -> None:
+    setup = "echo broken > src/app.py; echo one > made.txt"
+
+    def work(path: Path) -> None:
+        shutil.copy(template / "src/app.py", path / "src/app.py")
+        (path / "made.txt").write_text("two\n")
+
+    captured = captured_after(work, template, setup=setup)
+
+    assert captured.diff == (
+        """\
+diff --git a/made.txt b/made.txt
+--- a/made.txt
++++ b/made.txt
+@@ -1 +1 @@
+-one
++two
+diff --git a/src/app.py b/src/app.py
+--- a/src/app.py
++++ b/src/app.py
+@@ -1 +1,2 @@
+-broken
++def total(a, b):
++    return a - b
+"""
+    )
+
+
+def test_a_setup_that_fails_says_what_it_said(template: Path) -> None:
+    failure = failure_of(WorkspaceConfig(template="template", setup="echo no network >&2; exit 3"), template.parent)
+    assert (failure.kind, failure.details) == ("target_exit", {"exit_code": 3})
+    assert failure.message == "workspace setup failed with exit code 3; it said:\nno network"
+
+
+def test_teardown_runs_in_the_workspace_and_its_failure_is_told(template: Path) -> None:
+    config = WorkspaceConfig(template="template", teardown=f"cp new.txt {template.parent}/seen; exit 4")
+
+    async def work(workspace: Workspace) -> tuple[str, ...]:
+        (workspace.path / "new.txt").write_text("made by the agent")
+        return await workspace.finish(failed=False)
+
+    assert use(config, template.parent, work) == ("workspace teardown failed with exit code 4",)
+    assert (template.parent / "seen").read_text() == "made by the agent"
+
+
+def test_teardown_runs_after_a_crash_too(template: Path) -> None:
+    config = WorkspaceConfig(template="template", teardown=f"touch {template.parent}/seen")
+
+    async def crash(_: Workspace) -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        use(config, template.parent, crash)
+    assert (template.parent / "seen").exists()
+
+
+# --- keeping -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keep", "failed", "is_kept"),
+    [
+        ("never", True, False),
+        ("failed", False, False),
+        ("failed", True, True),
+        ("always", False, True),
+    ],
+)
+def test_a_workspace_is_kept_or_removed_as_asked(template: Path, keep: str, *, failed: bool, is_kept: bool) -> None:
+    places = []
+
+    async def work(workspace: Workspace) -> Path | None:
+        places.append(workspace.path.parent)
+        (workspace.path / "new.txt").write_text("1")
+        assert await workspace.finish(failed=failed) == ()
+        return workspace.kept_path
+
+    kept = use(WorkspaceConfig(template="template", keep=keep), template.parent, work)  # type: ignore[arg-type] # given
+
+    assert not places[0].exists()
+    assert (kept is not None and (kept / "new.txt").is_file()) is is_kept
+    if is_kept:
+        assert kept is not None
+        assert kept.parent == template.parent / ".agentv" / "workspaces"
+
+
+def test_a_row_that_was_cut_short_counts_as_failed(template: Path) -> None:
+    async def stop(workspace: Workspace) -> None:
+        (workspace.path / "half.txt").write_text("1")
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        use(WorkspaceConfig(template="template", keep="failed"), template.parent, stop)
+
+    assert [path.name for path in (template.parent / ".agentv").glob("workspaces/*/half.txt")] == ["half.txt"]
+
+
+def test_a_kept_workspace_is_called_after_its_row_and_stays_in_its_folder(template: Path) -> None:
+    async def kept(name: str) -> Path:
+        config = WorkspaceConfig(template="template", keep="always")
+        async with opened(config, template.parent, name=name) as workspace:
+            assert workspace.kept_path is not None
+            return workspace.kept_path
+
+    path = asyncio.run(kept("../../etc/refunds #7 / trial 0"))
+
+    assert path.parent == template.parent / ".agentv" / "workspaces"
+    assert path.name.startswith("etc-refunds-7-trial-0-")
+    assert path.is_dir()
+
+
+def test_a_run_that_is_cancelled_while_copying_leaves_nothing_behind(
+    template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2_000):
+        (template / f"{number}").write_text("x")
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+
+    async def run() -> None:
+        async def open_it() -> None:
+            async with opened(WorkspaceConfig(template="template"), template.parent):
+                raise AssertionError
+
+        task = asyncio.create_task(open_it())
+        while not list(temporary.glob("*/source")):  # noqa: ASYNC110 - the copying thread tells nobody that it began
+            await asyncio.sleep(0)  # lets the copying start
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+    assert list(temporary.iterdir()) == []
+
+
+# --- repositories ------------------------------------------------------------------------------------------------
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+
+
+@needs_git
+def test_a_repository_is_cloned_at_a_ref_and_commits_of_the_agent_hide_nothing(template: Path) -> None:
+    first = commit_all(template)
+    (template / "README.md").write_text("A later text.\n")
+    commit_all(template)
+
+    def work(path: Path) -> None:
+        assert (path / "README.md").read_text() == "A shop.\n"
+        assert git("status", "--porcelain", cwd=path) == ""
+        assert git("log", "--format=%H", "--all", cwd=path) == first  # what came later is not there to be looked up
+        assert git("remote", cwd=path) == ""
+        edit(path)
+        commit_all(path)
+
+    assert captured_after(work, template, git="template", ref=first).diff == EDITED
+
+
+@needs_git
+@pytest.mark.parametrize("ref", [None, "main", "v1", "HEAD"])
+def test_a_ref_may_be_a_branch_a_tag_or_nothing(template: Path, ref: str | None) -> None:
+    commit_all(template)
+    git("tag", "--annotate", "v1", "--message", "one", cwd=template)
+
+    captured = captured_after(
+        lambda path: (path / "new").touch(), template, git="template", **({"ref": ref} if ref else {})
+    )
+
+    assert statuses(captured) == {"new": "added"}
+
+
+@needs_git
+def test_a_repository_at_a_url_is_fetched_once_and_brought_up_to_date(template: Path) -> None:
+    first = commit_all(template)
+    url = f"file://{template}"
+    seen = []
+
+    def look(path: Path) -> None:
+        seen.append((path / "README.md").read_text())
+
+    captured_after(look, template, git=url)
+    (template / "README.md").write_text("A later text.\n")
+    commit_all(template)
+    captured_after(look, template, git=url)
+    template.rename(template.parent / "gone")
+    captured_after(look, template, git=url, ref=first)
+
+    assert seen == ["A shop.\n", "A later text.\n", "A shop.\n"]
+    assert len(list((template.parent / ".agentv" / "git").glob("*.git"))) == 1
+
+
+@needs_git
+def test_files_that_the_repository_ignores_are_no_changes_but_an_agents_own_rules_hide_nothing(template: Path) -> None:
+    (template / ".gitignore").write_text("*.pyc\nnode_modules/\n")
+    commit_all(template)
+
+    def work(path: Path) -> None:
+        (path / "node_modules" / "x").mkdir(parents=True)
+        (path / "node_modules" / "x" / "y.js").write_text("1")
+        (path / "app.pyc").write_text("1")
+        (path / "answer.txt").write_text("1")
+        (path / ".gitignore").write_text("*\n")
+
+    assert statuses(captured_after(work, template, git="template")) == {".gitignore": "modified", "answer.txt": "added"}
+
+
+@needs_git
+def test_nothing_that_an_agent_configures_in_its_clone_is_run_by_us(template: Path) -> None:
+    (template / ".gitignore").write_text("*.pyc\n")
+    commit_all(template)
+    trap = template.parent / "trap"
+
+    def work(path: Path) -> None:
+        git("config", "core.fsmonitor", f"touch {trap}; false", cwd=path)
+        git("config", "core.excludesFile", "answer.txt", cwd=path)
+        (path / "answer.txt").write_text("1")
+
+    captured = captured_after(work, template, git="template")
+
+    assert statuses(captured) == {"answer.txt": "added"}
+    assert not trap.exists()
+
+
+@needs_git
+def test_inside_a_git_hook_the_owners_repository_is_left_alone(
+    template: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    commit_all(template)
+    owner = tmp_path / "owner"
+    shutil.copytree(template, owner)
+    monkeypatch.setenv("GIT_DIR", str(owner / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(owner / ".git" / "index"))
+    before = (owner / ".git" / "index").read_bytes()
+    setup = "git config user.name Agent; git -c user.email=a@b commit --quiet --allow-empty -m setup"
+
+    captured = captured_after(lambda path: (path / "new").touch(), template, git="template", setup=setup)
+
+    monkeypatch.undo()
+    assert statuses(captured) == {"new": "added"}
+    assert (owner / ".git" / "index").read_bytes() == before
+    assert git("log", "--format=%s", cwd=owner) == "work"
+
+
+@needs_git
+@pytest.mark.parametrize(
+    ("settings", "kind", "said"),
+    [
+        ({"git": "nowhere"}, "config_error", "there is no repository"),
+        ({"git": "template"}, "config_error", "template has no commit called 'HEAD'"),
+        ({"git": "repository", "ref": "v9"}, "config_error", "repository has no commit called 'v9'"),
+        ({"git": "file:///nowhere/at/all"}, "target_exit", "git clone failed: fatal:"),
+    ],
+)
+def test_a_repository_that_cannot_be_cloned_is_a_failure_with_a_reason(
+    template: Path, settings: dict[str, str], kind: str, said: str
+) -> None:
+    shutil.copytree(template, template.parent / "repository")
+    commit_all(template.parent / "repository")
+
+    failure = failure_of(workspace_from_json(settings), template.parent)
+
+    assert failure.kind == kind
+    assert said in failure.message
+
+
+# --- configs -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "workspace needs template"),
+        ({"template": "a", "git": "b"}, "git stands beside template"),
+        ({"template": "a", "ref": "main"}, "ref goes with git only"),
+        ({"git": "--upload-pack=x"}, "git must not start with a dash"),
+        ({"git": "a", "ref": "-x"}, "ref must not start with a dash"),
+        ({"template": "a", "setup": " "}, "setup is empty"),
+    ],
+)
+def test_a_config_that_cannot_be_meant_is_refused(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        workspace_from_json(settings)
