@@ -29,9 +29,12 @@ _SERVER_ERRORS = 500
 
 
 def _read(body: JsonObject, model: str) -> Question:
-    max_tokens = as_count(body.get("max_tokens"))
-    if max_tokens is None:
+    if as_count(body.get("max_tokens")) is None:
         raise refused("max_tokens: Field required")
+    return _read_any(body, model)
+
+
+def _read_any(body: JsonObject, model: str) -> Question:
     if not as_list(body.get("messages")):
         raise refused("messages: at least one message is required")
     system = joined_texts(body.get("system"))
@@ -42,9 +45,9 @@ def _read(body: JsonObject, model: str) -> Question:
         tools=tuple(_tool(tool) for tool in objects(body.get("tools"))),
         must_call=_forced(as_object(body.get("tool_choice"))),
         schema=_schema(body),
-        max_tokens=max_tokens,
+        max_tokens=as_count(body.get("max_tokens")),
         stream=body.get("stream") is True,
-        thinks=_thinks(as_object(body.get("thinking")), max_tokens),
+        thinks=_thinks(as_object(body.get("thinking")), as_count(body.get("max_tokens"))),
     )
 
 
@@ -79,13 +82,13 @@ def _schema(body: JsonObject) -> JsonObject | None:
     return as_object(wanted.get("schema")) or None
 
 
-def _thinks(thinking: JsonObject, max_tokens: int) -> bool:
+def _thinks(thinking: JsonObject, max_tokens: int | None) -> bool:
     if thinking.get("type") != "enabled":
         return False
     budget = as_count(thinking.get("budget_tokens"))
     if budget is None:
         raise refused("thinking.enabled.budget_tokens: Field required")
-    if budget >= max_tokens:
+    if max_tokens is not None and budget >= max_tokens:
         raise refused("`max_tokens` must be greater than `thinking.budget_tokens`.")
     return True
 
@@ -157,4 +160,12 @@ def _refuse(problem: Problem) -> JsonObject:
     return {"type": "error", "error": error, "request_id": "req_fake"}
 
 
-ANTHROPIC = Api("anthropic", _read, _write, _stream, _refuse, needed_headers=("anthropic-version",))
+def _count(question: Question, _: Reply) -> JsonObject:
+    return {"input_tokens": question.input_tokens}
+
+
+_VERSION = ("anthropic-version",)
+ANTHROPIC = Api("anthropic-messages", _read, _write, _refuse, _stream, needed_headers=_VERSION)
+ANTHROPIC_COUNT = Api(
+    "anthropic-count", _read_any, _count, _refuse, speaks=False, billed=False, needed_headers=_VERSION
+)

@@ -36,14 +36,17 @@ class RefusedError(Exception):
 class Api:
     """One API. `read` raises RefusedError for what the real one would refuse.
 
-    `stream` yields a reply's events as they go over the wire. `keys` are the headers that may hold the key.
+    `stream` yields a reply's events as they go over the wire. An API that does not speak counts or embeds what it is
+    sent; its replies say nothing.
     """
 
     name: str
     read: Callable[[JsonObject, str], Question]
     write: Callable[[Question, Reply], JsonObject]
-    stream: Callable[[Question, Reply], Iterator[str]]
     refuse: Callable[[Problem], JsonObject]
+    stream: Callable[[Question, Reply], Iterator[str]] | None = None
+    speaks: bool = True
+    billed: bool = True
     refuses_blocked_prompts: bool = True
     needed_headers: tuple[str, ...] = ()
     needed_query: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """What a model is asked and what it says, the same for every API."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from agentv.types.json_value import JsonObject, JsonValue
@@ -47,6 +47,7 @@ class Question:
     """One request to a model.
 
     `must_call` names the tool that has to be called, "" for any of them. `schema` is what the reply must keep to.
+    `options` are what else the API wants to know when it writes the reply.
     """
 
     model: str
@@ -56,8 +57,8 @@ class Question:
     schema: JsonObject | None = None
     max_tokens: int | None = None
     stream: bool = False
-    stream_usage: bool = False
     thinks: bool = False
+    options: JsonObject = field(default_factory=dict)
 
     @property
     def base_model(self) -> str:

@@ -60,7 +60,7 @@ class Endpoints:
             body = await read_object(request)
             model = model or as_text(body.get("model"))
             call = replace(call, model=model)
-            _check_form(request, api)
+            check_form(request, api)
             asked = self.understand(api, body, model)
         except RefusedError as error:
             return self.refuse(api, error.problem, call)
@@ -85,7 +85,7 @@ class Endpoints:
 
     def reply_to(self, api: Api, asked: Asked) -> Reply:
         """Return what the model says. Raises RefusedError when the fault is a refusal."""
-        reply = self.manner.answer(asked.question)
+        reply = self.manner.answer(asked.question) if api.speaks else Reply()
         if asked.chosen is None:
             return reply
         fault = asked.chosen.fault
@@ -95,6 +95,21 @@ class Endpoints:
         if reply.finish == "blocked" and api.refuses_blocked_prompts:
             raise RefusedError(_BLOCKED)
         return reply
+
+    def answer_line(self, api: Api, body: JsonObject, call: Call) -> tuple[int, JsonObject]:
+        """Return the status and the body for one request of a batch. Faults of the connection do not strike there."""
+        call = replace(call, model=as_text(body.get("model")))
+        try:
+            asked = self.understand(api, body, call.model)
+            call = replace(call, fault="" if asked.chosen is None else asked.chosen.name)
+            reply = self.reply_to(api, asked)
+        except RefusedError as error:
+            self.log.calls.append(replace(call, status=error.problem.status))
+            return error.problem.status, api.refuse(error.problem)
+        tokens = (asked.question.input_tokens, reply.output_tokens)
+        done = replace(call, status=200, input_tokens=tokens[0], output_tokens=tokens[1], billed=api.billed)
+        self.log.calls.append(done)
+        return done.status, api.write(asked.question, reply)
 
     def refuse(self, api: Api, problem: Problem, call: Call) -> web.Response:
         """Log and return a refusal in the API's own form."""
@@ -110,13 +125,13 @@ class Endpoints:
             reply = self.reply_to(api, asked)
         except RefusedError as error:
             return self.refuse(api, error.problem, call)
-        content_type = _EVENTS if question.stream else _JSON
-        events = [event.encode() for event in api.stream(question, reply)] if question.stream else []
+        events = _events(api, question, reply)
+        content_type = _EVENTS if events else _JSON
         body = b"".join(events) or json.dumps(api.write(question, reply)).encode()
         fault = None if chosen is None else chosen.fault
-        call = replace(call, status=200, output_tokens=reply.output_tokens)
+        call = replace(call, status=200, output_tokens=reply.output_tokens, billed=api.billed)
         if isinstance(fault, OddSending):
-            self.log.calls.append(replace(call, status=fault.status))
+            self.log.calls.append(replace(call, status=fault.status, billed=fault.status == call.status))
             return await fault.send(Outgoing(request, body, content_type, self.closing))
         self.log.calls.append(call)
         if isinstance(fault, OddBody):
@@ -174,7 +189,8 @@ def json_response(value: JsonObject, *, status: int = 200, headers: Mapping[str,
     return web.Response(body=body, status=status, headers={"Content-Type": _JSON, **(headers or {})})
 
 
-def _check_form(request: web.Request, api: Api) -> None:
+def check_form(request: web.Request, api: Api) -> None:
+    """Raise RefusedError when the query or a header that the API needs is missing."""
     for name in api.needed_query:
         if name not in request.query:
             raise refused(f"Resource not found: the query has no {name}.", status=404)
@@ -188,6 +204,12 @@ def _over_quota(permit: Permit) -> Problem:
     told = {"retry-after": str(math.ceil(wait_s)), "retry-after-ms": str(math.ceil(wait_s * 1000)), **permit.headers}
     headers = told if permit.headers else {}
     return Problem(429, f"Rate limit reached. Please try again in {wait_s:.3f}s.", headers=headers)
+
+
+def _events(api: Api, question: Question, reply: Reply) -> list[bytes]:
+    if not question.stream or api.stream is None:
+        return []
+    return [event.encode() for event in api.stream(question, reply)]
 
 
 async def _stream(request: web.Request, events: list[bytes], headers: Mapping[str, str]) -> web.StreamResponse:

@@ -50,7 +50,14 @@ class OddSending:
     status: int = 200
 
 
-Fault: TypeAlias = Refusal | OddReply | OddBody | OddSending
+@dataclass(frozen=True, slots=True)
+class OddBatch:
+    """Something happens to the request's place in a batch; outside of batches nothing does."""
+
+    summary: str
+
+
+Fault: TypeAlias = Refusal | OddReply | OddBody | OddSending | OddBatch
 
 
 def _filled(reply: Reply) -> Reply:
@@ -129,6 +136,9 @@ FAULTS: Mapping[str, Fault] = {
     "gzip-bomb": OddSending("600 MB packed into 600 KB", sending.gzip_bomb),
     "bad-gzip": OddSending("a body that says gzip and is not", sending.bad_gzip),
     "redirect": OddSending("HTTP 307 to another path", sending.redirect, 307),
+    "batch-lost": OddBatch("in a batch: the request has no result"),
+    "batch-expired": OddBatch("in a batch: the request is not answered in time"),
+    "batch-failed": OddBatch("in a batch: the whole batch fails"),
 }
 """Every fault by name. `NAME-xN` (`429-x2`) strikes the first N times that a request comes, then it is answered."""
 

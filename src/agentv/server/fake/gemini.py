@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from agentv.server.fake.api import Api, Problem, event, pieces, refused
 from agentv.server.fake.conversation import Finish, Question, Reply, Tool, Turn
@@ -50,6 +51,10 @@ def _read(body: JsonObject, model: str) -> Question:
         max_tokens=as_count(_get(config, "maxOutputTokens")),
         thinks=bool(as_count(_get(thinking, "thinkingBudget"))),
     )
+
+
+def _read_streamed(body: JsonObject, model: str) -> Question:
+    return replace(_read(body, model), stream=True)
 
 
 def _turns(content: JsonObject) -> list[Turn]:
@@ -124,9 +129,16 @@ def _stream(question: Question, reply: Reply) -> Iterator[str]:
     yield event({**ended, "usageMetadata": _usage(question, reply)})
 
 
-def _refuse(problem: Problem) -> JsonObject:
+def refuse(problem: Problem) -> JsonObject:
+    """Return a refusal as Google writes it."""
     status = _STATUSES.get(problem.status, "UNAVAILABLE")
     return {"error": {"code": problem.status, "message": problem.message, "status": status}}
 
 
-GEMINI = Api("gemini", _read, _write, _stream, _refuse, refuses_blocked_prompts=False)
+def _count(question: Question, _: Reply) -> JsonObject:
+    return {"totalTokens": question.input_tokens}
+
+
+GEMINI = Api("gemini-content", _read, _write, refuse, _stream, refuses_blocked_prompts=False)
+GEMINI_EVENTS = Api("gemini-content", _read_streamed, _write, refuse, _stream, refuses_blocked_prompts=False)
+GEMINI_COUNT = Api("gemini-count", _read, _count, refuse, speaks=False, billed=False)

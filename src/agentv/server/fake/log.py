@@ -15,8 +15,8 @@ _KEY_HEADERS = ("api-key", "x-api-key", "x-goog-api-key")
 class Call:
     """One request as the log keeps it.
 
-    `status` is the one that was sent, 0 when there was none. Billed is what a model worked for: everything with a
-    status of 200. `batch` is the batch that it was part of. `key` is a fingerprint, "" without a key.
+    `status` is the one that was sent, 0 when there was none. Billed is what a model worked for: every reply of a model
+    that began with 200. `batch` is the batch that it was part of. `key` is a fingerprint, "" without a key.
     """
 
     method: str
@@ -29,15 +29,7 @@ class Call:
     output_tokens: int = 0
     key: str = ""
     batch: str = ""
-
-    @property
-    def billed(self) -> bool:
-        """Whether a model worked for it."""
-        return self.status == 200 and self.api != ""  # noqa: PLR2004 - what HTTP calls OK
-
-    def to_json(self) -> JsonObject:
-        """Return it with `billed`."""
-        return {**asdict(self), "billed": self.billed}
+    billed: bool = False
 
 
 @dataclass(slots=True)
@@ -54,7 +46,7 @@ class CallLog:
             "billed": len(billed),
             "input_tokens": sum(call.input_tokens for call in billed),
             "output_tokens": sum(call.output_tokens for call in billed),
-            "calls": [call.to_json() for call in self.calls],
+            "calls": [asdict(call) for call in self.calls],
         }
 
 

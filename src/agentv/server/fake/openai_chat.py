@@ -43,7 +43,7 @@ def _read(body: JsonObject, model: str) -> Question:
         schema=_schema(as_object(body.get("response_format"))),
         max_tokens=as_count(body.get("max_completion_tokens", body.get("max_tokens"))),
         stream=body.get("stream") is True,
-        stream_usage=as_object(body.get("stream_options")).get("include_usage") is True,
+        options=as_object(body.get("stream_options")),
     )
 
 
@@ -120,7 +120,7 @@ def _stream(question: Question, reply: Reply) -> Iterator[str]:
     for delta in deltas:
         yield event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
     yield event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": _FINISHES[reply.finish]}]})
-    if question.stream_usage:
+    if question.options.get("include_usage") is True:
         yield event({**head, "choices": [], "usage": usage(question, reply)})
     yield "data: [DONE]\n\n"
 
@@ -132,5 +132,5 @@ def refuse(problem: Problem) -> JsonObject:
     return {"error": {"message": problem.message, "type": kind, "param": None, "code": code}}
 
 
-OPENAI_CHAT = Api("openai", _read, _write, _stream, refuse)
-AZURE_CHAT = Api("azure", _read, _write, _stream, refuse, needed_query=("api-version",))
+OPENAI_CHAT = Api("openai-chat", _read, _write, refuse, _stream)
+AZURE_CHAT = Api("azure-chat", _read, _write, refuse, _stream, needed_query=("api-version",))

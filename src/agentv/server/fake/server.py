@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from types import TracebackType
 from typing import Self
 
@@ -50,8 +51,9 @@ class FakeServer:
     ) -> None:
         self.port = port
         self.requests: list[Received] = []
-        self.batch_polls = batch_polls
+        self._batch_polls = batch_polls
         self._keep_requests = keep_requests
+        self._numbers = count(1)
         self._log = CallLog()
         self._manner = Manner(answer, latency_s, retry_after_s)
         self._quotas = Quotas(quota)
@@ -70,7 +72,8 @@ class FakeServer:
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=_MAX_REQUEST_BYTES, middlewares=[self._receive])
-        add_routes(app, Endpoints(self._manner, self._quotas, self._log, self._closing))
+        add_routes(app, Endpoints(self._manner, self._quotas, self._log, self._closing), self._batch_polls)
+        app.on_response_prepare.append(self._name_request)
         # A client that hangs up ends its request: nothing waits for those who are gone.
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
@@ -85,6 +88,12 @@ class FakeServer:
         self._closing.set()
         if self._runner is not None:
             await self._runner.cleanup()
+
+    async def _name_request(self, _: web.Request, response: web.StreamResponse) -> None:
+        """Give a reply the name by which the APIs speak of a request; each has its own header for it."""
+        name = f"req_fake_{next(self._numbers)}"
+        for header in ("x-request-id", "request-id", "apim-request-id"):
+            response.headers[header] = name
 
     @web.middleware
     async def _receive(
