@@ -42,6 +42,8 @@ class Spec:
     """Providers only: a chat model, prompted with chat messages, its tries counted in `calls`, not as attempts."""
     has_files: bool = False
     """Providers only: an agent that reads files by itself, so that a prompt names them instead of quoting them."""
+    works_in_folder: bool = False
+    """Providers only: works in a folder, so that a row may get a workspace of its own."""
     can_judge: bool = False
     """Providers only: may judge its own answers when no `judge_target` is named."""
 

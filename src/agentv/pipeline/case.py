@@ -1,11 +1,13 @@
 """One row: ask, keep the answer, judge it, say how it went. Never raises for a case's own failure."""
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 from agentv.evaluators.isolation import config_of
 from agentv.execution.callables import raised_at
+from agentv.execution.workspaces import open_workspace
 from agentv.pipeline.answer import OnRetry, Question, Reply, ask, make_answer, make_question
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.capture import Cleaner
@@ -15,9 +17,12 @@ from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.rows import broken_row, case_record, crashed_row, judged_row, skipped_row, unanswered_row
 from agentv.pipeline.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
 from agentv.pipeline.toolbox import Toolbox
+from agentv.pipeline.workspaces import WantedWorkspace, captured_to_json, row_name, wanted_workspace
+from agentv.scoring.summary import row_state
 from agentv.types.cases import BrokenCase, EvalCase, EvaluatorLike
-from agentv.types.errors import StorageError
+from agentv.types.errors import ProviderError, StorageError
 from agentv.types.evaluation import EvaluatorResult
+from agentv.types.json_value import JsonObject
 from agentv.types.provider import ProviderResponse
 from agentv.types.results import Answer, CaseRecord, CaseResult
 
@@ -55,6 +60,9 @@ class CaseRunner:
 
         async def work() -> CaseResult:
             question = self.open(task, case)
+            wanted = wanted_workspace(case, task.suite, task.target)
+            if wanted is not None:
+                return await self._in_workspace(question, wanted)
             reply = await ask(question, toolbox=self.toolbox, on_retry=self.on_retry(task))
             return await self.judge(question, self.keep(question, reply))
 
@@ -66,6 +74,31 @@ class CaseRunner:
             return False
         evaluators, _ = applicable_evaluators(task.case, task.suite)
         return all(costs_money(config_of(evaluator), self.toolbox) for evaluator in evaluators)
+
+    async def _in_workspace(self, question: Question, wanted: WantedWorkspace) -> CaseResult:
+        """Ask in a folder of the row's own, capture what was changed there, and judge before the folder goes."""
+        task, toolbox = question.task, self.toolbox
+        opening = open_workspace(
+            wanted.config,
+            name=row_name(task),
+            base_dir=wanted.base_dir,
+            home=Path(toolbox.home),
+            shared=toolbox.shared,
+        )
+        started_at = toolbox.clock()
+        try:
+            async with opening as workspace:
+                question = replace(question, request=replace(question.request, workspace=str(workspace.path)))
+                reply = await ask(question, toolbox=toolbox, on_retry=self.on_retry(task))
+                captured = await workspace.capture()
+                kept = captured_to_json(captured, workspace)
+                row = await self.judge(question, self.keep(question, reply, workspace=kept))
+                for note in (*captured.notes, *await workspace.finish(failed=row_state(row) != "pass")):
+                    self.tell(task, f"{task.case.id}: {note}")
+                return row
+        except ProviderError as error:
+            reply = Reply(error.failure, started_at, toolbox.clock())
+            return await self.judge(question, self.keep(question, reply))
 
     async def finish(self, question: Question, answer: Answer) -> CaseResult:
         """Return the row of an answer that a batch brought, under the same net."""
@@ -93,11 +126,12 @@ class CaseRunner:
             self.sink.case(case_record(question, evaluators, single_form=single_form))
         return question
 
-    def keep(self, question: Question, reply: Reply) -> Answer:
-        """Clean a reply and keep it, before anything judges it."""
+    def keep(self, question: Question, reply: Reply, *, workspace: JsonObject | None = None) -> Answer:
+        """Clean a reply and what it left in its workspace, and keep both before anything judges them."""
         provider = self.toolbox.provider(question.task.target)
         cleaner = self._cleaner(question.task)
         answer = make_answer(question, reply, cleaner=cleaner, counts_attempts=provider.counts_attempts)
+        answer = replace(answer, workspace=cleaner.clean(workspace))
         if isinstance(reply.outcome, ProviderResponse):
             for note in reply.outcome.notes:
                 self.tell(question.task, note)
@@ -134,6 +168,7 @@ class CaseRunner:
             criteria=criteria_of(case, task.suite),
             judge=self.toolbox.own_judge(task.target, task.known),
             now=self.toolbox.clock(),
+            workspace_path=question.request.workspace,
         )
         timeout_s = task.suite.evaluator_timeout_s or DEFAULT_EVALUATOR_TIMEOUT_S
         tools = SuiteTools(self.toolbox, task.known, timeout_s, task.only_free)

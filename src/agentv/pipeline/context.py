@@ -23,6 +23,7 @@ def build_context(
     criteria: tuple[EvaluationCriteria, ...],
     judge: Provider | None,
     now: datetime,
+    workspace_path: str | None = None,
 ) -> EvaluationContext:
     """Return the context of an answer. The trace summary comes from output messages, else from the trace."""
     reference = reference_answer(case.expected_messages)
@@ -43,7 +44,14 @@ def build_context(
         criteria=criteria,
         ground_truth=reference,
         metadata=case.metadata,
+        workspace_path=workspace_path,
+        diff=_diff_of(answer),
     )
+
+
+def _diff_of(answer: Answer) -> str | None:
+    diff = None if answer.workspace is None else answer.workspace.get("diff")
+    return diff if isinstance(diff, str) else None
 
 
 def trace_summary(messages: tuple[Message, ...] | None, trace: tuple[TraceEvent, ...] | None) -> TraceSummary | None:

@@ -7,8 +7,11 @@ from agentv.pipeline.answer import Question, make_question
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.plan import RunPlan
 from agentv.scoring.identity import digest
-from agentv.scoring.run_verdict import AskedGate
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
+from agentv.types.json_value import JsonObject
+
+PLAN_SCHEMA = "agentv-plan-1"
+_ANY_CASE = EvalCase("", ())
 
 
 def describe_plan(plan: RunPlan) -> str:
@@ -20,37 +23,62 @@ def describe_plan(plan: RunPlan) -> str:
         trials = plan.options.trials or item.suite.trials
         repeated = f", {trials} trials each" if trials > 1 else ""
         lines.append(f"{item.suite.path}: {cases}{repeated} against {names}")
-    planned = "unknown" if plan.planned is None else f"{plan.planned:,}"
+    planned = "unknown (a stream)" if plan.planned is None else f"{plan.planned:,}"
     lines.append(f"rows planned: {planned}; calls of targets: {planned}; cost: unknown (nothing was measured yet)")
-    evaluators = _evaluator_names(plan)
-    lines.append(f"evaluators: {', '.join(evaluators) or 'none'}")
-    gates = ["every judged row passes"] if plan.gates is None else [_gate_text(asked) for asked in plan.gates]
-    lines.append(f"gate: {'; '.join(gates) or 'none'}")
+    named = [f"{name} ({kind})" if name != kind else name for name, kind in _evaluators(plan)]
+    more = "; cases of a stream may name others" if plan.planned is None else ""
+    lines.append(f"evaluators: {', '.join(named) or 'none'}{more}")
+    lines.append(f"gate: {'; '.join(_gates(plan)) or 'none'}")
     return "\n".join(lines)
 
 
-def _gate_text(asked: AskedGate) -> str:
-    return asked.gate.expression if asked.suite is None else f"{asked.suite}: {asked.gate.expression}"
+def plan_to_json(plan: RunPlan, prompts: int | None = None) -> JsonObject:
+    """Return the same as JSON. `rows` and `cases` are null for a stream; `prompts` is how many were written."""
+    return {
+        "schema": PLAN_SCHEMA,
+        "suites": [
+            {
+                "suite": item.suite.path,
+                "cases": item.selection.count,
+                "rows": item.rows,
+                "trials": plan.options.trials or item.suite.trials,
+                "targets": [target.name for target in item.targets],
+            }
+            for item in plan.suites
+        ],
+        "rows": plan.planned,
+        "evaluators": [{"name": name, "type": kind} for name, kind in _evaluators(plan)],
+        "gates": _gates(plan),
+        "warnings": plan.warnings,
+        "prompts": prompts,
+    }
+
+
+def _gates(plan: RunPlan) -> list[str]:
+    if plan.gates is None:
+        return ["every judged row passes"]
+    return [f"{asked.gate.expression}{f' in {asked.suite}' if asked.suite else ''}" for asked in plan.gates]
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _evaluator_names(plan: RunPlan) -> list[str]:
-    names: dict[str, None] = {}
+def _evaluators(plan: RunPlan) -> list[tuple[str, str]]:
+    """Return name and type of every evaluator; of a stream, which is not read for this, those that its suite names."""
+    found: dict[tuple[str, str], None] = {}
     for item in plan.suites:
-        if item.selection.count is None:
-            continue
-        for case in item.selection:
+        cases = [_ANY_CASE] if item.selection.count is None else item.selection
+        for case in cases:
             if isinstance(case, EvalCase):
-                for evaluator in applicable_evaluators(case, item.suite)[0]:
-                    names.setdefault(_evaluator_name(evaluator))
-    return list(names)
+                found.update(dict.fromkeys(map(_name_and_type, applicable_evaluators(case, item.suite)[0])))
+    return list(found)
 
 
-def _evaluator_name(evaluator: EvaluatorLike) -> str:
-    return f"{evaluator.name} ({evaluator.type})" if isinstance(evaluator, EvaluatorConfig) else evaluator.kind
+def _name_and_type(evaluator: EvaluatorLike) -> tuple[str, str]:
+    if isinstance(evaluator, EvaluatorConfig):
+        return evaluator.name, evaluator.type
+    return evaluator.kind, evaluator.kind
 
 
 def questions(plan: RunPlan) -> Iterator[Question]:

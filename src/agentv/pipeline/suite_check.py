@@ -12,6 +12,7 @@ from agentv.pipeline.capture import Redactor
 from agentv.pipeline.context import tags_of
 from agentv.pipeline.judges import judge_targets, member_configs, needs_judge
 from agentv.pipeline.plan import SuitePlan
+from agentv.pipeline.workspaces import wanted_workspace
 from agentv.registry import Specs
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError
@@ -48,9 +49,6 @@ class SuiteCheck:
     def run(self) -> None:
         """Look at everything."""
         suite = self.plan.suite
-        self._refuse_workspace("", suite.workspace is not None)
-        for target in self.plan.targets:
-            self._refuse_workspace(f"target {target.name!r}: ", target.workspace is not None)
         try:
             Redactor((), suite.redact)
         except AgentvError as error:
@@ -59,7 +57,7 @@ class SuiteCheck:
         ahead = None if self.plan.selection.count is not None else STREAM_CHECKED_AHEAD
         for case in islice(self.plan.selection, ahead):
             if isinstance(case, EvalCase):
-                self._refuse_workspace(f"case {case.id!r}: ", case.workspace is not None)
+                self._check_workspaces(case)
                 self.tags.update(tags_of(case, suite))
                 for evaluator in applicable_evaluators(case, suite)[0]:
                     self.evaluator_names.add(config_of(evaluator).name)
@@ -69,9 +67,19 @@ class SuiteCheck:
     def _say(self, message: str) -> None:
         self.findings.add(f"{self.plan.suite.path}: {message}")
 
-    def _refuse_workspace(self, where: str, is_set: bool) -> None:  # noqa: FBT001 - a condition, said at each call
-        if is_set:
-            self._say(f"{where}`workspace` is not supported yet; remove it")
+    def _check_workspaces(self, case: EvalCase) -> None:
+        for target in self.plan.targets:
+            try:
+                wanted = wanted_workspace(case, self.plan.suite, target)
+            except ValueError as error:
+                self._say(f"workspace: {error}")
+                continue
+            if wanted is None:
+                continue
+            if not self.specs.providers.get(target.provider).works_in_folder:
+                self._say(f"workspace: target {target.name!r} ({target.provider}) works in no folder; remove it")
+            elif target.provider_batching:
+                self._say(f"workspace: target {target.name!r} batches, and a batch has no folder for each case")
 
     def _check(self, evaluator: EvaluatorLike) -> None:
         config = config_of(evaluator)

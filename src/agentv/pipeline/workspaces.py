@@ -1,0 +1,43 @@
+"""Which workspace a row gets, and what is kept of it (formats.md, "Workspace")."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentv.execution.workspaces import Workspace
+from agentv.pipeline.plan import CaseTask
+from agentv.types.cases import EvalCase, EvalSuite
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.targets import ResolvedTarget
+from agentv.types.workspaces import Captured, WorkspaceConfig, workspace_from_json
+
+
+@dataclass(frozen=True, slots=True)
+class WantedWorkspace:
+    """A workspace as it was asked for, and the folder that its relative paths start from."""
+
+    config: WorkspaceConfig
+    base_dir: Path
+
+
+def wanted_workspace(case: EvalCase, suite: EvalSuite, target: ResolvedTarget) -> WantedWorkspace | None:
+    """Return the workspace of a case: its own, else its suite's, else the target's. Raises ValueError."""
+    written, base_dir = case.workspace or suite.workspace, suite.base_dir
+    if written is None:
+        written, base_dir = target.workspace, target.base_dir
+    return None if written is None else WantedWorkspace(workspace_from_json(written), Path(base_dir))
+
+
+def row_name(task: CaseTask) -> str:
+    """Return what a kept workspace is called after."""
+    return f"{task.case.id}-{task.target.name}-{task.trial}"
+
+
+def captured_to_json(captured: Captured, workspace: Workspace) -> JsonObject:
+    """Return what an answer keeps of its workspace: the changed files, the diff, and where it is if it is kept."""
+    fields: dict[str, JsonValue] = {
+        "diff": captured.diff,
+        "changed": [changed.to_json() for changed in captured.changed],
+    }
+    if workspace.kept_path is not None:
+        fields["path"] = str(workspace.kept_path)
+    return fields

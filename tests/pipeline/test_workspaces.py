@@ -1,0 +1,89 @@
+"""A row's own folder: what its agent changed there is kept, and judges see it."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentv import ConfigError, RunReport, evaluate
+
+AGENT = "import pathlib; p = pathlib.Path('notes.txt'); p.write_text(p.read_text() + 'done'); print('x')"
+SUITE = """
+execution:
+  workspace: {workspace}
+evalcases:
+  - id: a
+    expected_outcome: The notes are done
+    input_messages: [{{role: user, content: hi}}]
+    evaluators:
+      - {{name: file, type: contains, value: done, source: files.notes.txt}}
+      - {{name: diff, type: contains, value: "+first done", source: diff}}
+      - {{name: seen, type: code_judge, script: ['{python}', judge.py]}}
+  - {{id: b, expected_outcome: x, input_messages: [{{role: user, content: hi}}],
+      evaluators: [{{name: never, type: contains, value: nothing}}]}}
+"""
+JUDGE = """
+import json, pathlib, sys
+folder = pathlib.Path(json.load(sys.stdin)["workspace_path"])
+print(json.dumps({"score": 1.0 if (folder / "notes.txt").read_text() == "first done" else 0.0}))
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., RunReport]:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "template").mkdir()
+    (tmp_path / "template" / "notes.txt").write_text("first ")
+    (tmp_path / "judge.py").write_text(JUDGE)
+    (tmp_path / "agent.py").write_text(AGENT)
+
+    def go(workspace: str, target: str | None = None) -> RunReport:
+        (tmp_path / "suite.yaml").write_text(SUITE.format(workspace=workspace, python=sys.executable))
+        command = f"{sys.executable} {tmp_path / 'agent.py'}"
+        (tmp_path / "targets.yaml").write_text(
+            f"targets: [{target or '{name: t, provider: cli, command_template: ' + repr(command) + '}'}]"
+        )
+        return evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv", max_retries=0)
+
+    return go
+
+
+def answers(report: RunReport) -> list[dict[str, Any]]:
+    assert report.folder is not None
+    return [json.loads(line) for line in (Path(report.folder) / "answers.jsonl").read_text().splitlines()]
+
+
+def test_every_row_works_in_a_copy_whose_changes_are_kept_and_judged(
+    run: Callable[..., RunReport], tmp_path: Path
+) -> None:
+    report = run("{template: template}")
+    assert [(row.eval_id, row.score) for row in report.results] == [("a", 1.0), ("b", 0.0)]
+    assert (tmp_path / "template" / "notes.txt").read_text() == "first "
+    kept = answers(report)[0]["workspace"]
+    assert [(changed["path"], changed["status"]) for changed in kept["changed"]] == [("notes.txt", "modified")]
+    assert "+first done" in kept["diff"]
+    assert "path" not in kept
+
+
+def test_a_failed_rows_workspace_is_kept_when_asked_and_its_place_told(run: Callable[..., RunReport]) -> None:
+    report = run("{template: template, keep: failed}")
+    passed, failed = (Path(answer["workspace"]["path"]) for answer in answers(report))
+    assert not passed.exists()
+    assert (failed / "notes.txt").read_text() == "first done"
+
+
+def test_a_setup_that_fails_is_that_rows_error_and_no_call_is_made(run: Callable[..., RunReport]) -> None:
+    report = run("{template: template, setup: 'echo no key >&2; exit 3'}")
+    assert [row.status for row in report.results] == ["error", "error"]
+    error = report.results[0].error
+    assert error is not None
+    assert (error.kind, "no key" in error.message) == ("target_exit", True)
+    assert report.exit_code == 3
+
+
+def test_a_target_that_works_in_no_folder_is_refused_before_the_run(run: Callable[..., RunReport]) -> None:
+    with pytest.raises(ConfigError, match="works in no folder"):
+        run("{template: template}", target="{name: t, provider: mock, response: x}")
