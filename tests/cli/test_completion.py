@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -34,3 +35,9 @@ def test_an_unknown_shell_is_refused_with_those_that_are_known() -> None:
 def test_commands_are_completed() -> None:
     done = run(_AGENTV_COMPLETE="bash_complete", COMP_WORDS="agentv co", COMP_CWORD="1")
     assert done.stdout.split() == ["plain,convert", "plain,completion"]
+
+
+def test_the_script_comes_as_json_too() -> None:
+    shown = json.loads(run("completion", "fish", "--json").stdout)
+    assert (shown["schema"], shown["shell"]) == ("agentv-completion-1", "fish")
+    assert run("completion", "fish").stdout.startswith(shown["script"])

@@ -1,5 +1,6 @@
 """`agentv completion`: the script that lets a shell complete agentv's commands and options."""
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import PurePath
@@ -13,11 +14,14 @@ INSTALL: Mapping[str, str] = {
     "fish": "agentv completion fish > ~/.config/fish/completions/agentv.fish",
 }
 
+COMPLETION_SCHEMA = "agentv-completion-1"
+
 
 @click.command()
 @click.argument("shell", type=click.Choice(sorted(INSTALL)), required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print the script and how to install it as one JSON object.")
 @click.pass_context
-def command(ctx: click.Context, shell: str | None) -> None:
+def command(ctx: click.Context, shell: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
     """Print the completion script for SHELL (default: the one you use)."""
     shell = shell or PurePath(os.environ.get("SHELL", "")).name
     if shell not in INSTALL:
@@ -25,5 +29,10 @@ def command(ctx: click.Context, shell: str | None) -> None:
     script = get_completion_class(shell)
     if script is None:
         raise click.UsageError(f"click, which makes the script, does not know {shell}.", ctx)
-    click.echo(script(ctx.find_root().command, {}, "agentv", "_AGENTV_COMPLETE").source())
+    text = script(ctx.find_root().command, {}, "agentv", "_AGENTV_COMPLETE").source()
+    if as_json:
+        shown = {"schema": COMPLETION_SCHEMA, "shell": shell, "script": text, "install": INSTALL[shell]}
+        click.echo(json.dumps(shown, indent=2))
+        return
+    click.echo(text)
     click.echo(f"# To install: {INSTALL[shell]}")

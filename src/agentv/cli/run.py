@@ -55,7 +55,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     "-o",
     "--output",
     "outputs",
-    help="Also write rows to FILE (.jsonl, .yaml, .json); - is standard output.",
+    help="Also write rows to FILE (.jsonl, .yaml) or the report (.json); - is rows on standard output.",
     metavar="FILE",
 )
 @click.option("--include-trace", is_flag=True, help="Exports carry traces and output messages.")
@@ -66,7 +66,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     show_default=True,
     help="How progress is shown.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as --display json.")
+@click.option("--json", "as_json", is_flag=True, help="The same as --display json; with --dry-run the plan as JSON.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and stop before the first call.")
 @click.option(
     "--dump-prompts", metavar="FOLDER", help="Write every rendered prompt there and stop before the first call."
@@ -90,7 +90,8 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     )
     given.pop("display", None)
     prompts_folder = given.pop("dump_prompts")
-    dry_run = DryRun(prompts_folder) if given.pop("dry_run") or prompts_folder else None
+    is_dry = given.pop("dry_run") or prompts_folder
+    dry_run = DryRun(prompts_folder, as_json=screen.display == "json") if is_dry else None
     return run_paths(paths, _make_run_options(given), screen, dry_run)
 
 

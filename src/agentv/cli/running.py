@@ -18,21 +18,25 @@ from agentv.cli.streams import own_stdout
 from agentv.execution.processes import kill_all
 from agentv.loading import find_home
 from agentv.pipeline.clock import make_clock
-from agentv.pipeline.dry_run import describe_plan, write_prompts
+from agentv.pipeline.dry_run import describe_plan, plan_to_json, write_prompts
 from agentv.pipeline.inputs import load_inputs
 from agentv.pipeline.ledger import Stop
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.plan import RunPlan
 from agentv.pipeline.planning import make_plan
 from agentv.pipeline.run import run_plan
+from agentv.reports.amounts import count_text
 from agentv.reports.end_table import end_report
 from agentv.reports.exports import STDOUT
 from agentv.reports.paint import choose_paint
+from agentv.reports.printable import printable_json
 from agentv.reports.signs import UNICODE, signs_for
 from agentv.scoring.run_verdict import SIGNALLED
 from agentv.storage.find_run import runs_folder
 from agentv.storage.run_folder import RunFolder, new_run_id
+from agentv.types.errors import ConfigError
 from agentv.types.events import Observer
+from agentv.types.messages_json import pretty_json
 from agentv.types.protocols import Clock
 from agentv.types.results import RunReport
 
@@ -42,6 +46,7 @@ class DryRun:
     """A run that is planned and not started; `prompts_folder` takes the rendered prompts."""
 
     prompts_folder: str | None = None
+    as_json: bool = False
 
 
 def run_paths(paths: Sequence[str], options: RunOptions, screen: Screen, dry_run: DryRun | None) -> int:
@@ -52,18 +57,29 @@ def run_paths(paths: Sequence[str], options: RunOptions, screen: Screen, dry_run
         inputs = load_inputs(paths, options, cwd=cwd, env=os.environ)
         plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
         if dry_run is not None:
-            return _show_plan(plan, dry_run, stdout)
+            return _show_plan(plan, dry_run, cwd, stdout)
         return _run(plan, home, screen, stdout)
 
 
-def _show_plan(plan: RunPlan, dry_run: DryRun, stdout: TextIO) -> int:
+def _show_plan(plan: RunPlan, dry_run: DryRun, cwd: Path, stdout: TextIO) -> int:
+    prompts = None if dry_run.prompts_folder is None else _dump(plan, cwd / dry_run.prompts_folder)
+    if dry_run.as_json:
+        click.echo(printable_json(pretty_json(plan_to_json(plan, prompts))), file=stdout)
+        return 0
     for warning in plan.warnings:
         click.echo(warning, err=True)
     click.echo(describe_plan(plan), file=stdout)
-    if dry_run.prompts_folder is not None:
-        count = write_prompts(plan, Path(dry_run.prompts_folder))
-        click.echo(f"{count} prompts written to {dry_run.prompts_folder}", file=stdout)
+    if prompts is not None:
+        click.echo(f"{count_text(prompts, 'prompt')} written to {dry_run.prompts_folder}", file=stdout)
     return 0
+
+
+def _dump(plan: RunPlan, folder: Path) -> int:
+    try:
+        return write_prompts(plan, folder)
+    except OSError as error:
+        place = error.filename or folder
+        raise ConfigError(f"--dump-prompts needs a folder to write into; {place}: {error.strerror}") from error
 
 
 def _run(plan: RunPlan, home: Path, screen: Screen, stdout: TextIO) -> int:

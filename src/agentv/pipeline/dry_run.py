@@ -57,7 +57,7 @@ def plan_to_json(plan: RunPlan, prompts: int | None = None) -> JsonObject:
 def _gates(plan: RunPlan) -> list[str]:
     if plan.gates is None:
         return ["every judged row passes"]
-    return [f"{asked.gate.expression}{f' in {asked.suite}' if asked.suite else ''}" for asked in plan.gates]
+    return [f"{f'{asked.suite}: ' if asked.suite else ''}{asked.gate.expression}" for asked in plan.gates]
 
 
 def _count(number: int, noun: str) -> str:

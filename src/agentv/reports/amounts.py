@@ -7,6 +7,11 @@ _LEAST_SHOWN_USD = 0.0001
 _CENTS_FROM_USD = 0.1
 
 
+def count_text(number: int, noun: str) -> str:
+    """Return `1 row`, `1,234 rows`: every count with its noun in a report is written so."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def percent_text(share: float | None) -> str:
     """Return 0.725 as `72.5 %`; `-` for None. Never 100 % for less than all, never 0 % for more than none."""
     if share is None:
