@@ -14,9 +14,12 @@ from tests.asking import PATIENCE_S, ask, make_request, make_target, with_provid
 from tests.loopback import Server, hang_up, reply, serving, silence
 
 from agentv.providers import PROVIDERS
+from agentv.providers.anthropic_messages import AnthropicSettings
+from agentv.providers.azure_settings import AzureSettings
 from agentv.providers.cli_settings import CliSettings
+from agentv.providers.gemini_content import GeminiSettings
 from agentv.providers.mock import MockSettings
-from agentv.providers.openai_chat import OpenAISettings
+from agentv.providers.openai_settings import OpenAISettings
 from agentv.providers.python import PythonSettings
 from agentv.providers.replay import ReplaySettings
 from agentv.registry import Spec
@@ -25,7 +28,13 @@ from agentv.types.failures import FAILURE_KINDS
 from agentv.types.provider import BatchProvider, CheckedProvider, Provider, ProviderRequest, ProviderResponse
 
 ANSWER = "On its way."
-CHAT = json.dumps({"choices": [{"message": {"content": ANSWER}, "finish_reason": "stop"}]})
+REPLY = json.dumps(  # each API finds its own part
+    {
+        "choices": [{"message": {"content": ANSWER}, "finish_reason": "stop"}],
+        "content": [{"type": "text", "text": ANSWER}],
+        "candidates": [{"content": {"parts": [{"text": ANSWER}]}, "finishReason": "STOP"}],
+    }
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,8 +55,12 @@ def fail(_: ProviderRequest) -> str:
     raise LookupError("no order desk")
 
 
-def openai(server: Server) -> OpenAISettings:
-    return OpenAISettings(model="m", base_url=server.url)
+def model_api(settings: Callable[[str], object]) -> "Case":
+    return Case(
+        lambda place: settings(place.server.url),
+        lambda place: settings(place.broken.url),
+        lambda place: settings(place.quiet.url),
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,11 +87,10 @@ CASES = {
         lambda place: ReplaySettings(file=str(place.folder / "other.jsonl")),
         None,
     ),
-    "openai": Case(
-        lambda place: openai(place.server),
-        lambda place: OpenAISettings(model="m", base_url=place.broken.url),
-        lambda place: openai(place.quiet),
-    ),
+    "azure": model_api(lambda url: AzureSettings(deployment="m", endpoint=url, api_key="k")),
+    "openai": model_api(lambda url: OpenAISettings(model="m", base_url=url)),
+    "anthropic": model_api(lambda url: AnthropicSettings(model="m", base_url=url)),
+    "gemini": model_api(lambda url: GeminiSettings(base_url=url)),
 }
 
 
@@ -86,7 +98,7 @@ CASES = {
 def place(tmp_path: Path) -> Iterator[Place]:
     (tmp_path / "one.jsonl").write_text(json.dumps({"id": "case-1", "text": ANSWER}) + "\n")
     (tmp_path / "other.jsonl").write_text(json.dumps({"id": "case-9", "text": ANSWER}) + "\n")
-    with serving(reply(CHAT)) as server, serving(silence) as quiet, serving(hang_up) as broken:
+    with serving(reply(REPLY)) as server, serving(silence) as quiet, serving(hang_up) as broken:
         yield Place(tmp_path, server, quiet, broken)
 
 
@@ -146,7 +158,7 @@ def hanging(place: Place, name: str, use: Callable[[Provider], Awaitable[None]])
     with_provider(make_target(name, settings(place)), use)
 
 
-@pytest.mark.parametrize("name", ["cli", "python", "openai"])
+@pytest.mark.parametrize("name", ["cli", "python", "azure", "openai", "anthropic", "gemini"])
 def test_it_keeps_the_deadline_of_a_request(place: Place, name: str) -> None:
     async def use(provider: Provider) -> None:
         with pytest.raises(ProviderError) as raised:
@@ -187,7 +199,7 @@ def test_its_settings_are_a_frozen_dataclass_that_explains_every_field(spec: Spe
     assert dataclasses.is_dataclass(settings)
     assert vars(settings)["__dataclass_params__"].frozen
     assert [field.name for field in dataclasses.fields(settings) if not field.metadata.get("help")] == []
-    assert spec.summary.endswith(".")
+    assert not spec.summary.endswith(".")
 
 
 def test_naming_the_providers_imports_none_of_them() -> None:
@@ -198,10 +210,14 @@ def test_naming_the_providers_imports_none_of_them() -> None:
     assert subprocess.check_output([sys.executable, "-c", program], text=True) == "[]\n"
 
 
+MODULES = [
+    *("cli", "cli_settings", "mock", "python", "replay"),
+    *("openai_chat", "openai_responses", "openai_settings", "azure_settings", "anthropic_messages", "gemini_content"),
+]
 HEAVY = ("aiohttp", "pydantic", "yaml", "rich", "numpy", "tenacity")
 
 
-@pytest.mark.parametrize("module", ["cli", "cli_settings", "openai_chat", "mock", "python", "replay"])
+@pytest.mark.parametrize("module", MODULES)
 def test_only_who_goes_to_the_network_imports_its_client(module: str) -> None:
     program = f"import sys, agentv.providers.{module}; print(sorted(set(sys.modules) & set({HEAVY!r})))"
 

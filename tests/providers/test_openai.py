@@ -8,7 +8,7 @@ import pytest
 from tests.asking import ask, failure_of, make_request, make_target, with_provider
 from tests.loopback import Answer, Server, reply, serving, silence
 
-from agentv.providers.openai_chat import OpenAISettings
+from agentv.providers.openai_settings import OpenAISettings
 from agentv.types.errors import PluginError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, ToolCall
@@ -57,6 +57,13 @@ def test_a_question_is_answered() -> None:
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Where?"},
     ]
+
+
+def test_a_server_without_keys_is_sent_none() -> None:
+    with serving(says("hi")) as server:
+        ask(make_target("openai", OpenAISettings(model="m-1", base_url=server.url)))
+
+    assert "authorization" not in server.asked[0].headers
 
 
 def test_the_targets_system_prompt_holds_when_the_request_has_none() -> None:

@@ -4,15 +4,35 @@ from dataclasses import replace
 import pytest
 from tests.asking import make_request
 
-from agentv.providers.http import HttpReply
-from agentv.providers.openai_chat import Image, OpenAISettings, build_messages, build_request, parse_reply
+from agentv.providers.dialogue import Turn, build_prompt, open_talk
+from agentv.providers.dialogue import parse_reply as parse
+from agentv.providers.http import HttpReply, HttpRequest
+from agentv.providers.openai import make_dialogue
+from agentv.providers.openai_settings import OpenAISettings
+from agentv.providers.request_json import Image
 from agentv.types.errors import ProviderError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, ToolCall
+from agentv.types.provider import ProviderRequest
 from agentv.types.usage import Usage
 
 SETTINGS = OpenAISettings(model="m-1", base_url="http://127.0.0.1:1/v1/", api_key="sk-secret")
 QUESTION: list[JsonObject] = [{"role": "user", "content": "?"}]
+KEY = {"Authorization": "Bearer sk-secret"}
+
+
+def build_request(request: ProviderRequest, settings: OpenAISettings, *images: Image) -> HttpRequest:
+    dialogue = make_dialogue(settings)
+    return dialogue.build_request(open_talk(dialogue, request, images), KEY)
+
+
+def build_messages(request: ProviderRequest, *images: Image) -> JsonValue:
+    messages: JsonValue = json.loads(build_request(request, SETTINGS, *images).body)["messages"]
+    return messages
+
+
+def parse_reply(reply: HttpReply) -> Turn:
+    return parse(make_dialogue(SETTINGS), reply)
 
 
 def test_a_question_is_one_user_message_with_the_system_prompt_and_guidelines_before_it() -> None:
@@ -39,8 +59,10 @@ def test_a_chat_prompt_is_sent_as_it_is_with_the_system_prompt_in_front() -> Non
 def test_pictures_stand_with_the_last_user_message() -> None:
     request = make_request(chat_prompt=(ChatMessage("user", "Hi"), ChatMessage("assistant", "Yes?")))
 
-    messages = build_messages(request, [Image("image/png", b"\x89PNG")])
-
+    first, _ = build_prompt(request, [Image("image/png", b"\x89PNG")]).shown()
+    assert len(first[1]) == 1
+    messages = build_messages(request, Image("image/png", b"\x89PNG"))
+    assert isinstance(messages, list)
     assert messages[0]["content"] == [
         {"type": "text", "text": "Hi"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}},
@@ -48,20 +70,16 @@ def test_pictures_stand_with_the_last_user_message() -> None:
 
 
 def body_of(settings: OpenAISettings, **fields: object) -> dict[str, JsonValue]:
-    body: dict[str, JsonValue] = json.loads(build_request(QUESTION, make_request("?", **fields), settings).body)
+    body: dict[str, JsonValue] = json.loads(build_request(make_request("?", **fields), settings).body)
     return body
 
 
 def test_only_what_is_set_is_sent() -> None:
-    request = build_request(QUESTION, make_request(), SETTINGS)
+    request = build_request(make_request("?"), SETTINGS)
 
     assert request.url == "http://127.0.0.1:1/v1/chat/completions"
     assert request.headers == {"Content-Type": "application/json", "Authorization": "Bearer sk-secret"}
     assert json.loads(request.body) == {"model": "m-1", "messages": QUESTION}
-
-
-def test_a_server_without_keys_is_sent_none() -> None:
-    assert "Authorization" not in build_request(QUESTION, make_request(), replace(SETTINGS, api_key=None)).headers
 
 
 def test_what_a_request_says_goes_before_what_the_target_says() -> None:
@@ -82,7 +100,7 @@ def test_openais_own_server_knows_the_token_limit_by_its_newer_name() -> None:
 def test_extra_keys_and_headers_are_passed_through_and_win() -> None:
     settings = replace(SETTINGS, extra_body={"seed": 7, "model": "m-9"}, extra_headers={"Authorization": "Token x"})
 
-    request = build_request(QUESTION, make_request(), settings)
+    request = build_request(make_request("?"), settings)
 
     assert json.loads(request.body) == {"model": "m-9", "messages": QUESTION, "seed": 7}
     assert request.headers["Authorization"] == "Token x"

@@ -101,7 +101,9 @@ def _named(registries: Sequence[tuple[str, "Registry"]], names: tuple[str, ...])
 def _settings_of(spec: "Spec") -> list[tuple[dataclasses.Field[Any], Any]]:
     settings = spec.load_settings()
     hints = get_type_hints(settings, localns={"JsonValue": Any})  # a recursive type, which cannot name itself
-    return [(item, hints[item.name]) for item in dataclasses.fields(settings)]
+    # A plug-in's own settings come before those that it shares with others.
+    fields = sorted(dataclasses.fields(settings), key=lambda item: item.name not in settings.__annotations__)
+    return [(item, hints[item.name]) for item in fields]
 
 
 def _describe_setting(row: tuple[dataclasses.Field[Any], Any]) -> dict[str, str]:

@@ -1,190 +1,101 @@
-"""The chat API of OpenAI, which many servers speak: a request → bytes, bytes → a reply. Pure."""
+"""The chat API of OpenAI, which Azure and many others speak: a conversation → requests, replies → turns. Pure."""
 
-import base64
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from agentv.providers.http import HttpReply, HttpRequest
-from agentv.types.errors import ProviderError
-from agentv.types.failures import Failure
+from agentv.providers.dialogue import Prompt, Talk, Turn
+from agentv.providers.http import HttpRequest
+from agentv.providers.model_settings import ModelSettings
+from agentv.providers.reply_json import count, filtered, name_of, objects, text_or_none, wrong_shape
+from agentv.providers.request_json import Image, function_of, json_request, output_text, without_none
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall
-from agentv.types.messages_json import compact_json, tool_call_from_json
-from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest
+from agentv.types.messages_json import tool_call_from_json
 from agentv.types.usage import Usage
 
-OPENAI_URL = "https://api.openai.com/v1"
-_EXCERPT = 500
-
 
 @dataclass(frozen=True, slots=True)
-class OpenAISettings:
-    """Which model is asked, where, and how."""
+class ChatDialogue:
+    """Speaks the chat API at the address that `url` gives for a model.
 
-    model: str = field(metadata={"help": "The model's name."})
-    base_url: str = field(default=OPENAI_URL, metadata={"help": "Where the API is served, up to and with /v1."})
-    api_key: str | None = field(
-        default=None, metadata={"help": "The key, as ${{ VARIABLE }}; local servers need none."}
-    )
-    api: Literal["chat"] = field(default="chat", metadata={"help": "Which of the APIs is spoken."})
-    temperature: float | None = field(default=None, metadata={"help": "0 to 2; not sent when absent."})
-    max_output_tokens: int | None = field(default=None, metadata={"help": "At most this many tokens in a reply."})
-    structured_output: bool = field(
-        default=False, metadata={"help": "The server knows `response_format: json_schema`; judges then use it."}
-    )
-    tools: Sequence[JsonObject] = field(
-        default=(), metadata={"help": "Tool definitions with JSON Schema; calls are recorded as output messages."}
-    )
-    tool_responses: JsonObject = field(
-        default_factory=dict,
-        metadata={"help": "What each tool answers, by name: any JSON, or {python: path.py:function}."},
-    )
-    max_steps: int = field(default=1, metadata={"help": "How often the model goes on after answers of tools."})
-    extra_body: JsonObject = field(default_factory=dict, metadata={"help": "More keys for the request's body."})
-    extra_headers: Mapping[str, str] = field(default_factory=dict, metadata={"help": "More headers for the request."})
+    `limit_key` is what the server calls the limit of output tokens.
+    """
 
-    def __post_init__(self) -> None:
-        """Refuse what no server can accept."""
-        if not self.base_url.startswith(("http://", "https://")):
-            raise ValueError("base_url must start with http:// or https://")
-        if not self.api_key and self.base_url.rstrip("/") == OPENAI_URL:
-            raise ValueError(f"api_key is needed for {OPENAI_URL}; write it as ${{{{ OPENAI_API_KEY }}}}")
-        if self.max_output_tokens is not None and self.max_output_tokens < 1:
-            raise ValueError("max_output_tokens must be at least 1")
-        if self.max_steps < 1:
-            raise ValueError("max_steps must be at least 1")
+    url: Callable[[str], str]
+    model: str
+    settings: ModelSettings
+    limit_key: str = "max_completion_tokens"
 
+    def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
+        """Return the turns as chat messages."""
+        return tuple({"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.shown())
 
-@dataclass(frozen=True, slots=True)
-class Image:
-    """A picture to show to the model."""
+    def build_body(self, talk: Talk) -> JsonObject:
+        """Return the body that asks for the next message."""
+        wishes = self.settings.wishes(talk.request)
+        system: tuple[JsonObject, ...] = ({"role": "system", "content": talk.system},) if talk.system else ()
+        body: dict[str, JsonValue] = {
+            "model": talk.request.model or self.model,
+            "messages": [*system, *talk.items],
+            "temperature": wishes.temperature,
+            self.limit_key: wishes.max_output_tokens,
+            "tools": [_tool(tool) for tool in self.settings.tools] or None,
+            "response_format": wishes.schema and _response_format(wishes.schema),
+        }
+        return {**without_none(body), **self.settings.extra_body}
 
-    media_type: str
-    content: bytes
+    def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
+        """Return the HTTP request that asks for the next message."""
+        url = self.url(talk.request.model or self.model)
+        return json_request(url, self.build_body(talk), auth, self.settings.extra_headers)
 
-    def to_part(self) -> JsonObject:
-        """Return it as a content part."""
-        url = f"data:{self.media_type};base64,{base64.b64encode(self.content).decode()}"
-        return {"type": "image_url", "image_url": {"url": url}}
+    def parse(self, value: JsonObject) -> Turn:
+        """Return the message in a reply."""
+        choices = objects(value.get("choices"))
+        message = choices[0].get("message") if choices else None
+        if not isinstance(message, Mapping):
+            raise wrong_shape("no choices[0].message", value)
+        finish_reason = text_or_none(choices[0].get("finish_reason"))
+        if finish_reason == "content_filter":
+            raise filtered("the provider's content filter stopped the reply")
+        content, calls = message.get("content"), message.get("tool_calls")
+        text = _content_text(content if content is not None else message.get("refusal"))
+        if text is None:
+            raise wrong_shape(f"a content that is {name_of(content)}", value)
+        read = [tool_call_from_json(call) for call in objects(calls)]
+        return Turn(
+            text=text,
+            tool_calls=tuple(call for call in read if call is not None),
+            items=({"role": "assistant", "content": content, "tool_calls": calls},),
+            finish_reason=finish_reason,
+            is_cut=finish_reason == "length",
+            usage=_usage(value.get("usage")),
+            request_id=text_or_none(value.get("id")),
+            model=text_or_none(value.get("model")),
+        )
 
-
-@dataclass(frozen=True, slots=True)
-class ChatReply:
-    """What the model said. `message` is its turn as it came, to be sent back when it goes on."""
-
-    text: str
-    tool_calls: tuple[ToolCall, ...]
-    message: JsonObject
-    finish_reason: str | None
-    usage: Usage | None
-    request_id: str | None
-    model: str | None
-
-
-def build_messages(request: ProviderRequest, images: Sequence[Image] = ()) -> list[JsonObject]:
-    """Return a request as chat messages. A chat prompt holds the guidelines already; a plain question does not."""
-    if request.chat_prompt is not None:
-        messages: list[JsonObject] = [{"role": turn.role, "content": turn.content} for turn in request.chat_prompt]
-        system = [request.system_prompt or ""]
-        if messages and messages[0]["role"] == "system":
-            system.append(cast(str, messages.pop(0)["content"]))
-    else:
-        messages = [{"role": "user", "content": request.question}]
-        guidelines = f"{GUIDELINES_HEADING}\n\n{request.guidelines}" if request.guidelines else ""
-        system = [request.system_prompt or "", guidelines]
-    if images:
-        at = max((index for index, turn in enumerate(messages) if turn["role"] == "user"), default=len(messages) - 1)
-        text = {"type": "text", "text": messages[at]["content"]}
-        messages[at] = {**messages[at], "content": [text, *(image.to_part() for image in images)]}
-    system_text = "\n\n".join(text for text in system if text)
-    return [{"role": "system", "content": system_text}, *messages] if system_text else messages
+    def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
+        """Return the answers of tools as messages to the model."""
+        return tuple({"role": "tool", "tool_call_id": call.id or "", "content": output_text(call)} for call in calls)
 
 
-def build_request(messages: Sequence[JsonObject], request: ProviderRequest, settings: OpenAISettings) -> HttpRequest:
-    """Return the HTTP request that asks for the next turn. What a request says goes before what the target says."""
-    # OpenAI's newer models refuse max_tokens; servers that only follow its older API know nothing else.
-    limit = "max_completion_tokens" if settings.base_url.startswith(OPENAI_URL) else "max_tokens"
-    structured = request.response_schema if settings.structured_output else None
-    body: dict[str, JsonValue] = {
-        "model": request.model or settings.model,
-        "messages": messages,
-        "temperature": settings.temperature if request.temperature is None else request.temperature,
-        limit: request.max_output_tokens or settings.max_output_tokens,
-        "tools": [_tool(tool) for tool in settings.tools] or None,
-        "response_format": None if structured is None else _response_format(structured),
-    }
-    body = {**{key: value for key, value in body.items() if value is not None}, **settings.extra_body}
-    key = {"Authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}
-    headers = {"Content-Type": "application/json", **key, **settings.extra_headers}
-    return HttpRequest(f"{settings.base_url.rstrip('/')}/chat/completions", headers, compact_json(body).encode())
+def _content(text: str, images: Sequence[Image]) -> JsonValue:
+    if not images:
+        return text
+    return [{"type": "text", "text": text}, *map(_image, images)]
+
+
+def _image(image: Image) -> JsonObject:
+    return {"type": "image_url", "image_url": {"url": image.data_url}}
 
 
 def _tool(tool: JsonObject) -> JsonObject:
-    return tool if "function" in tool else {"type": "function", "function": tool}
+    function = function_of(tool)
+    return tool if function is None else {"type": "function", "function": function}
 
 
 def _response_format(schema: JsonObject) -> JsonObject:
     return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": True}}
-
-
-def tool_messages(calls: Sequence[ToolCall]) -> list[JsonObject]:
-    """Return the answers of tools as messages to the model."""
-    return [{"role": "tool", "tool_call_id": call.id or "", "content": _as_text(call.output)} for call in calls]
-
-
-def _as_text(output: JsonValue) -> str:
-    return output if isinstance(output, str) else compact_json(output)
-
-
-def parse_reply(reply: HttpReply) -> ChatReply:
-    """Return the model's turn. Raises ProviderError for a body that is no JSON, no chat reply, or a filtered one."""
-    value = _parse_json(reply.body)
-    if not isinstance(value, Mapping):
-        raise _wrong_shape(reply, f"JSON {_name_of(value)} instead of an object")
-    choices = value.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    message = choice.get("message") if isinstance(choice, Mapping) else None
-    if not isinstance(choice, Mapping) or not isinstance(message, Mapping):
-        raise _wrong_shape(reply, "no choices[0].message")
-    finish_reason = choice.get("finish_reason")
-    if finish_reason == "content_filter":
-        raise ProviderError(Failure("content_filter", "the provider's content filter stopped the reply"))
-    content = message.get("content")
-    text = _content_text(content if content is not None else message.get("refusal"))
-    if text is None:
-        raise _wrong_shape(reply, f"a content that is {_name_of(content)}")
-    calls = message.get("tool_calls")
-    read = [tool_call_from_json(call) for call in calls] if isinstance(calls, list) else []
-    return ChatReply(
-        text=text,
-        tool_calls=tuple(call for call in read if call is not None),
-        message={"role": "assistant", "content": content, "tool_calls": calls},
-        finish_reason=finish_reason if isinstance(finish_reason, str) else None,
-        usage=_parse_usage(value.get("usage")),
-        request_id=reply.request_id or _text_or_none(value.get("id")),
-        model=_text_or_none(value.get("model")),
-    )
-
-
-def _parse_json(body: bytes) -> JsonValue:
-    if not body.strip():
-        raise ProviderError(Failure("malformed_reply", "the reply is empty"))
-    try:
-        value: JsonValue = json.loads(body.decode())
-    except UnicodeDecodeError as error:
-        message = f"the reply is not UTF-8 (first bad byte at offset {error.start})"
-        raise ProviderError(Failure("malformed_reply", message)) from None
-    except (ValueError, RecursionError) as error:
-        raise ProviderError(Failure("malformed_reply", f"the reply is not JSON: {error}")) from None
-    return value
-
-
-def _wrong_shape(reply: HttpReply, what: str) -> ProviderError:
-    """Return the error for a reply that is JSON but no chat reply; some servers put an error into a good status."""
-    said = reply.body[:_EXCERPT].decode(errors="replace")
-    return ProviderError(Failure("unexpected_shape", f"the reply has {what}: {said}"))
 
 
 def _content_text(content: JsonValue) -> str | None:
@@ -193,32 +104,19 @@ def _content_text(content: JsonValue) -> str | None:
         return content or ""
     if not isinstance(content, list):
         return None
-    parts = (part.get("text") for part in content if isinstance(part, Mapping))
+    parts = (part.get("text") for part in objects(content))
     return "\n".join(part for part in parts if isinstance(part, str))
 
 
-def _parse_usage(value: JsonValue) -> Usage | None:
+def _usage(value: JsonValue) -> Usage | None:
     if not isinstance(value, Mapping):
         return None
-    sent, made = _count(value, "prompt_tokens"), _count(value, "completion_tokens")
+    sent, made = count(value, "prompt_tokens"), count(value, "completion_tokens")
     return Usage(
         input=sent,
         output=made,
-        cached_input=_count(value.get("prompt_tokens_details"), "cached_tokens"),
-        reasoning=_count(value.get("completion_tokens_details"), "reasoning_tokens"),
-        total=_count(value, "total_tokens") or sent + made,
+        cached_input=count(value, "prompt_tokens_details", "cached_tokens"),
+        reasoning=count(value, "completion_tokens_details", "reasoning_tokens"),
+        total=count(value, "total_tokens") or sent + made,
         requests=1,
     )
-
-
-def _count(counts: JsonValue, name: str) -> int:
-    found = counts.get(name) if isinstance(counts, Mapping) else None
-    return found if isinstance(found, int) and found > 0 else 0
-
-
-def _text_or_none(value: JsonValue) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _name_of(value: JsonValue) -> str:
-    return "null" if value is None else type(value).__name__

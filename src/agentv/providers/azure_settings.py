@@ -1,0 +1,70 @@
+"""Settings of `azure`, and the addresses that follow from them."""
+
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from agentv.providers.model_settings import ModelSettings, check_url
+
+NEW_LIMIT_SINCE = "2024-09-01"
+"""API versions since then know max_completion_tokens, which newer models demand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AzureSettings(ModelSettings):
+    """Which deployment is asked, where, and how."""
+
+    deployment: str = field(
+        metadata={"help": "The deployment's name.", "aliases": ("deploymentName", "model")},
+    )
+    endpoint: str | None = field(
+        default=None,
+        metadata={"help": "The resource: its name or its URL.", "aliases": ("resource", "resourceName")},
+    )
+    base_url: str | None = field(
+        default=None, metadata={"help": "Instead of endpoint, for gateways: all that stands before /deployments."}
+    )
+    api_key: str | None = field(
+        default=None, metadata={"help": "The key, as ${{ VARIABLE }}; without one, an Entra ID token is used."}
+    )
+    api_version: str = field(default="2024-10-01-preview", metadata={"help": "The version of the API."})
+    batch_api: bool = field(
+        default=False, metadata={"help": "Ask through the batch endpoint: half the price, up to a day of waiting."}
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be an address."""
+        ModelSettings.__post_init__(self)
+        if (self.endpoint is None) == (self.base_url is None):
+            raise ValueError("endpoint is needed: the resource's name or URL (or else base_url, for a gateway)")
+        if self.base_url is not None:
+            check_url("base_url", self.base_url)
+        if self.endpoint is not None and ("/openai" in self.endpoint or "?" in self.endpoint):
+            raise ValueError("endpoint is the resource alone, such as https://NAME.openai.azure.com")
+
+    @property
+    def openai_url(self) -> str:
+        """Where the resource serves the API, without a deployment."""
+        if self.base_url is not None:
+            return self.base_url.rstrip("/").partition("/deployments")[0]
+        return f"{_resource_url(self.endpoint or '')}/openai"
+
+    def chat_url(self, deployment: str) -> str:
+        """Return where a deployment is asked."""
+        base = (self.base_url or "").rstrip("/")
+        place = base if "/deployments/" in base else f"{self.openai_url}/deployments/{quote(deployment, safe='')}"
+        return self.versioned(f"{place}/chat/completions")
+
+    @property
+    def limit_key(self) -> str:
+        """What this version of the API calls the limit of output tokens."""
+        return "max_completion_tokens" if self.api_version >= NEW_LIMIT_SINCE else "max_tokens"
+
+    def versioned(self, url: str) -> str:
+        """Return an address with the version of the API."""
+        return f"{url}?api-version={quote(self.api_version)}"
+
+
+def _resource_url(endpoint: str) -> str:
+    if endpoint.startswith(("http://", "https://")):
+        return endpoint.rstrip("/")
+    return f"https://{endpoint.rstrip('/')}" if "." in endpoint else f"https://{endpoint}.openai.azure.com"

@@ -1,0 +1,114 @@
+"""What proves to a model API who asks: a key from the settings, or a token that a cloud's own library fetches."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Protocol, TypeAlias
+
+from agentv.execution.threads import AbandonedError, call_in_thread
+from agentv.types.errors import MissingExtraError, ProviderError
+from agentv.types.failures import Failure
+
+AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
+GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+RENEW_BEFORE_S = 300.0
+_EXCERPT = 500
+
+
+class Credentials(Protocol):
+    """Gives the headers that a request needs to be let in."""
+
+    async def headers(self, *, timeout_s: float) -> Mapping[str, str]:
+        """Return the headers. Raises ProviderError when they cannot be had in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedHeaders:
+    """Headers that are known from the settings; none for servers that let everybody in."""
+
+    fixed: Mapping[str, str]
+
+    async def headers(self, *, timeout_s: float) -> Mapping[str, str]:  # noqa: ARG002 - there is nothing to wait for
+        """Return the headers."""
+        return self.fixed
+
+
+def bearer(key: str | None) -> FixedHeaders:
+    """Return a key as an Authorization header."""
+    return FixedHeaders({"Authorization": f"Bearer {key}"} if key else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A bearer token, and when it ends, in seconds since 1970."""
+
+    text: str
+    expires_at: float
+
+
+FetchToken: TypeAlias = Callable[[], Token]
+
+
+class FetchedToken:
+    """A token that is fetched in a thread when it is first needed, and again before it ends."""
+
+    def __init__(self, fetch: FetchToken, *, what: str, now: Callable[[], float] = time.time) -> None:
+        self._fetch = fetch
+        self._what = what
+        self._now = now
+        self._token = Token("", 0.0)
+        self._fetching = asyncio.Lock()
+
+    async def headers(self, *, timeout_s: float) -> Mapping[str, str]:
+        """Return the header with a token that is good for some minutes. All who wait get the one that is fetched."""
+        try:
+            async with asyncio.timeout(timeout_s), self._fetching:
+                if self._token.expires_at - self._now() < RENEW_BEFORE_S:
+                    self._token = await call_in_thread(self._fetch, timeout_s=timeout_s)
+        except (AbandonedError, TimeoutError):
+            message = f"{self._what} did not come within {round(timeout_s, 2):g} s"
+            raise ProviderError(Failure("deadline", message, retryable=True)) from None
+        except Exception as error:  # noqa: BLE001 - the libraries raise many kinds, all of which mean: no token
+            said = " ".join(str(error).split())[:_EXCERPT]
+            raise ProviderError(Failure("auth", f"{self._what} cannot be had: {said}")) from None
+        return {"Authorization": f"Bearer {self._token.text}"}
+
+
+def entra_token() -> FetchedToken:
+    """Return tokens of Microsoft Entra ID, from whatever the machine is signed in with.
+
+    Raises MissingExtraError when azure-identity is not installed.
+    """
+    try:
+        from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - an extra, slow to import
+    except ImportError:
+        raise MissingExtraError("azure without api_key", "azure") from None
+    # Its warnings say what the failure says; without a handler they would be written over the screen.
+    logging.getLogger("azure").addHandler(logging.NullHandler())
+    credential = DefaultAzureCredential()
+
+    def fetch() -> Token:
+        token = credential.get_token(AZURE_SCOPE)
+        return Token(token.token, token.expires_on)
+
+    return FetchedToken(fetch, what="an Entra ID token")
+
+
+def google_token() -> FetchedToken:
+    """Return tokens for Google's default credentials. Raises MissingExtraError when google-auth is not installed."""
+    try:
+        import google.auth  # noqa: PLC0415 - an extra, slow to import
+        from google.auth.transport.requests import Request  # noqa: PLC0415 - as above
+    except ImportError:
+        raise MissingExtraError("gemini with a project", "vertex") from None
+
+    def fetch() -> Token:
+        credentials, _ = google.auth.default(scopes=[GOOGLE_SCOPE])
+        credentials.refresh(Request())  # type: ignore[no-untyped-call] # google-auth types its classes only in part
+        expiry = credentials.expiry  # UTC, without saying so
+        return Token(credentials.token or "", expiry.replace(tzinfo=UTC).timestamp() if expiry else time.time())
+
+    return FetchedToken(fetch, what="a token for Google's default credentials")

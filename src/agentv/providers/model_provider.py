@@ -1,0 +1,94 @@
+"""A provider that talks to a model: the part that all model APIs share."""
+
+import asyncio
+import mimetypes
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from agentv.providers.canned_tools import CannedTools
+from agentv.providers.credentials import Credentials
+from agentv.providers.dialogue import Dialogue, Talk, Turn, go_on, open_talk, parse_reply
+from agentv.providers.http import HttpRequest
+from agentv.providers.model_settings import ModelSettings
+from agentv.providers.request_json import Image
+from agentv.providers.transport import send
+from agentv.types.messages import Message
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import Usage
+
+DEFAULT_TIMEOUT_S = 600.0
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+
+
+class ModelProvider:
+    """Asks for one turn, and for more when tools have canned answers."""
+
+    kind = "model"
+
+    def __init__(
+        self, target: ResolvedTarget, tools: ProviderTools, *, dialogue: Dialogue, credentials: Credentials
+    ) -> None:
+        settings = cast(ModelSettings, target.settings)
+        self._target = target
+        self._shared = tools.shared
+        self._dialogue = dialogue
+        self._credentials = credentials
+        self._max_steps = settings.max_steps
+        self._tools = CannedTools(settings.tool_responses, target.base_dir)
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Return the model's answer, with every tool call on the way as output messages."""
+        now = asyncio.get_running_loop().time
+        ends_at = now() + (request.timeout_s or self._timeout_s)
+        talk = self._open(request)
+        turns: list[Message] = []
+        usage: Usage | None = None
+        while True:
+            turn = await self._next_turn(talk, timeout_s=ends_at - now())
+            usage = turn.usage if usage is None or turn.usage is None else usage + turn.usage
+            asked = turn.tool_calls if len(turns) < self._max_steps else ()
+            calls = await self._tools.answer(asked, timeout_s=ends_at - now())
+            turns.append(Message("assistant", turn.text or None, tool_calls=calls or turn.tool_calls))
+            if not calls:
+                return to_response(turn, turns, usage)
+            talk = go_on(self._dialogue, talk, turn, calls)
+
+    @property
+    def _timeout_s(self) -> float:
+        return self._target.timeout_s or DEFAULT_TIMEOUT_S
+
+    def _open(self, request: ProviderRequest) -> Talk:
+        if request.system_prompt is None:
+            request = replace(request, system_prompt=self._target.system_prompt)
+        return open_talk(self._dialogue, request, _images(request.input_files))
+
+    async def _next_turn(self, talk: Talk, *, timeout_s: float) -> Turn:
+        now = asyncio.get_running_loop().time
+        ends_at = now() + timeout_s
+        auth = await self._credentials.headers(timeout_s=timeout_s)
+        request: HttpRequest = self._dialogue.build_request(talk, auth)
+        return parse_reply(self._dialogue, await send(request, self._shared, timeout_s=ends_at - now()))
+
+
+def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> ProviderResponse:
+    """Return the last turn as the answer; `turns` are kept when tools were called on the way."""
+    used_tools = any(message.tool_calls for message in turns)
+    return ProviderResponse(
+        text=turn.text,
+        output_messages=tuple(turns) if used_tools else None,
+        usage=usage,
+        finish_reason=turn.finish_reason,
+        request_id=turn.request_id,
+        model=turn.model,
+        notes=("the reply was cut off at the limit of output tokens",) if turn.is_cut else (),
+    )
+
+
+def _images(paths: Sequence[str]) -> list[Image]:
+    """Read the pictures among a case's files; text files stand in the question already."""
+    typed = ((path, mimetypes.guess_type(path)[0]) for path in paths)
+    return [Image(media_type, Path(path).read_bytes()) for path, media_type in typed if media_type in IMAGE_TYPES]

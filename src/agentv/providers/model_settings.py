@@ -1,0 +1,68 @@
+"""What the settings of all model APIs have in common."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agentv.types.json_value import JsonObject
+from agentv.types.provider import ProviderRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How a turn is to be made: what the request says goes before what the target says. None leaves it to the API."""
+
+    temperature: float | None
+    max_output_tokens: int | None
+    schema: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """The keys that every model API has."""
+
+    temperature: float | None = field(default=None, metadata={"help": "0 to 2; not sent when absent."})
+    max_output_tokens: int | None = field(default=None, metadata={"help": "At most this many tokens in a reply."})
+    structured_output: bool | None = field(
+        default=None,
+        metadata={"help": "Whether judges send the JSON Schema of their reply. Default: where the API is known to."},
+    )
+    tools: Sequence[JsonObject] = field(
+        default=(), metadata={"help": "Tool definitions with JSON Schema; calls are recorded as output messages."}
+    )
+    tool_responses: JsonObject = field(
+        default_factory=dict,
+        metadata={"help": "What each tool answers, by name: any JSON, or {python: path.py:function}."},
+    )
+    max_steps: int = field(default=1, metadata={"help": "How often the model goes on after answers of tools."})
+    extra_body: JsonObject = field(default_factory=dict, metadata={"help": "More keys for the request's body."})
+    extra_headers: Mapping[str, str] = field(default_factory=dict, metadata={"help": "More headers for the request."})
+
+    def __post_init__(self) -> None:
+        """Refuse what no API can accept."""
+        if self.max_output_tokens is not None and self.max_output_tokens < 1:
+            raise ValueError("max_output_tokens must be at least 1")
+        if self.max_steps < 1:
+            raise ValueError("max_steps must be at least 1")
+
+    @property
+    def knows_schemas(self) -> bool:
+        """Whether the API can hold a model to a JSON Schema, as far as the settings tell."""
+        return self.structured_output is not False
+
+    def wishes(self, request: ProviderRequest) -> Wishes:
+        """Return how the answer to `request` is to be made."""
+        return Wishes(
+            temperature=self.temperature if request.temperature is None else request.temperature,
+            max_output_tokens=request.max_output_tokens or self.max_output_tokens,
+            schema=request.response_schema if self.knows_schemas else None,
+        )
+
+    def has_header(self, name: str) -> bool:
+        """Whether `extra_headers` holds a header of that name."""
+        return name.lower() in map(str.lower, self.extra_headers)
+
+
+def check_url(name: str, url: str) -> None:
+    """Raise ValueError unless `url`, the setting `name`, is one that can be asked."""
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"{name} must start with http:// or https://")
