@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from agentv.types.json_value import JsonObject
 
+SCHEMA = "agentv-fake-calls-1"
 _KEPT = 100_000
 _KEY_HEADERS = ("api-key", "x-api-key", "x-goog-api-key")
 
@@ -42,6 +43,7 @@ class CallLog:
         """Return all calls, and what they come to."""
         billed = [call for call in self.calls if call.billed]
         return {
+            "schema": SCHEMA,
             "count": len(self.calls),
             "billed": len(billed),
             "input_tokens": sum(call.input_tokens for call in billed),

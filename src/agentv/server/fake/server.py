@@ -75,11 +75,15 @@ class FakeServer:
         add_routes(app, Endpoints(self._manner, self._quotas, self._log, self._closing), self._batch_polls)
         app.on_response_prepare.append(self._name_request)
         # A client that hangs up ends its request: nothing waits for those who are gone.
-        self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, HOST, self.port)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, HOST, self.port).start()
+        except OSError:
+            await runner.cleanup()
+            raise
+        self.port = runner.addresses[0][1]
+        self._runner = runner
         return self
 
     async def __aexit__(
