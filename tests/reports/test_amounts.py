@@ -31,7 +31,7 @@ def test_score(score: float | None, shown: str) -> None:
 @pytest.mark.parametrize(
     ("dollars", "shown"),
     [
-        (None, "unknown"),
+        (None, "-"),
         (0, "$0.00"),
         (0.00001, "<$0.0001"),
         (0.0021, "$0.0021"),

@@ -7,6 +7,7 @@ from tests.reports.rows import REPORT
 
 from agentv.reports import end_report, in_colour
 from agentv.reports.printable import printable
+from agentv.reports.row_text import RowLabels
 from agentv.reports.text_width import display_width
 from agentv.types.results import RunReport, RunVerdict
 
@@ -16,7 +17,7 @@ agent-v1                   72.2 % of 557  0.81   402          31   124       4
 agent-v2-with-a-long-name    66.7 % of 3  0.67     2           0     1       0
 
 target                cost  judges' cost  median    p95   tokens  judges' tokens
-agent-v1             $0.84       unknown   1.2 s  4.5 s  150.0 k         150.0 k
+agent-v1             $0.84             -   1.2 s  4.5 s  150.0 k         150.0 k
 agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
 
 scores  0 │▁▁▁      ▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂   ███│ 1   highest bar 402 of 568 rows
@@ -28,7 +29,7 @@ tone       0.90   553       7  llm_judge
 did not pass: 160
 ✗ refund-7  agent-v2  0.33
   │ contains: expected "30 days", got "We will look into it."
-✗ 日本語\\x1b[2J #3  agent-v2  0.00
+✗ 日本語\\x1b[2J trial 3  agent-v2  0.00
   │ contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族
   │ 100%, a:b
 ! order-9  agent-v2
@@ -52,7 +53,7 @@ agent-v1                   72.2 % of 557  0.81   402          31   124       4
 agent-v2-with-a-long-name    66.7 % of 3  0.67     2           0     1       0
 
 target                cost  judges' cost  median    p95   tokens  judges' tokens
-agent-v1             $0.84       unknown   1.2 s  4.5 s  150.0 k         150.0 k
+agent-v1             $0.84             -   1.2 s  4.5 s  150.0 k         150.0 k
 agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
 
 scores  0 |...      ............:::   ###| 1   highest bar 402 of 568 rows
@@ -64,7 +65,7 @@ tone       0.90   553       7  llm_judge
 did not pass: 160
 x refund-7  agent-v2  0.33
   | contains: expected "30 days", got "We will look into it."
-x \\u65e5\\u672c\\u8a9e\\x1b[2J #3  agent-v2  0.00
+x \\u65e5\\u672c\\u8a9e\\x1b[2J trial 3  agent-v2  0.00
   | contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c
   | \\U0001f469\\u200d\\U0001f469\\u200d\\U0001f467 \\u5bb6\\u65cf 100%, a:b
 ! order-9  agent-v2
@@ -84,7 +85,7 @@ FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result. Exit cod
 UNCUT_FAILURES = """\
 did not pass: 160
 ✗ refund-7  agent-v2  0.33  contains: expected "30 days", got "We will look into it."
-✗ 日本語\\x1b[2J #3  agent-v2  0.00  contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b
+✗ 日本語\\x1b[2J trial 3  agent-v2  0.00  contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b
 ! order-9  agent-v2  error target: HTTP 503 after 3 attempts (12.4 s)
 and 157 more: agentv show 20260131T120000-7f3a2b --failed
 
@@ -137,3 +138,23 @@ def test_skipped_rows_get_a_column_when_there_are_any() -> None:
     first = replace(REPORT.targets[0], counts={"pass": 1, "skipped": 2}, pass_rate=1.0)
     head = end_report(replace(REPORT, targets=(first,))).splitlines()[0]
     assert head.split()[-1] == "skipped"
+
+
+def test_a_narrow_terminal_gets_values_below_their_names() -> None:
+    lines = end_report(REPORT, width=40).split("\n")
+    assert lines[:7] == [
+        "agent-v1",
+        "  pass rate 72.2 % of 557  mean 0.81",
+        "  pass 402  borderline 31  fail 124",
+        "  errors 4",
+        "agent-v2-with-a-long-name",
+        "  pass rate 66.7 % of 3  mean 0.67",
+        "  pass 2  borderline 0  fail 1  errors 0",
+    ]
+    tables = lines[: lines.index("did not pass: 160")]
+    assert max(map(display_width, tables)) <= 40
+
+
+def test_rows_of_several_suites_and_trials_are_told_apart() -> None:
+    shown = end_report(REPORT, labels=RowLabels(with_suite=True, trials=3))
+    assert "✗ refund-7 (evals/refunds.yaml) trial 1 of 3  agent-v2  0.33" in shown

@@ -140,3 +140,15 @@ def test_the_thread_that_redraws_says_nothing_when_the_terminal_is_gone(monkeypa
     stream.open = True
     screen.close()
     assert said == []
+
+
+def test_a_ctrl_c_that_the_terminal_shows_does_not_wrap_the_block_and_a_blank_line_follows_it() -> None:
+    stream = Terminal("ascii")
+    console = Console(file=stream, force_terminal=True, width=80, height=24, color_system=None, legacy_windows=False)
+    screen = LiveScreen(stream, clock=at_noon, console=console)
+    screen.notify(STARTED)
+    screen.close()
+    block = [line for line in stream.getvalue().splitlines() if "Ctrl-C stops cleanly" in line]
+    assert block
+    assert all(display_width(printable(line)) + len("^C") < 80 for line in block)
+    assert stream.getvalue().endswith("\n")

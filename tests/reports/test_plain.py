@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from tests.reports.rows import FAILED, HOSTILE, PASSED, STARTED, UNANSWERED
-from tests.stored import NOON, make_answer
+from tests.stored import CONTAINS, NOON, make_answer, make_result
 
 from agentv.reports.github import error_command, harmless
 from agentv.reports.plain import PlainLines
@@ -98,7 +98,7 @@ def test_a_hostile_answer_is_one_harmless_line(plain: PlainLines, log: Log) -> N
     assert line == HOSTILE_LINE
 
 
-HOSTILE_LINE = "FAIL 日本語\\x1b[2J #3 agent-v2   0.00  contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b"  # noqa: E501 - as it is shown
+HOSTILE_LINE = "FAIL 日本語\\x1b[2J trial 3 agent-v2   0.00  contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b"  # noqa: E501 - as it is shown
 
 
 def test_without_unicode_everything_is_written_out(clock: Hand) -> None:
@@ -182,7 +182,7 @@ def test_an_annotation_is_escaped() -> None:
     assert error_command(row) == ANNOTATION
 
 
-ANNOTATION = "::error file=a%2Cb%3Ac%25.yaml,line=7,title=日本語\\x1b[2J #3 on agent-v2::contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%25, a:b"  # noqa: E501 - as it is shown
+ANNOTATION = "::error file=a%2Cb%3Ac%25.yaml,line=7,title=日本語\\x1b[2J trial 3 on agent-v2::contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%25, a:b"  # noqa: E501 - as it is shown
 
 
 @pytest.mark.parametrize(
@@ -196,3 +196,10 @@ ANNOTATION = "::error file=a%2Cb%3Ac%25.yaml,line=7,title=日本語\\x1b[2J #3 o
 )
 def test_no_line_of_strangers_is_a_workflow_command(line: str, shown: str) -> None:
     assert harmless(line) == shown
+
+
+def test_a_failure_with_much_to_say_is_cut(plain: PlainLines, log: Log) -> None:
+    plain.notify(RowFinished(make_result(evaluator_results=(replace(CONTAINS, misses=("long " * 400,)),))))
+    (line,) = log.getvalue().splitlines()
+    assert len(line) == 300
+    assert line.endswith("…")

@@ -49,11 +49,11 @@ transcript
 │ assistant: We will look into it.
 
 took 1.5 s
-target: 150 tokens, $0.0021
-judges: 100 tokens, $0.0004
+target: 150 tokens, cost $0.0021
+judges: 100 tokens, cost $0.0004
 """
 HOSTILE_VIEW = """\
-x 日本語\\x1b[2J #3 on agent-v2: fail, score 0.00  (evals/refunds.yaml:12)
+x 日本語\\x1b[2J trial 3 on agent-v2: fail, score 0.00  (evals/refunds.yaml:12)
 
 question
 | red \\x1b]0;title\\x07
@@ -73,8 +73,8 @@ contains (contains)  0.00  fail
 | 家族 100%, a:b
 
 took 1.5 s
-target: 150 tokens, $0.0021
-judges: 100 tokens, $0.0004
+target: 150 tokens, cost $0.0021
+judges: 100 tokens, cost $0.0004
 """
 UNANSWERED_VIEW = """\
 ! order-9 on agent-v2: error  (evals/refunds.yaml:40)
@@ -92,8 +92,8 @@ error (server_error at target, HTTP 503)
 │ HTTP 503 after 3 attempts
 
 took 12.4 s
-target: 150 tokens, $0.0021
-judges: 100 tokens, $0.0004
+target: 150 tokens, cost $0.0021
+judges: 100 tokens, cost $0.0004
 tries: rate_limited, server_error, server_error
 log: a.log
 """
@@ -102,7 +102,7 @@ run 20260131T120000-7f3a2b  nightly  finished  2026-01-31 12:00 UTC
 4 rows: 1 pass, 2 fail, 1 error
 
 ✗ refund-7                 agent-v2         0.33  contains: expected "30 days",…
-✗ 日本語\\x1b[2J #3         agent-v2         0.00  contains: red \\x1b]0;title\\x0…
+✗ 日本語\\x1b[2J trial 3    agent-v2         0.00  contains: red \\x1b]0;title\\x0…
 ! order-9                  agent-v2               error target: HTTP 503 after …
 ✓ refund-7                 agent-v2         1.00\
 """

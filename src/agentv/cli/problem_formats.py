@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from agentv.cli.code_frame import CodeFrames
 from agentv.reports import one_line, printable, printable_json
+from agentv.reports.amounts import count_text
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
 from agentv.version import __version__
@@ -17,15 +18,11 @@ _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _RULE = "file-problem"
 
 
-def count_text(problems: Sequence[Problem], files: int) -> str:
+def closing_line(problems: Sequence[Problem], files: int) -> str:
     """Return the closing line: how many errors and warnings, in how many files."""
     counts = Counter(problem.severity for problem in problems)
-    found = [_plural(counts[severity], severity) for severity in ("error", "warning") if counts[severity]]
-    return f"{_plural(files, 'file')} checked: {', '.join(found) or 'no problem found'}"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    found = [count_text(counts[severity], severity) for severity in ("error", "warning") if counts[severity]]
+    return f"{count_text(files, 'file')} checked: {', '.join(found) or 'no problem found'}"
 
 
 def as_text(problems: Sequence[Problem], files: int, folder: Path) -> str:
@@ -34,7 +31,7 @@ def as_text(problems: Sequence[Problem], files: int, folder: Path) -> str:
     lines: list[str] = []
     for problem in problems:
         lines += [printable(problem.render()).replace("\n", " "), *frames.frame(problem), ""]
-    return "\n".join([*lines, count_text(problems, files)])
+    return "\n".join([*lines, closing_line(problems, files)])
 
 
 def as_json(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
@@ -65,7 +62,7 @@ def _to_json(problem: Problem) -> JsonObject:
 
 def as_github(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
     """Return workflow commands that GitHub Actions shows at the lines, and the closing line."""
-    return "\n".join([*map(_annotation, problems), count_text(problems, files)])
+    return "\n".join([*map(_annotation, problems), closing_line(problems, files)])
 
 
 def _annotation(problem: Problem) -> str:

@@ -30,6 +30,7 @@ from agentv.reports.end_table import end_report
 from agentv.reports.exports import STDOUT
 from agentv.reports.paint import choose_paint
 from agentv.reports.printable import printable_json
+from agentv.reports.row_text import RowLabels
 from agentv.reports.signs import UNICODE, signs_for
 from agentv.scoring.run_verdict import SIGNALLED
 from agentv.storage.find_run import runs_folder
@@ -93,14 +94,16 @@ def _run(plan: RunPlan, home: Path, screen: Screen, stdout: TextIO) -> int:
     if screen.display not in ("json", "none"):
         written = [each.target for each in observers if each.target and each.target != STDOUT and not each.error]
         stream = screen.stream(stdout)
-        click.echo(_end_text(report, written, stream), file=stream, nl=False)
+        trials = max((each.options.trials or each.suite.trials for each in plan.suites), default=1)
+        labels = RowLabels(with_suite=len(plan.suites) > 1, trials=trials)
+        click.echo(_end_text(report, written, labels, stream), file=stream, nl=False)
     code = report.exit_code
     for loss in losses(observers, stdout):
         code = with_loss(code, loss)
     return code
 
 
-def _end_text(report: RunReport, files: Sequence[str], stream: TextIO) -> str:
+def _end_text(report: RunReport, files: Sequence[str], labels: RowLabels, stream: TextIO) -> str:
     is_terminal = stream.isatty()
     return end_report(
         report,
@@ -108,6 +111,7 @@ def _end_text(report: RunReport, files: Sequence[str], stream: TextIO) -> str:
         unicode=signs_for(stream.encoding) is UNICODE,
         paint=choose_paint(is_terminal=is_terminal, env=os.environ),
         files=files,
+        labels=labels,
     )
 
 

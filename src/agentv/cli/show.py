@@ -1,6 +1,6 @@
 """`agentv show`: look into a stored run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -46,10 +46,13 @@ def command(run: str, case: str | None, *, failed: bool, as_json: bool) -> int:
 
 def _print_rows(stored: "StoredRun", *, failed: bool) -> None:
     from agentv.cli.terminal import terminal_style
+    from agentv.reports.row_text import RowLabels
 
     view = terminal_style().of_run()
     click.echo(view.head(stored.run, state=stored.state(), counts=stored.counts()))
-    for line in view.rows(_rows(stored, None, failed=failed)):
+    suites = stored.run.plan.get("suites")
+    labels = RowLabels(with_suite=isinstance(suites, Sequence) and len(suites) > 1)
+    for line in view.rows(_rows(stored, None, failed=failed), labels):
         click.echo(line)
     click.echo(f"\nlook closer: agentv show {stored.run_id} CASE")
 

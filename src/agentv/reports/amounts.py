@@ -28,9 +28,9 @@ def score_text(score: float | None) -> str:
 
 
 def money_text(dollars: float | None) -> str:
-    """Return dollars: cents from ten cents on, else four decimals; `unknown` for None. Never 0 for more than 0."""
+    """Return dollars: cents from ten cents on, else four decimals; `-` for unknown (None). Never 0 for more than 0."""
     if dollars is None:
-        return "unknown"
+        return "-"
     if 0 < dollars < _LEAST_SHOWN_USD:
         return f"<${_LEAST_SHOWN_USD:.4f}"
     return f"${dollars:.4f}" if 0 < dollars < _CENTS_FROM_USD else f"${dollars:,.2f}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agentv.reports.amounts import money_text, score_text, seconds_text, tokens_text
 from agentv.reports.paint import Paint, state_colour, without_colour
 from agentv.reports.printable import one_line, printable
-from agentv.reports.row_text import row_label, row_score
+from agentv.reports.row_text import PLAIN_LABELS, row_score
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.text_width import wrap_lines
 from agentv.scoring.summary import row_state
@@ -49,7 +49,7 @@ class CaseView:
         score = f", score {row_score(result)}" if row_score(result) else ""
         place = f"  ({one_line(result.file)}:{result.line})" if result.file else ""
         mark = self.paint(self.signs.marks[state], state_colour(state))
-        return f"{mark} {row_label(result)} on {one_line(result.slot.target)}: {state}{score}{place}"
+        return f"{mark} {PLAIN_LABELS.label(result)} on {one_line(result.slot.target)}: {state}{score}{place}"
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         if self.case is not None:
@@ -106,8 +106,8 @@ class CaseView:
             ("judges", result.judge_usage, result.judge_cost_usd),
         ):
             if usage is not None or cost is not None:
-                tokens = "" if usage is None else f"{tokens_text(usage.total or usage.input + usage.output)} tokens, "
-                facts.append(f"{who}: {tokens}{money_text(cost)}")
+                tokens = "-" if usage is None else tokens_text(usage.total or usage.input + usage.output)
+                facts.append(f"{who}: {tokens} tokens, cost {money_text(cost)}")
         if self.answer is not None and len(self.answer.calls) > 1:
             facts.append(f"tries: {', '.join(call.kind for call in self.answer.calls)}")
         facts += [f"log: {one_line(path)}" for path in (self.answer.log_paths if self.answer else ())]

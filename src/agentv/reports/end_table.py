@@ -2,10 +2,18 @@
 
 from collections.abc import Sequence
 
-from agentv.reports.amounts import clock_text, money_text, percent_text, score_text, seconds_text, tokens_text
+from agentv.reports.amounts import (
+    clock_text,
+    count_text,
+    money_text,
+    percent_text,
+    score_text,
+    seconds_text,
+    tokens_text,
+)
 from agentv.reports.paint import Paint, state_colour, without_colour
 from agentv.reports.printable import one_line
-from agentv.reports.row_text import row_label, row_reason, row_score
+from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
 from agentv.reports.signs import ASCII, UNICODE, Signs
 from agentv.reports.text_width import clip, display_width, pad, wrap
 from agentv.scoring.summary import row_state
@@ -14,6 +22,7 @@ from agentv.types.usage import Usage
 
 _SHORTEST_NAME = 8
 _REASON_LINES = 3
+_NARROW = 80
 
 
 def end_report(
@@ -23,6 +32,7 @@ def end_report(
     unicode: bool = True,
     paint: Paint = without_colour,
     files: Sequence[str] = (),
+    labels: RowLabels = PLAIN_LABELS,
 ) -> str:
     """Return the report that stands at the end of a run; the last line is the verdict with the exit code.
 
@@ -32,9 +42,9 @@ def end_report(
     blocks = [
         _table(_quality_rows(report.targets), width, paint),
         _table(_spending_rows(report.targets), width, paint),
-        _histogram(report, signs),
+        _histogram(report, width, signs),
         _table(_evaluator_rows(report), width, paint),
-        _failing(report, width, signs, paint),
+        _failing(report, width, signs, paint, labels),
         [f"flaky   {one_line(case)}" for case in report.flaky],
         [f"note    {one_line(note)}" for note in report.notes],
         _files(report, files),
@@ -109,10 +119,15 @@ def _evaluator_rows(report: RunReport) -> list[list[str]]:
 
 
 def _table(rows: Sequence[Sequence[str]], width: int | None, paint: Paint) -> list[str]:
-    """Align columns: names to the left and cut to what is left of `width`, the others to the right; the head is dim."""
+    """Align columns: names to the left and cut to what is left of `width`, the others to the right; the head is dim.
+
+    Where not even short names leave room for the columns, each row is a name with its values below.
+    """
     if not rows:
         return []
     name_width, *widths = (max(map(display_width, column)) for column in zip(*rows, strict=True))
+    if width is not None and _SHORTEST_NAME + sum(widths) + 2 * len(widths) > width:
+        return _stacked(rows, width, paint)
     if width is not None:
         name_width = min(name_width, max(width - sum(widths) - 2 * len(widths), _SHORTEST_NAME))
     lines = []
@@ -122,32 +137,51 @@ def _table(rows: Sequence[Sequence[str]], width: int | None, paint: Paint) -> li
     return [paint(lines[0], "dim"), *lines[1:]]
 
 
-def _histogram(report: RunReport, signs: Signs) -> list[str]:
+def _stacked(rows: Sequence[Sequence[str]], width: int, paint: Paint) -> list[str]:
+    """Return each row as its name and, indented, its values with what they are, as many in a line as fit."""
+    (_, *heads), *others = rows
+    lines = []
+    for name, *cells in others:
+        lines.append(paint(clip(name, width, mark=".."), "bold"))
+        line = ""
+        for head, cell in zip(heads, cells, strict=True):
+            value = f"  {head} {cell}"
+            if line and display_width(line + value) > width:
+                lines.append(line)
+                line = ""
+            line += value
+        lines.append(line)
+    return lines
+
+
+def _histogram(report: RunReport, width: int | None, signs: Signs) -> list[str]:
     highest = max(report.histogram, default=0)
     if not highest:
         return []
     heights = [-(-count * len(signs.bars) // highest) for count in report.histogram]
-    bars = "".join((signs.bars[height - 1] if height else " ") * 3 for height in heights)
-    total = sum(report.histogram)
-    return [f"scores  0 {signs.gutter}{bars}{signs.gutter} 1   highest bar {highest:,} of {total:,} rows"]
+    is_narrow = width is not None and width < _NARROW
+    bars = "".join((signs.bars[height - 1] if height else " ") * (1 if is_narrow else 3) for height in heights)
+    shown = f"scores  0 {signs.gutter}{bars}{signs.gutter} 1"
+    told = f"highest bar {highest:,} of {count_text(sum(report.histogram), 'row')}"
+    return [shown, f"        {told}"] if is_narrow else [f"{shown}   {told}"]
 
 
-def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint) -> list[str]:
+def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint, labels: RowLabels) -> list[str]:
     if not report.failing:
         return []
     lines = [paint(f"did not pass: {report.failing_total:,}", "bold")]
     for result in report.failing:
-        lines.extend(_failing_case(result, width, signs, paint))
+        lines.extend(_failing_case(result, width, signs, paint, labels))
     rest = report.failing_total - len(report.failing)
     if rest > 0:
         lines.append(f"and {rest:,} more: agentv show {report.run_id} --failed")
     return lines
 
 
-def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Paint) -> list[str]:
+def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Paint, labels: RowLabels) -> list[str]:
     """Return a row with its reason: on one line, or below it in a few, each behind a gutter."""
     state = row_state(result)
-    parts = (row_label(result), one_line(result.slot.target), row_score(result))
+    parts = (labels.label(result), one_line(result.slot.target), row_score(result))
     head = signs.within("  ".join(part for part in parts if part))
     mark = paint(signs.marks[state], state_colour(state))
     reason = signs.within(row_reason(result))

@@ -1,12 +1,12 @@
 """GitHub Actions: failures as annotations, and text of strangers that cannot become a workflow command."""
 
-from agentv.reports.row_text import row_label, row_reason
+from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason
 from agentv.types.results import CaseResult
 
 
-def error_command(result: CaseResult) -> str:
+def error_command(result: CaseResult, labels: RowLabels = PLAIN_LABELS) -> str:
     """Return the `::error` command that shows a row at its case's file and line."""
-    title = f"{row_label(result)} on {result.slot.target}"
+    title = f"{labels.label(result)} on {result.slot.target}"
     place = {"file": result.file or result.slot.suite, "line": str(result.line) if result.line else "", "title": title}
     properties = ",".join(f"{name}={_property(value)}" for name, value in place.items() if value)
     return f"::error {properties}::{_data(row_reason(result))}"

@@ -10,7 +10,7 @@ from rich.text import Text
 from agentv.reports.live_block import live_block
 from agentv.reports.printable import one_line
 from agentv.reports.progress import Progress
-from agentv.reports.row_text import failure_line
+from agentv.reports.row_text import PLAIN_LABELS, RowLabels, failure_line
 from agentv.reports.signs import signs_for
 from agentv.reports.text_width import clip
 from agentv.scoring.summary import row_state
@@ -19,6 +19,7 @@ from agentv.types.protocols import Clock
 from agentv.types.results import RowState
 
 REFRESHES_PER_SECOND = 8
+_ROOM_FOR_ECHO = 3  # a terminal shows Ctrl-C as ^C; a block that this pushes into a new line is not taken off whole
 
 _STYLES: dict[RowState, str] = {"fail": "red", "error": "yellow", "borderline": "yellow"}
 
@@ -50,6 +51,7 @@ class LiveScreen:
         self._console = console or Console(file=stream, highlight=False, markup=False, emoji=False)
         self._signs = signs_for(stream.encoding)
         self._progress: Progress | None = None
+        self._labels = PLAIN_LABELS
         self._lock = threading.Lock()
         self._live = _Block(
             console=self._console,
@@ -62,6 +64,7 @@ class LiveScreen:
         """Take note of one event."""
         if isinstance(event, RunStarted):
             self._progress = Progress(event, self._clock())
+            self._labels = RowLabels.of_run(event)
             self._live.start()
         elif self._progress is not None:
             with self._lock:
@@ -70,7 +73,7 @@ class LiveScreen:
             case RowFinished(result):
                 state = row_state(result)
                 if state in _STYLES:
-                    self._say(failure_line(self._signs.marks[state], result), _STYLES[state])
+                    self._say(failure_line(self._signs.marks[state], result, self._labels), _STYLES[state])
             case RunNote(message):
                 self._say(f"note: {one_line(message)}", "dim")
             case RunStopping(reason):
@@ -81,6 +84,8 @@ class LiveScreen:
     def close(self) -> None:
         """Take the block off the screen and give the cursor back."""
         self._live.stop()
+        if self._progress is not None:
+            self._console.print()
 
     def _say(self, line: str, style: str) -> None:
         text = clip(line, self._console.width - 1, mark=self._signs.ellipsis)
@@ -92,5 +97,7 @@ class LiveScreen:
         if self._progress is None:
             return Text("")
         with self._lock:
-            lines = live_block(self._progress, self._clock(), width=self._console.width - 1, signs=self._signs)
+            lines = live_block(
+                self._progress, self._clock(), width=self._console.width - _ROOM_FOR_ECHO, signs=self._signs
+            )
         return Text("\n".join(lines), no_wrap=True)

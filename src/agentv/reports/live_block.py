@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from agentv.reports.amounts import percent_text
+from agentv.reports.amounts import count_text, percent_text
 from agentv.reports.printable import one_line
 from agentv.reports.progress import Progress, judged, plan_text
 from agentv.reports.signs import Signs
@@ -25,7 +25,7 @@ def live_block(progress: Progress, now: datetime, *, width: int, signs: Signs) -
     rows = _target_rows(shown, progress.planned_per_target, inner, signs)
     hidden = len(progress.by_target) - len(shown)
     if hidden > 0:
-        rows.append(f"and {hidden} more targets")
+        rows.append(f"and {count_text(hidden, 'more target')}")
     rows.append(progress.pace_text(now, signs))
     top_left, top_right, side, bottom_left, bottom_right = signs.box
     hint = "Ctrl-C stops cleanly; finished rows are kept"
@@ -63,8 +63,8 @@ def _target_rows(
 def _cells(counts: Counter[str], planned: int | None, signs: Signs) -> list[str]:
     done = counts.total()
     rate = percent_text(counts["pass"] / judged(counts)) if judged(counts) else "-"
-    states = [f"{signs.marks[state]} {counts[state]}" for state in _STATES]
-    share = [f"{done * 100 // planned:3} % ", f"{done}/{planned} "] if planned else [f"{done:,} "]
+    states = [f"{signs.marks[state]} {counts[state]:,}" for state in _STATES]
+    share = [f"{done * 100 // planned:3} % ", f"{done:,}/{planned:,} "] if planned else [f"{done:,} "]
     return [*share, *states, f" pass {rate}"]
 
 

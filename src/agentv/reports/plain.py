@@ -8,8 +8,9 @@ from agentv.reports.amounts import percent_text
 from agentv.reports.github import error_command, harmless
 from agentv.reports.printable import one_line
 from agentv.reports.progress import Progress, plan_text
-from agentv.reports.row_text import failure_line
+from agentv.reports.row_text import PLAIN_LABELS, RowLabels, failure_line
 from agentv.reports.signs import Signs, signs_for
+from agentv.reports.text_width import clip
 from agentv.scoring.summary import row_state
 from agentv.types.events import RowFinished, RunEnded, RunEvent, RunNote, RunStarted, RunStopping
 from agentv.types.protocols import Clock
@@ -17,6 +18,7 @@ from agentv.types.results import CaseResult
 
 HEARTBEAT_S = 30.0
 HEARTBEAT_SHARE = 0.1
+_LONGEST_LINE = 300  # the whole reason stands in the report at the end and in `agentv show`
 
 _WORDS = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
 
@@ -34,6 +36,7 @@ class PlainLines:
         self._github = github
         self._signs: Signs = signs_for(stream.encoding)
         self._progress: Progress | None = None
+        self._labels = PLAIN_LABELS
         self._last_beat: datetime | None = None
         self._next_share = HEARTBEAT_SHARE
         self._lock = threading.Lock()
@@ -70,6 +73,7 @@ class PlainLines:
     def _take(self, event: RunEvent) -> None:
         if isinstance(event, RunStarted):
             self._progress = Progress(event, self._clock())
+            self._labels = RowLabels.of_run(event)
             self._last_beat = self._clock()
             self._line(f"run {event.run_id}: {plan_text(event, self._signs)}")
             return
@@ -92,10 +96,9 @@ class PlainLines:
         word = _WORDS.get(row_state(result))
         if word is None:
             return
-        line = failure_line(word, result)
-        self._line(line)
+        self._line(clip(failure_line(word, result, self._labels), _LONGEST_LINE, mark=self._signs.ellipsis))
         if self._github:
-            self._write(error_command(result))
+            self._write(error_command(result, self._labels))
 
     def _beat(self) -> None:
         progress = self._progress
@@ -109,11 +112,11 @@ class PlainLines:
         if share is not None:
             self._next_share = (int(share / HEARTBEAT_SHARE + 1e-9) + 1) * HEARTBEAT_SHARE
         self._last_beat = now
-        planned = "" if progress.started.planned is None else f"/{progress.started.planned}"
+        planned = "" if progress.started.planned is None else f"/{progress.started.planned:,}"
         of_all = "" if share is None else f" ({percent_text(share)})"
-        states = "".join(f"  {state} {count}" for state, count in progress.counts.items())
+        states = "".join(f"  {state} {count:,}" for state, count in progress.counts.items())
         pace = progress.pace_text(now, self._signs)
-        self._line(f"{progress.done}{planned}{of_all}{states}  {pace}")
+        self._line(f"{progress.done:,}{planned}{of_all}{states}  {pace}")
 
     def _line(self, text: str) -> None:
         self._write(harmless(text) if self._github else text)

@@ -31,7 +31,7 @@ def one_line(text: str) -> str:
 
 def printable_json(text: str) -> str:
     """Return JSON text that means the same, with what a terminal must not be sent as JSON escapes."""
-    return text if text.isascii() else _UNSAFE.sub(_json_escape, text)
+    return text if text.isascii() and "\x7f" not in text else _UNSAFE.sub(_json_escape, text)
 
 
 def _json_escape(match: re.Match[str]) -> str:

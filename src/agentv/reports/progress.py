@@ -4,11 +4,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from agentv.reports.amounts import clock_text, money_text
+from agentv.reports.amounts import clock_text, count_text, money_text
 from agentv.reports.printable import one_line
 from agentv.reports.signs import Signs
 from agentv.scoring.summary import JUDGED_STATES, row_state
 from agentv.types.events import AnswerArrived, RetryNoted, RowFinished, RunEvent, RunStarted, RunStopping
+
+_SUITES_NAMED = 3
 
 
 @dataclass(slots=True)
@@ -79,11 +81,11 @@ class Progress:
     def pace_text(self, now: datetime, signs: Signs) -> str:
         """Return workers, rows a second, retries, cost, time gone and time left, on one line."""
         elapsed, left = self.elapsed_s(now), self.left_s(now)
-        parts = [_count(self.started.workers, "worker")]
+        parts = [count_text(self.started.workers, "worker")]
         if self.done and elapsed > 0:
             parts.append(f"{self.done / elapsed:.1f}/s")
         if self.retries:
-            parts.append(f"retries {self.retries}")
+            parts.append(f"retries {self.retries:,}")
         if self.priced:
             parts.append(money_text(self.cost_usd))
         parts.append(clock_text(elapsed))
@@ -101,13 +103,10 @@ def judged(counts: Counter[str]) -> int:
 
 def plan_text(started: RunStarted, signs: Signs) -> str:
     """Return `refunds · 240 cases × 2 targets × 3 trials = 1,440`, without what is one or unknown."""  # noqa: RUF002
-    factors = [] if started.cases is None else [_count(started.cases, "case")]
-    factors += [_count(len(started.targets), "target")] if len(started.targets) > 1 else []
-    factors += [_count(started.trials, "trial")] if started.trials > 1 else []
+    factors = [] if started.cases is None else [count_text(started.cases, "case")]
+    factors += [count_text(len(started.targets), "target")] if len(started.targets) > 1 else []
+    factors += [count_text(started.trials, "trial")] if started.trials > 1 else []
     total = "" if started.planned is None or len(factors) < 2 else f" = {started.planned:,}"  # noqa: PLR2004 - a product
-    suites = ", ".join(map(one_line, started.suites)) if len(started.suites) < 4 else f"{len(started.suites)} suites"  # noqa: PLR2004 - what fits a line
+    several = len(started.suites) > _SUITES_NAMED
+    suites = count_text(len(started.suites), "suite") if several else ", ".join(map(one_line, started.suites))
     return f" {signs.dot} ".join(part for part in (suites, f" {signs.times} ".join(factors) + total) if part)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

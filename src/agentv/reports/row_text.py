@@ -1,10 +1,14 @@
 """One judged row in one line: case, target, score, and why it did not pass."""
 
+from dataclasses import dataclass
+
 from agentv.reports.amounts import score_text, seconds_text
 from agentv.reports.printable import one_line
 from agentv.reports.text_width import pad
+from agentv.scoring.aggregation import is_requirement_met, required_items_met
 from agentv.scoring.summary import row_state
 from agentv.types.evaluation import EvaluatorResult
+from agentv.types.events import RunStarted
 from agentv.types.results import CaseResult
 
 _CASE_WIDTH = 10
@@ -12,10 +16,28 @@ _TARGET_WIDTH = 10
 _LONGEST_REASON = 2000
 
 
-def row_label(result: CaseResult) -> str:
-    """Return the case's id, with the number of its trial when it is not the first."""
-    trial = f" #{result.slot.trial + 1}" if result.slot.trial else ""
-    return one_line(result.slot.eval_id) + trial
+@dataclass(frozen=True, slots=True)
+class RowLabels:
+    """How rows are called: with their suite where a run has several, with the number of `trials` where it is known."""
+
+    with_suite: bool = False
+    trials: int = 1
+
+    @classmethod
+    def of_run(cls, started: RunStarted) -> "RowLabels":
+        """Return the labels of a run that begins."""
+        return cls(with_suite=len(started.suites) > 1, trials=started.trials)
+
+    def label(self, result: CaseResult) -> str:
+        """Return `refund-7`, and as far as it is needed `refund-7 (evals/refunds.yaml) trial 2 of 3`."""
+        slot = result.slot
+        number = slot.trial + 1
+        suite = f" ({slot.suite})" if self.with_suite else ""
+        of_all = f" of {self.trials}" if 1 < self.trials >= number else ""
+        return one_line(f"{slot.eval_id}{suite}") + (f" trial {number}{of_all}" if of_all or number > 1 else "")
+
+
+PLAIN_LABELS = RowLabels()
 
 
 def row_score(result: CaseResult) -> str:
@@ -33,7 +55,9 @@ def _whole_reason(result: CaseResult) -> str:
     if result.error is not None:
         took = f" ({seconds_text(result.duration_ms / 1000)})" if result.duration_ms else ""
         return f"error {result.error.stage}: {one_line(result.error.message) or result.error.kind}{took}"
-    said = [text for text in map(_evaluator_reason, result.evaluator_results) if text]
+    broken = [each for each in result.evaluator_results if not is_requirement_met(each)]
+    others = [each for each in result.evaluator_results if each not in broken and each.weight > 0]
+    said = [*map(_broken_requirement, broken), *filter(None, map(_evaluator_reason, others))]
     return " | ".join(said) or one_line(result.reasoning or "no reason was given")
 
 
@@ -44,12 +68,25 @@ def _evaluator_reason(result: EvaluatorResult) -> str:
         return f"{name}: error: {one_line(result.error.message)}"
     if result.status == "skipped" or (result.score >= 1 and result.verdict in (None, "pass")):
         return ""
-    why = "; ".join(map(one_line, result.misses)) or one_line(result.reasoning or "")
-    return f"{name}: {why or score_text(result.score)}"
+    return f"{name}: {_why(result) or score_text(result.score)}"
 
 
-def failure_line(mark: str, result: CaseResult) -> str:
+def _broken_requirement(result: EvaluatorResult) -> str:
+    """Say which requirement decided the verdict: that of the evaluator, or of items of its rubric."""
+    unmet = [one_line(item.criterion_name) for item in result.results if not required_items_met((item,))]
+    name = f"{', '.join(unmet)} of {one_line(result.name)}" if unmet else one_line(result.name)
+    if result.error is not None:
+        return f"required {name}: error: {one_line(result.error.message)}"
+    wanted = f" where {result.required:g} is required" if not isinstance(result.required, bool) else ""
+    return f"required {name}: {_why(result) or score_text(result.score) + wanted}"
+
+
+def _why(result: EvaluatorResult) -> str:
+    return "; ".join(map(one_line, result.misses)) or one_line(result.reasoning or "")
+
+
+def failure_line(mark: str, result: CaseResult, labels: RowLabels = PLAIN_LABELS) -> str:
     """Return the line that tells of a row which did not pass."""
-    cells = (mark, pad(row_label(result), _CASE_WIDTH), pad(one_line(result.slot.target), _TARGET_WIDTH))
+    cells = (mark, pad(labels.label(result), _CASE_WIDTH), pad(one_line(result.slot.target), _TARGET_WIDTH))
     score = row_score(result)
     return " ".join((*cells, f"{score}  {row_reason(result)}" if score else row_reason(result)))

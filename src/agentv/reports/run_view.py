@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from agentv.reports.amounts import count_text
 from agentv.reports.paint import Paint, state_colour, without_colour
 from agentv.reports.printable import one_line
-from agentv.reports.row_text import row_label, row_reason, row_score
+from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.text_width import clip, pad
 from agentv.scoring.summary import row_state
@@ -29,12 +30,13 @@ class RunView:
         name = f"  {one_line(run.name)}" if run.name else ""
         return f"run {run.run_id}{name}  {state}  {run.created_at:%Y-%m-%d %H:%M} UTC\n{counts_text(counts)}\n"
 
-    def rows(self, results: Iterable[CaseResult]) -> Iterator[str]:
+    def rows(self, results: Iterable[CaseResult], labels: RowLabels = PLAIN_LABELS) -> Iterator[str]:
         """Yield one line for each row, with why it did not pass."""
+        width = _CASE_WIDTH * 2 if labels.with_suite else _CASE_WIDTH
         for result in results:
             state = row_state(result)
             reason = "" if state == "pass" else row_reason(result)
-            case = pad(clip(row_label(result), _CASE_WIDTH, mark=self.signs.ellipsis), _CASE_WIDTH)
+            case = pad(clip(labels.label(result), width, mark=self.signs.ellipsis), width)
             target = pad(clip(one_line(result.slot.target), _TARGET_WIDTH, mark=self.signs.ellipsis), _TARGET_WIDTH)
             rest = f"{case} {target} {row_score(result):4}  {reason}".rstrip()
             shown = rest if self.width is None else clip(rest, self.width - 2, mark=self.signs.ellipsis)
@@ -43,6 +45,5 @@ class RunView:
 
 def counts_text(counts: Mapping[str, int]) -> str:
     """Return `12 rows: 9 pass, 2 fail, 1 error`."""
-    total = sum(counts.values())
     states = ", ".join(f"{counts[state]:,} {state}" for state in _STATES if counts.get(state))
-    return f"{total:,} {'row' if total == 1 else 'rows'}{f': {states}' if states else ''}"
+    return f"{count_text(sum(counts.values()), 'row')}{f': {states}' if states else ''}"
