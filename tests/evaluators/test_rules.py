@@ -1,5 +1,6 @@
 import asyncio
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -128,17 +129,42 @@ def test_a_rule_looks_where_its_source_says() -> None:
         judge("contains", source="context.nothing", value="x")
 
 
-def test_files_of_the_workspace_are_read_and_no_others(tmp_path: Path) -> None:
-    workspace = tmp_path / "work"
-    workspace.mkdir()
-    (workspace / "out.txt").write_text("done")
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "out.txt").write_text("done")
     (tmp_path / "secret.txt").write_text("done")
-    (workspace / "link.txt").symlink_to(tmp_path / "secret.txt")
+    return folder
+
+
+def test_a_file_of_the_workspace_is_read_through_a_link_inside_too(workspace: Path) -> None:
+    (workspace / "latest").symlink_to("out.txt")
     context = make_context(workspace_path=str(workspace))
-    assert evaluator_of("contains", source="files.out.txt", value="done").evaluate(context).score == 1.0  # type: ignore[union-attr]
-    for path in ("files.../secret.txt", "files.link.txt", "files.absent.txt"):
-        with pytest.raises(EvaluatorError, match="there is no file"):
-            evaluator_of("contains", source=path, value="done").evaluate(context)
+    for path in ("files.out.txt", "files.latest"):
+        assert evaluator_of("contains", source=path, value="done").evaluate(context).score == 1.0  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret.txt", "link.txt", "folder/secret.txt", "absent.txt", "circle", "pipe", ".", "\0", "x" * 5000]
+)
+def test_nothing_but_files_of_the_workspace_is_read(workspace: Path, path: str) -> None:
+    (workspace / "link.txt").symlink_to(workspace.parent / "secret.txt")
+    (workspace / "folder").symlink_to(workspace.parent)
+    (workspace / "circle").symlink_to("circle")
+    os.mkfifo(workspace / "pipe")
+    context = make_context(workspace_path=str(workspace))
+    with pytest.raises(EvaluatorError, match="there is no file"):
+        evaluator_of("contains", source=f"files.{path}", value="done").evaluate(context)
+
+
+def test_a_workspace_that_became_a_link_is_not_followed(workspace: Path) -> None:
+    workspace.rename(workspace.parent / "moved")
+    workspace.symlink_to(workspace.parent)
+    with pytest.raises(EvaluatorError, match="there is no file"):
+        evaluator_of("contains", source="files.secret.txt", value="done").evaluate(
+            make_context(workspace_path=str(workspace))
+        )
 
 
 HARD_PATTERN, HARD_TEXT = "(?:a|aa)+$", "a" * 50 + "!"

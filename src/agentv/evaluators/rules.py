@@ -1,11 +1,13 @@
 """What all single rules share: they look at one text and say what they expected and what they got."""
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from agentv.execution.folder_trees import open_beneath
 from agentv.scoring.sources import source_text
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
@@ -60,13 +62,19 @@ def judged_text(context: EvaluationContext, source: str) -> str:
 
 def _read_workspace_file(workspace: Path, path: str) -> str:
     """Read a file that lies in the workspace; a link out of it is refused, since an agent may have made it."""
-    root = workspace.resolve()
-    file = (root / path).resolve()
-    if not file.is_relative_to(root) or not file.is_file():
+    try:
+        root = workspace.resolve()
+        inside = (root / path).resolve().relative_to(root)
+        descriptor = None if workspace.is_symlink() else open_beneath(root, inside.as_posix())
+    except (OSError, RuntimeError, ValueError):  # no such folder, links in a circle, a path that leads out
+        descriptor = None
+    if descriptor is None:
         raise EvaluatorError(f"there is no file {path!r} in the workspace")
-    if file.stat().st_size > MAX_FILE_BYTES:
+    with os.fdopen(descriptor, "rb") as file:
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
         raise EvaluatorError(f"the file {path!r} is larger than 10 MiB")
-    return file.read_text(encoding="utf-8", errors="replace")
+    return content.decode(errors="replace")
 
 
 def quoted(text: str) -> str:

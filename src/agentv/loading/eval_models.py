@@ -1,8 +1,8 @@
 """The shape of eval files (formats.md, section 1). Parts whose shape depends on plug-ins or files are read later."""
 
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from agentv.loading.file_model import FileModel
 from agentv.loading.gates import Gates
@@ -12,6 +12,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.messages import Content as MessageContent
 from agentv.types.messages import Message, Role, ToolCall
 from agentv.types.scales import NAMED_SCALES, EvaluationCriteria
+from agentv.types.workspaces import Keep, workspace_from_json
 
 Name: TypeAlias = Annotated[str, Field(min_length=1)]
 Count: TypeAlias = Annotated[int, Field(ge=1)]
@@ -33,7 +34,12 @@ class WorkspaceModel(FileModel):
     ref: Name | None = None
     setup: str | None = None
     teardown: str | None = None
-    keep: Literal["never", "failed", "always"] | None = None
+    keep: Keep | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        workspace_from_json(self.to_json())
+        return self
 
     def to_json(self) -> JsonObject:
         """Return the keys that were given."""
