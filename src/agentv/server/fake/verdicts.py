@@ -1,9 +1,9 @@
 """How the fake server judges: by the words that the answer shares with what was expected. Simple, and always the same.
 
-A judge's prompt is known by the nonce that its reply must carry. The score is the share of the words (numbers, and words
-of four letters or more) of the expected outcome, or of the reference answer when that gives more, that occur in the
-candidate answer. A requirement of a rubric is satisfied when half of its words do; a graded one gets 1 to 5 by the same
-share.
+A judge's prompt is known by the nonce that its reply must carry. The score is the share of the words (numbers, and
+words of four letters or more) of the expected outcome, or of the reference answer when that gives more, that occur in
+the candidate answer. A requirement of a rubric is satisfied when half of its words do; a graded one gets 1 to 5 by the
+same share.
 """
 
 import re
