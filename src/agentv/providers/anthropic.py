@@ -2,18 +2,26 @@
 
 from typing import cast
 
+from agentv.providers.anthropic_batches import MessageBatches
 from agentv.providers.anthropic_messages import AnthropicSettings, MessagesDialogue
+from agentv.providers.batched_model import BatchedModelProvider
 from agentv.providers.credentials import bearer
-from agentv.providers.model_provider import ModelProvider
 from agentv.types.protocols import ProviderTools
 from agentv.types.targets import ResolvedTarget
 
 
-class AnthropicProvider(ModelProvider):
+class AnthropicProvider(BatchedModelProvider):
     """Asks Anthropic."""
 
     kind = "anthropic"
 
     def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
         settings = cast(AnthropicSettings, target.settings)
-        super().__init__(target, tools, dialogue=MessagesDialogue(settings), credentials=bearer(settings.api_key))
+        dialogue = MessagesDialogue(settings)
+        super().__init__(
+            target,
+            tools,
+            dialogue=dialogue,
+            credentials=bearer(settings.api_key),
+            batches=MessageBatches(f"{dialogue.url}/batches"),
+        )

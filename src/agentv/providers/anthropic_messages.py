@@ -35,9 +35,6 @@ class AnthropicSettings(ModelSettings):
     thinking_budget: int | None = field(
         default=None, metadata={"help": "Let the model think first, with at most this many tokens (1024 or more)."}
     )
-    batch_api: bool = field(
-        default=False, metadata={"help": "Ask through the batch endpoint: half the price, up to a day of waiting."}
-    )
 
     def __post_init__(self) -> None:
         """Refuse what the API cannot accept."""

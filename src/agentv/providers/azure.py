@@ -3,21 +3,28 @@
 from typing import cast
 
 from agentv.providers.azure_settings import AzureSettings
+from agentv.providers.batched_model import BatchedModelProvider
 from agentv.providers.credentials import Credentials, FixedHeaders, entra_token
-from agentv.providers.model_provider import ModelProvider
+from agentv.providers.openai_batches import OpenAIBatches
 from agentv.providers.openai_chat import ChatDialogue
 from agentv.types.protocols import ProviderTools
 from agentv.types.targets import ResolvedTarget
 
 
-class AzureProvider(ModelProvider):
+class AzureProvider(BatchedModelProvider):
     """Asks Azure OpenAI, with a key or an Entra ID token."""
 
     kind = "azure"
 
     def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
         settings = cast(AzureSettings, target.settings)
-        super().__init__(target, tools, dialogue=make_dialogue(settings), credentials=make_credentials(settings))
+        super().__init__(
+            target,
+            tools,
+            dialogue=make_dialogue(settings),
+            credentials=make_credentials(settings),
+            batches=OpenAIBatches(lambda path: settings.versioned(f"{settings.openai_url}{path}"), "/chat/completions"),
+        )
 
 
 def make_dialogue(settings: AzureSettings) -> ChatDialogue:

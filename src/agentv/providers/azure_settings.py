@@ -27,9 +27,6 @@ class AzureSettings(ModelSettings):
         default=None, metadata={"help": "The key, as ${{ VARIABLE }}; without one, an Entra ID token is used."}
     )
     api_version: str = field(default="2024-10-01-preview", metadata={"help": "The version of the API."})
-    batch_api: bool = field(
-        default=False, metadata={"help": "Ask through the batch endpoint: half the price, up to a day of waiting."}
-    )
 
     def __post_init__(self) -> None:
         """Refuse what cannot be an address."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agentv.providers.http import HttpReply, HttpRequest
-from agentv.providers.reply_json import name_of, parse_json, wrong_shape
+from agentv.providers.reply_json import parse_object
 from agentv.providers.request_json import Image
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, ToolCall
-from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest
+from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest, Quota
 from agentv.types.usage import Usage
 
 
@@ -53,6 +53,7 @@ class Turn:
     usage: Usage | None
     request_id: str | None
     model: str | None
+    quota: Quota | None = None
 
 
 class Dialogue(Protocol):
@@ -102,8 +103,5 @@ def go_on(dialogue: Dialogue, talk: Talk, turn: Turn, calls: Sequence[ToolCall])
 
 def parse_reply(dialogue: Dialogue, reply: HttpReply) -> Turn:
     """Return the model's turn. Raises ProviderError for whatever is none."""
-    value = parse_json(reply.body)
-    if not isinstance(value, Mapping):
-        raise wrong_shape(f"JSON {name_of(value)} instead of an object", value)
-    turn = dialogue.parse(value)
-    return replace(turn, request_id=reply.request_id or turn.request_id)
+    turn = dialogue.parse(parse_object(reply.body))
+    return replace(turn, request_id=reply.request_id or turn.request_id, quota=reply.quota)

@@ -46,6 +46,8 @@ class GeminiSettings(ModelSettings):
         ModelSettings.__post_init__(self)
         if self.base_url is not None:
             check_url("base_url", self.base_url)
+        if self.batch_api:
+            raise ValueError("batch_api is for azure, openai and anthropic; gemini is asked case by case")
         if self.location and not self.project:
             raise ValueError("location is for Vertex, which needs a project as well")
         if self.project and self.api_key:

@@ -14,7 +14,7 @@ from agentv.providers.http import HttpRequest
 from agentv.providers.model_settings import ModelSettings
 from agentv.providers.request_json import Image
 from agentv.providers.transport import send
-from agentv.types.messages import Message
+from agentv.types.messages import Message, ToolCall
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
@@ -32,13 +32,12 @@ class ModelProvider:
     def __init__(
         self, target: ResolvedTarget, tools: ProviderTools, *, dialogue: Dialogue, credentials: Credentials
     ) -> None:
-        settings = cast(ModelSettings, target.settings)
+        self._settings = cast(ModelSettings, target.settings)
         self._target = target
         self._shared = tools.shared
         self._dialogue = dialogue
         self._credentials = credentials
-        self._max_steps = settings.max_steps
-        self._tools = CannedTools(settings.tool_responses, target.base_dir)
+        self._tools = CannedTools(self._settings.tool_responses, target.base_dir)
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the model's answer, with every tool call on the way as output messages."""
@@ -50,9 +49,9 @@ class ModelProvider:
         while True:
             turn = await self._next_turn(talk, timeout_s=ends_at - now())
             usage = turn.usage if usage is None or turn.usage is None else usage + turn.usage
-            asked = turn.tool_calls if len(turns) < self._max_steps else ()
+            asked = turn.tool_calls if len(turns) < self._settings.max_steps else ()
             calls = await self._tools.answer(asked, timeout_s=ends_at - now())
-            turns.append(Message("assistant", turn.text or None, tool_calls=calls or turn.tool_calls))
+            turns.append(to_message(turn, calls))
             if not calls:
                 return to_response(turn, turns, usage)
             talk = go_on(self._dialogue, talk, turn, calls)
@@ -74,6 +73,11 @@ class ModelProvider:
         return parse_reply(self._dialogue, await send(request, self._shared, timeout_s=ends_at - now()))
 
 
+def to_message(turn: Turn, calls: Sequence[ToolCall] = ()) -> Message:
+    """Return a turn as a message; `calls` are its tool calls with their answers, where there are any."""
+    return Message("assistant", turn.text or None, tool_calls=tuple(calls) or turn.tool_calls)
+
+
 def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> ProviderResponse:
     """Return the last turn as the answer; `turns` are kept when tools were called on the way."""
     used_tools = any(message.tool_calls for message in turns)
@@ -84,6 +88,7 @@ def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> Pr
         finish_reason=turn.finish_reason,
         request_id=turn.request_id,
         model=turn.model,
+        quota=turn.quota,
         notes=("the reply was cut off at the limit of output tokens",) if turn.is_cut else (),
     )
 

@@ -34,6 +34,9 @@ class ModelSettings:
         metadata={"help": "What each tool answers, by name: any JSON, or {python: path.py:function}."},
     )
     max_steps: int = field(default=1, metadata={"help": "How often the model goes on after answers of tools."})
+    batch_api: bool = field(
+        default=False, metadata={"help": "Ask through the batch endpoint: half the price, up to a day of waiting."}
+    )
     extra_body: JsonObject = field(default_factory=dict, metadata={"help": "More keys for the request's body."})
     extra_headers: Mapping[str, str] = field(default_factory=dict, metadata={"help": "More headers for the request."})
 

@@ -18,9 +18,6 @@ class OpenAISettings(ModelSettings):
         default=None, metadata={"help": "The key, as ${{ VARIABLE }}; local servers need none."}
     )
     api: Literal["chat", "responses"] = field(default="chat", metadata={"help": "Which of the APIs is spoken."})
-    batch_api: bool = field(
-        default=False, metadata={"help": "Ask through the batch endpoint: half the price, up to a day of waiting."}
-    )
 
     def __post_init__(self) -> None:
         """Refuse what no server can accept."""

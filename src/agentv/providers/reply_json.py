@@ -25,6 +25,14 @@ def parse_json(body: bytes) -> JsonValue:
     return value
 
 
+def parse_object(body: bytes) -> JsonObject:
+    """Return the object that a reply is. Raises ProviderError for anything else."""
+    value = parse_json(body)
+    if not isinstance(value, Mapping):
+        raise wrong_shape(f"JSON {name_of(value)} instead of an object", value)
+    return value
+
+
 def wrong_shape(what: str, value: JsonValue) -> ProviderError:
     """Return the error for a reply that is JSON but none of this API; some servers put an error into a good status."""
     return ProviderError(Failure("unexpected_shape", f"the reply has {what}: {compact_json(value)[:_EXCERPT]}"))

@@ -40,7 +40,12 @@ def without_none(body: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 def json_request(url: str, body: JsonObject, *headers: Mapping[str, str]) -> HttpRequest:
     """Return a POST of JSON. Of several headers with one name, in any case, the last is sent."""
-    return HttpRequest(url, joined_headers({"Content-Type": "application/json"}, *headers), compact_json(body).encode())
+    return HttpRequest(url, joined_headers({"Content-Type": "application/json"}, *headers), json_bytes(body))
+
+
+def json_bytes(value: JsonValue) -> bytes:
+    """Return JSON as bytes. Half a character, which UTF-8 cannot hold, becomes a question mark."""
+    return compact_json(value).encode(errors="replace")
 
 
 def joined_headers(*several: Mapping[str, str]) -> dict[str, str]:

@@ -118,6 +118,45 @@ class BatchProvider(Provider, Protocol):
         """Answer all requests, by eval case id; raise ProviderError when the batch as a whole failed."""
 
 
+@dataclass(frozen=True, slots=True)
+class BatchTicket:
+    """A batch that is worked on elsewhere: its id there, and what its requests are called here, as they were sent.
+
+    With a stored ticket a later process finds the batch again.
+    """
+
+    id: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """How far a batch is: `done` of `total` requests, and `status` in the provider's own word."""
+
+    is_over: bool
+    status: str
+    done: int
+    total: int
+
+
+@runtime_checkable
+class BatchApiProvider(Provider, Protocol):
+    """A provider with an endpoint that takes many requests at once and answers within a day, at half the price."""
+
+    @property
+    def uses_batch_api(self) -> bool:
+        """Whether this target is configured to be asked so."""
+
+    async def submit_batch(self, requests: Mapping[str, ProviderRequest]) -> BatchTicket:
+        """Hand in requests, each under a key of ours, and return at once; raise ProviderError when it is refused."""
+
+    async def poll_batch(self, ticket: BatchTicket) -> BatchState:
+        """Tell how far a batch is; raise ProviderError when it failed as a whole or is not there any more."""
+
+    async def fetch_batch(self, ticket: BatchTicket) -> "Mapping[str, ProviderResponse | Failure]":
+        """Return what became of every request of a batch that is over, by key; none is missing."""
+
+
 @runtime_checkable
 class CheckedProvider(Provider, Protocol):
     """A provider that can tell before the first request whether it is usable."""
