@@ -47,7 +47,10 @@ def add_routes(app: web.Application, endpoints: Endpoints, polls: int) -> None:
     """Tell the application where everything is; a batch is done after `polls` looks."""
 
     def asks(api: Api) -> Handler:
-        return lambda request: endpoints.ask(request, api, model=request.match_info.get("model", ""))
+        async def ask(request: web.Request) -> web.StreamResponse:
+            return await endpoints.ask(request, api, model=request.match_info.get("model", ""))
+
+        return ask
 
     for path, api in _ASKED.items():
         app.router.add_post(path, asks(api))
