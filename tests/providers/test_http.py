@@ -3,6 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentv.providers.http import HttpReply, retry_after_s, status_failure
+from agentv.types.provider import Quota
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -41,6 +42,14 @@ def test_a_date_is_compared_with_the_present_moment() -> None:
         (404, b'{"error": "no such model"}', "bad_request", "HTTP 404: no such model"),
         (400, b'{"detail": "x", "message": "too long"}', "bad_request", "HTTP 400: too long"),
         (400, b'{"error": {"code": "content_filter", "message": "no"}}', "content_filter", "HTTP 400: no"),
+        (
+            400,
+            b'{"error": {"message": "Blocked by content filtering policy"}}',
+            "content_filter",
+            "HTTP 400: Blocked by",
+        ),
+        (400, b'{"error": {"message": "no", "details": [{"reason": "API_KEY_INVALID"}]}}', "auth", "HTTP 400: no"),
+        (400, b'{"error": {"message": "no", "details": [4, {"reason": "OTHER"}]}}', "bad_request", "HTTP 400: no"),
         (408, b"", "server_error", "HTTP 408"),
         (429, b"slow down\n", "rate_limited", "HTTP 429: slow down"),
         (500, b"[" * 100_000, "server_error", "HTTP 500: " + "[" * 500),
@@ -52,7 +61,8 @@ def test_every_status_is_one_kind_of_failure(status: int, body: bytes, kind: str
     failure = status_failure(HttpReply(status, {"x-request-id": "r-1"}, body), now=NOON)
 
     assert failure is not None
-    assert (failure.kind, failure.message, failure.http_status) == (kind, message, status)
+    assert (failure.kind, failure.http_status) == (kind, status)
+    assert failure.message.startswith(message)
     assert failure.details is not None
     assert failure.details["request_id"] == "r-1"
 
@@ -70,3 +80,39 @@ def test_a_redirect_is_not_followed_and_says_where_it_led() -> None:
 @pytest.mark.parametrize("status", [200, 201, 204])
 def test_success_is_no_failure(status: int) -> None:
     assert status_failure(HttpReply(status, {}, b""), now=NOON) is None
+
+
+def test_google_says_in_the_body_how_long_to_wait() -> None:
+    body = b'{"error": {"code": 429, "message": "quota", "details": [{"@type": "RetryInfo", "retryDelay": "7.5s"}]}}'
+
+    failure = status_failure(HttpReply(429, {}, body), now=NOON)
+
+    assert failure is not None
+    assert failure.retry_after_s == 7.5
+    told = status_failure(HttpReply(429, {"retry-after": "2"}, body), now=NOON)
+    assert told is not None
+    assert told.retry_after_s == 2.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "quota"),
+    [
+        ({}, None),
+        ({"x-ratelimit-limit-requests": "soon"}, None),
+        (
+            {"x-ratelimit-limit-requests": "600", "x-ratelimit-remaining-requests": "0"},
+            Quota(limit_requests=600, remaining_requests=0),
+        ),
+        (
+            {"anthropic-ratelimit-tokens-limit": "80000", "anthropic-ratelimit-tokens-remaining": "79000"},
+            Quota(limit_tokens=80_000, remaining_tokens=79_000),
+        ),
+    ],
+)
+def test_what_is_left_of_an_account_is_read_from_the_headers(headers: dict[str, str], quota: Quota | None) -> None:
+    assert HttpReply(200, headers, b"").quota == quota
+
+
+@pytest.mark.parametrize("name", ["x-request-id", "request-id", "apim-request-id"])
+def test_a_request_is_called_as_the_server_calls_it(name: str) -> None:
+    assert HttpReply(200, {name: "r-1"}, b"").request_id == "r-1"

@@ -92,21 +92,16 @@ class MessagesDialogue:
     def parse(self, value: JsonObject) -> Turn:
         """Return the message in a reply."""
         content = value.get("content")
-        if not isinstance(content, list):
-            raise wrong_shape("no list of content", value)
+        if not isinstance(content, list) or not all(map(_is_block, content)):
+            raise wrong_shape("no list of content blocks", value)
         stop_reason = text_or_none(value.get("stop_reason"))
         if stop_reason == "refusal":
             why = text_or_none(member(value, "stop_details", "explanation"))
             raise filtered(f"the provider refused to let the model answer{f': {why}' if why else ''}")
-        texts = (block.get("text") for block in objects(content) if block.get("type") == "text")
-        calls = (block for block in objects(content) if block.get("type") == "tool_use")
+        calls = [block for block in objects(content) if block.get("type") == "tool_use"]
         return Turn(
-            text="".join(text for text in texts if isinstance(text, str)),
-            tool_calls=tuple(
-                ToolCall(name, call.get("input"), id=text_or_none(call.get("id")))
-                for call in calls
-                if (name := text_or_none(call.get("name"))) is not None
-            ),
+            text="".join(str(block.get("text")) for block in objects(content) if block.get("type") == "text"),
+            tool_calls=tuple(ToolCall(str(call["name"]), call.get("input"), id=str(call["id"])) for call in calls),
             items=({"role": "assistant", "content": content},),
             finish_reason=stop_reason,
             is_cut=stop_reason in ("max_tokens", "model_context_window_exceeded"),
@@ -127,6 +122,13 @@ def version_header(bodies: Sequence[JsonObject]) -> Mapping[str, str]:
     """Return the header with the version of the API that takes all of the bodies."""
     sampled = any(key in body for body in bodies for key in ("temperature", "top_p", "top_k"))
     return {"anthropic-version": SAMPLING_VERSION if sampled else API_VERSION}
+
+
+def _is_block(value: JsonValue) -> bool:
+    """Whether a value is a block of content; of the kinds that are read, everything that is needed must be there."""
+    kind = member(value, "type")
+    needed = {"text": ("text",), "tool_use": ("id", "name")}.get(kind, ()) if isinstance(kind, str) else ("type",)
+    return all(isinstance(member(value, name), str) for name in needed)
 
 
 def _limit(wished: int | None, thinking: int) -> int:

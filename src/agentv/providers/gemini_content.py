@@ -122,11 +122,12 @@ class ContentDialogue:
         finish_reason = _finish_reason(candidates[0])
         content = candidates[0].get("content")
         parts = member(content, "parts")
-        if not isinstance(parts, list) and finish_reason is None:
+        if parts is None and finish_reason is not None:
+            parts = []  # whoever stops while still thinking says nothing
+        if not isinstance(parts, list) or not all(map(_is_part, parts)):
             raise wrong_shape("no candidates[0].content.parts", value)
-        texts = (part.get("text") for part in objects(parts) if part.get("thought") is not True)
         return Turn(
-            text="".join(text for text in texts if isinstance(text, str)),
+            text="".join(str(part.get("text", "")) for part in objects(parts) if part.get("thought") is not True),
             tool_calls=tuple(_tool_calls(parts)),
             items=(content,) if isinstance(content, Mapping) else (),
             finish_reason=finish_reason,
@@ -151,6 +152,10 @@ def _finish_reason(candidate: JsonObject) -> str | None:
         message = f"the model made a reply that the provider could not read ({reason}){f': {said}' if said else ''}"
         raise ProviderError(Failure("malformed_reply", message))
     return reason
+
+
+def _is_part(value: JsonValue) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("text", ""), str)
 
 
 def _image(image: Image) -> JsonObject:

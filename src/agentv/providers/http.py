@@ -13,7 +13,7 @@ from agentv.types.provider import Quota
 
 _EXCERPT = 2_000
 _MESSAGE = 500
-_SERVER_ERRORS = 500
+_BAD_REQUEST, _SERVER_ERRORS = 400, 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,9 @@ def _first(*values: float | None) -> float | None:
 
 
 def _kind_of(status: int, error: JsonObject) -> FailureKind:
-    if error.get("code") in ("content_filter", "content_policy_violation"):
+    # Anthropic has no code for it, only words: "Output blocked by content filtering policy".
+    in_words = status == _BAD_REQUEST and "content filter" in str(error.get("message")).lower()
+    if in_words or error.get("code") in ("content_filter", "content_policy_violation"):
         return "content_filter"
     kinds: Mapping[int, FailureKind] = {401: "auth", 403: "auth", 408: "server_error", 429: "rate_limited"}
     if status in kinds:

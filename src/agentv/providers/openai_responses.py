@@ -52,15 +52,15 @@ class ResponsesDialogue:
         """Return the turn in a reply."""
         if value.get("status") == "failed":
             raise _failed(value.get("error"))
-        output = value.get("output")
-        if not isinstance(output, list):
-            raise wrong_shape("no list of output", value)
+        output, texts = value.get("output"), _texts(value.get("output"))
+        if texts is None:
+            raise wrong_shape("no list of output items", value)
         reason = text_or_none(member(value, "incomplete_details", "reason"))
         if reason == "content_filter":
             raise filtered("the provider's content filter stopped the reply")
         calls = [_tool_call(item) for item in objects(output) if item.get("type") == "function_call"]
         return Turn(
-            text="".join(_texts(output)),
+            text="".join(texts),
             tool_calls=tuple(call for call in calls if call is not None),
             items=tuple(objects(output)),
             finish_reason=reason or text_or_none(value.get("status")),
@@ -105,11 +105,13 @@ def _failed(error: JsonValue) -> ProviderError:
     )
 
 
-def _texts(output: JsonValue) -> list[str]:
-    """Return all that was said; a refusal is said, too."""
-    parts = [part for item in objects(output) if item.get("type") == "message" for part in objects(item.get("content"))]
-    texts = (part.get("text", part.get("refusal")) for part in parts)
-    return [text for text in texts if isinstance(text, str)]
+def _texts(output: JsonValue) -> list[str] | None:
+    """Return all that was said, and a refusal is said, too; None when the output is not of the form it should have."""
+    if not isinstance(output, list) or not all(isinstance(member(item, "type"), str) for item in output):
+        return None
+    parts = [part for item in objects(output) if item["type"] == "message" for part in objects(item.get("content"))]
+    said = [part.get("text", part.get("refusal")) for part in parts]
+    return [text for text in said if isinstance(text, str)] if all(isinstance(text, str) for text in said) else None
 
 
 def _tool_call(item: JsonObject) -> ToolCall | None:

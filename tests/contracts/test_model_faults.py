@@ -1,0 +1,111 @@
+"""Every model API times every fault of the fake model server: each ends as one failure of the right kind, in time."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+
+import pytest
+from tests.asking import ask, failure_of, make_request, with_provider
+from tests.fake_server import serving_fake
+from tests.model_apis import KEY, MODEL_APIS
+
+from agentv.providers import PROVIDERS
+from agentv.server.fake import FAULTS, FakeServer
+from agentv.types.errors import ProviderError
+from agentv.types.provider import Provider
+
+KINDS: Mapping[str, str] = {
+    **dict.fromkeys(["429", "429-date", "429-ms", "429-bare", "no-credit"], "rate_limited"),
+    **dict.fromkeys(["400", "404"], "bad_request"),
+    **dict.fromkeys(["401", "403"], "auth"),
+    **dict.fromkeys(["408", "500", "502", "503", "504", "529"], "server_error"),
+    **dict.fromkeys(["content-filter", "blocked-prompt"], "content_filter"),
+    **dict.fromkeys(["empty", "truncated", "not-utf8", "nested", "html", "bad-gzip"], "malformed_reply"),
+    **dict.fromkeys(["null", "wrong-types", "wrong-leaves", "error-in-200"], "unexpected_shape"),
+    **dict.fromkeys(["reset", "hang-up", "cut", "redirect"], "transport"),
+    **dict.fromkeys(["huge", "gzip-bomb"], "too_large"),
+    **dict.fromkeys(["hang", "stall", "drip"], "deadline"),
+}
+ANSWERS: Mapping[str, str] = {
+    "length": "You said: Where is my order?",
+    "empty-text": "",
+    "prose": "Well, it depends on how you look at it.",
+    "half-character": "half \ud83d one",
+    **dict.fromkeys(["batch-lost", "batch-expired", "batch-failed"], "You said: Where is my order?"),
+}
+DEADLINE_S = 0.5
+OVERTIME_S = 0.25
+WAITED_S: Mapping[str, float | None] = {"429": 1.0, "429-date": None, "429-ms": 1.0, "429-bare": None}
+
+apis = pytest.mark.parametrize("api", MODEL_APIS)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeServer]:
+    with serving_fake() as server:
+        yield server
+
+
+def test_every_model_provider_and_every_fault_is_here() -> None:
+    assert {api.provider for api in MODEL_APIS.values()} == {spec.name for spec in PROVIDERS if spec.is_model_api}
+    assert KINDS.keys() | ANSWERS.keys() == FAULTS.keys()
+
+
+@apis
+@pytest.mark.parametrize("fault", [fault for fault, kind in KINDS.items() if kind != "deadline"])
+def test_every_fault_is_one_failure_of_its_kind(server: FakeServer, api: str, fault: str) -> None:
+    failure = failure_of(MODEL_APIS[api].target(server.url, f"m@{fault}"))
+
+    assert failure.kind == KINDS[fault]
+    assert failure.message
+    assert KEY not in repr(failure)
+    assert fault not in WAITED_S or fault == "429-date" or failure.retry_after_s == WAITED_S[fault]
+    assert fault != "429-date" or 0 <= (failure.retry_after_s or 0) <= 1
+
+
+@apis
+@pytest.mark.parametrize("fault", [fault for fault, kind in KINDS.items() if kind == "deadline"])
+def test_a_server_that_never_ends_meets_the_deadline_and_no_more(server: FakeServer, api: str, fault: str) -> None:
+    async def use(provider: Provider) -> float:
+        now = asyncio.get_running_loop().time
+        started = now()
+        with pytest.raises(ProviderError) as raised:
+            await provider.invoke(make_request(timeout_s=DEADLINE_S))
+        assert (raised.value.failure.kind, raised.value.failure.retryable) == ("deadline", True)
+        return now() - started
+
+    took_s = with_provider(MODEL_APIS[api].target(server.url, f"m@{fault}"), use)
+
+    assert DEADLINE_S <= took_s < DEADLINE_S + OVERTIME_S
+
+
+@apis
+@pytest.mark.parametrize("fault", ANSWERS)
+def test_what_only_looks_odd_is_an_answer(server: FakeServer, api: str, fault: str) -> None:
+    response = ask(MODEL_APIS[api].target(server.url, f"m@{fault}"))
+
+    assert response.text == ANSWERS[fault]
+    assert bool(response.notes) == (fault == "length")
+
+
+FLOODED = """
+import json, resource, sys
+from tests.asking import failure_of
+from tests.model_apis import MODEL_APIS
+
+url, mib = sys.argv[1], int(sys.argv[2])
+targets = {(api, fault): MODEL_APIS[api].target(url, f"m@{fault}")
+           for api in MODEL_APIS for fault in ("404", "huge", "gzip-bomb")}
+kinds = [failure_of(target).kind for (_, fault), target in targets.items() if fault == "404"]  # all is imported now
+limit = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + mib * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+print(json.dumps(sorted({failure_of(target).kind for (_, fault), target in targets.items() if fault != "404"})))
+"""
+
+
+def test_600_mb_from_every_api_need_less_than_100(server: FakeServer) -> None:
+    argv = [sys.executable, "-c", FLOODED, server.url, "100"]
+    result = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=100)
+
+    assert (result.stdout, result.stderr) == ('["too_large"]\n', "")
