@@ -1,40 +1,41 @@
 """The tables of settings in docs/ are those of the code. `./run python tests/test_settings_tables.py` writes them."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import agentv
 from agentv.cli.plugins import describe
 from agentv.pipeline.plugins import load_specs
-from agentv.registry import Registry
+from agentv.registry import Spec
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = {"evaluators": DOCS / "evaluators.md", "providers": DOCS / "targets.md"}
 
 
-def table_of(registry: Registry) -> str:
-    parts = []
-    for spec in registry:
-        told = describe(spec)
-        names = " or ".join(f"`{name}`" for name in (told["name"], *told["aliases"]))
-        told_rows = ([row["type"], row["default"], row["help"]] for row in told["settings"])
-        cells = (" | ".join(cell.replace("|", r"\|") for cell in row) for row in told_rows)
-        rows = [f"| `{row['name']}` | {rest} |" for row, rest in zip(told["settings"], cells, strict=True)]
-        head = ["", "| key | value | default | meaning |", "| --- | --- | --- | --- |"] if rows else []
-        parts.append("\n".join([f"**{names}**: {told['summary']}", *head, *rows]))
-    return "\n\n".join(parts)
+def table_of(spec: Spec) -> str:
+    told = describe(spec)
+    names = " or ".join(f"`{name}`" for name in (told["name"], *told["aliases"]))
+    told_rows = ([row["type"], row["default"], row["help"]] for row in told["settings"])
+    cells = (" | ".join(cell.replace("|", r"\|") for cell in row) for row in told_rows)
+    rows = [f"| `{row['name']}` | {rest} |" for row, rest in zip(told["settings"], cells, strict=True)]
+    head = ["", "| key | value | default | meaning |", "| --- | --- | --- | --- |"] if rows else []
+    return "\n".join([f"**{names}**: {told['summary']}", *head, *rows])
 
 
-def page_with(what: str, table: str) -> str:
-    text = PAGES[what].read_text("utf-8")
-    start, end = f"<!-- settings: {what} -->", "<!-- end -->"
-    return re.sub(f"{start}.*?{end}", lambda _: f"{start}\n\n{table}\n\n{end}", text, flags=re.DOTALL)
+def page_with(text: str, tables: Mapping[str, str]) -> str:
+    """Put each table between its marks, `<!-- settings: NAME -->` and `<!-- end -->`, wherever these stand."""
+    for name, table in tables.items():
+        start, end = f"<!-- settings: {name} -->", "<!-- end -->"
+        text = re.sub(f"{start}.*?{end}", lambda _: f"{start}\n\n{table}\n\n{end}", text, flags=re.DOTALL)  # noqa: B023 - called at once
+    return text
 
 
 def pages() -> dict[Path, str]:
     specs = load_specs()
-    tables = {"evaluators": table_of(specs.evaluators), "providers": table_of(specs.providers)}
-    return {PAGES[what]: page_with(what, table) for what, table in tables.items()}
+    tables = {spec.name: table_of(spec) for spec in specs.providers}
+    tables["evaluators"] = "\n\n".join(map(table_of, specs.evaluators))
+    tables["providers"] = "\n\n".join(map(table_of, specs.providers))
+    return {path: page_with(path.read_text("utf-8"), tables) for path in DOCS.rglob("*.md")}
 
 
 def test_the_pages_hold_the_settings_of_every_plugin() -> None:

@@ -18,6 +18,7 @@ from agentv.providers.anthropic_messages import AnthropicSettings
 from agentv.providers.azure_settings import AzureSettings
 from agentv.providers.cli_settings import CliSettings
 from agentv.providers.gemini_content import GeminiSettings
+from agentv.providers.http_settings import HttpSettings
 from agentv.providers.mock import MockSettings
 from agentv.providers.openai_settings import OpenAISettings
 from agentv.providers.python import PythonSettings
@@ -53,6 +54,9 @@ async def hang(_: ProviderRequest) -> str:
 
 def fail(_: ProviderRequest) -> str:
     raise LookupError("no order desk")
+
+
+TEXT = {"Content-Type": "text/plain"}
 
 
 def model_api(settings: Callable[[str], object]) -> "Case":
@@ -91,6 +95,7 @@ CASES = {
     "openai": model_api(lambda url: OpenAISettings(model="m", base_url=url)),
     "anthropic": model_api(lambda url: AnthropicSettings(model="m", base_url=url)),
     "gemini": model_api(lambda url: GeminiSettings(base_url=url)),
+    "http": model_api(lambda url: HttpSettings(url, body="{{ question }}", headers=TEXT, response="$.content[0].text")),
 }
 
 
@@ -158,7 +163,7 @@ def hanging(place: Place, name: str, use: Callable[[Provider], Awaitable[None]])
     with_provider(make_target(name, settings(place)), use)
 
 
-@pytest.mark.parametrize("name", ["cli", "python", "azure", "openai", "anthropic", "gemini"])
+@pytest.mark.parametrize("name", ["cli", "http", "python", "azure", "openai", "anthropic", "gemini"])
 def test_it_keeps_the_deadline_of_a_request(place: Place, name: str) -> None:
     async def use(provider: Provider) -> None:
         with pytest.raises(ProviderError) as raised:
@@ -211,7 +216,7 @@ def test_naming_the_providers_imports_none_of_them() -> None:
 
 
 MODULES = [
-    *("cli", "cli_settings", "mock", "python", "replay"),
+    *("cli", "cli_settings", "http_settings", "mock", "python", "replay"),
     *("openai_chat", "openai_responses", "openai_settings", "azure_settings", "anthropic_messages", "gemini_content"),
 ]
 HEAVY = ("aiohttp", "pydantic", "yaml", "rich", "numpy", "tenacity")

@@ -53,6 +53,12 @@ PROVIDERS: Registry = make_registry(
             works_in_folder=True,
         ),
         Spec(
+            name="http",
+            summary="a web service, one request for each case",
+            settings="agentv.providers.http_settings:HttpSettings",
+            factory="agentv.providers.http_provider:HttpProvider",
+        ),
+        Spec(
             name="python",
             summary="a Python function, sync or async",
             settings="agentv.providers.python:PythonSettings",

@@ -11,8 +11,9 @@ from typing import cast
 
 from agentv.execution.processes import MAX_OUTPUT_BYTES
 from agentv.providers.cli_batch import cases_text, parse_batch
-from agentv.providers.cli_settings import CliSettings, CommandHealthcheck, HttpHealthcheck
+from agentv.providers.cli_settings import CliSettings
 from agentv.providers.commands import decode, read_output_file, run_command
+from agentv.providers.healthchecks import run_healthcheck
 from agentv.providers.replies import parse_output
 from agentv.templating.command import FilledCommand, parse_command, parse_files_format
 from agentv.types.errors import ProviderError, TemplateError
@@ -22,7 +23,6 @@ from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 DEFAULT_TIMEOUT_S = 600.0
-HEALTHCHECK_TIMEOUT_S = 30.0
 MAX_BATCH_BYTES = 256 * 2**20
 _NOTED_CHARACTERS = 2_000
 
@@ -76,27 +76,7 @@ class CliProvider:
     async def healthcheck(self) -> None:
         """Raise ProviderError with kind `healthcheck` when the configured probe fails; without one, do nothing."""
         check = self._settings.healthcheck
-        if check is None:
-            return
-        timeout_s = check.timeout_seconds or HEALTHCHECK_TIMEOUT_S
-        try:
-            if isinstance(check, HttpHealthcheck):
-                # aiohttp is imported only by targets that ask for it.
-                from agentv.providers.transport import check_url  # noqa: PLC0415
-
-                await check_url(check.url, self._tools.shared, timeout_s=timeout_s)
-            else:
-                await self._check_command(check, timeout_s)
-        except ProviderError as error:
-            message = f"the healthcheck of target {self._target.name!r} failed: {error.failure.message}"
-            failure = replace(error.failure, kind="healthcheck", stage="healthcheck", message=message, retryable=False)
-            raise ProviderError(failure) from None
-
-    async def _check_command(self, check: CommandHealthcheck, timeout_s: float) -> None:
-        filled = parse_command(check.command_template, supported=()).fill({})
-        cwd = Path(self._target.base_dir, check.cwd or "")
-        env = self._settings.env
-        await run_command(filled, cwd=cwd, env=env, timeout_s=timeout_s, max_bytes=MAX_OUTPUT_BYTES)
+        await run_healthcheck(check, self._target, self._tools.shared, env=self._settings.env)
 
     async def _answer(
         self, requests: Sequence[ProviderRequest], values: Mapping[str, str], *, max_bytes: int
