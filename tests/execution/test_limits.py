@@ -279,3 +279,19 @@ def test_no_limit_costs_no_waiting() -> None:
         return loop.time()
 
     assert run_virtually(work()) == 0.0
+
+
+@pytest.mark.parametrize(("retry_after_s", "at_most_s"), [(None, 110), (0.01, 25)])
+def test_a_server_that_refuses_everything_does_not_hold_a_run_up_for_ever(
+    retry_after_s: float | None, at_most_s: float
+) -> None:
+    async def work() -> float:
+        loop = asyncio.get_running_loop()
+        limiter = AccountLimiter(now=loop.time)
+        for _ in range(20):
+            permit = await limiter.acquire()
+            await asyncio.sleep(0.01)
+            permit.done(refused=True, retry_after_s=retry_after_s)
+        return loop.time()
+
+    assert run_virtually(work()) <= at_most_s

@@ -39,6 +39,11 @@ def test_the_options_choose_the_cases(options: dict[str, object], ids: list[str]
     assert chosen(**options) == ids
 
 
+def test_an_id_that_looks_like_a_pattern_means_itself() -> None:
+    suite = EvalSuite("s.yaml", listed([case("a[1]"), case("a1"), case("b")]))
+    assert [case.id for case in select_cases(suite, make_options({"case_globs": ["a[1]"]}))] == ["a[1]", "a1"]
+
+
 def test_a_sample_is_the_same_for_the_same_seed_and_keeps_the_order() -> None:
     many = EvalSuite("m.yaml", listed([case(f"c{n:03}") for n in range(200)]))
     first, again, other = (

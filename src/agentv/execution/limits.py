@@ -24,7 +24,12 @@ SLOWEST = 0.25
 
 FASTER = 1.05
 PAUSE_S = 1.0
-LONGEST_PAUSE_S = 60.0
+LONGEST_PAUSE_S = 5.0
+SLOWEST_PER_MINUTE = 12.0
+SLOWEST_WHEN_TOLD_PER_MINUTE = 60.0
+"""No refusal makes a pace slower than this: a server that refuses everything must not hold a run up for ever. One that
+says when to come back is waited for as it asks, so that the pace needs to be less careful."""
+
 SCARCE = 0.05
 """Share of a quota below which others seem to use it too: the pace is then halved."""
 
@@ -211,13 +216,13 @@ class AccountLimiter:
         self._at_once = max(1.0, self._at_once / 2)
         pause_s = min(LONGEST_PAUSE_S, PAUSE_S * 2.0 ** (self._refusals_in_a_row - 1))
         self._held_until = max(self._held_until, now + (pause_s if retry_after_s is None else retry_after_s))
-        self._learn(now)
+        self._learn(now, SLOWEST_PER_MINUTE if retry_after_s is None else SLOWEST_WHEN_TOLD_PER_MINUTE)
 
-    def _learn(self, now: float) -> None:
-        """Set the pace to what was accepted since the last refusal, or since the beginning; never raise it."""
+    def _learn(self, now: float, least: float) -> None:
+        """Set the pace to what was accepted since the last refusal, or since the beginning, at `least` a minute."""
         elapsed_s = max(PAUSE_S, now - self._counted_from)
         # Calls still under way may have been accepted: to hope for too much costs a refusal, for too little the run.
-        measured = max(1, self._accepted_count + self._in_flight) / elapsed_s * MINUTE_S
+        measured = max(least, (self._accepted_count + self._in_flight) / elapsed_s * MINUTE_S)
         self._counted_from, self._accepted_count = now, 0
         if self._learned is None:
             self._learned = Pace(measured, level=0.0, filled_at=now)
@@ -225,4 +230,4 @@ class AccountLimiter:
             self._learned.wait_s(now, 0)  # fill at the old pace up to this moment
             self._learned.level = min(self._learned.level, 0.0)
             pace = self._learned.per_minute
-            self._learned.per_minute = min(pace * SLOWER, max(measured, pace * SLOWEST))
+            self._learned.per_minute = max(least, min(pace * SLOWER, max(measured, pace * SLOWEST)))

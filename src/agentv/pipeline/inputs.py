@@ -13,6 +13,7 @@ from agentv.loading import (
     load_suite,
     load_targets,
 )
+from agentv.loading.places import targets_searched
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.planning import SuiteInput
 from agentv.pipeline.plugins import load_specs
@@ -49,12 +50,11 @@ class Neighbourhood:
     def load_targets(self, folder: Path) -> KnownTargets:
         """Return a folder's targets, with the variables of its nearest `.env`. Raises TargetError, EvalFileError."""
         override = self.cwd / self.options.targets_file if self.options.targets_file else None
-        path = find_targets_file(folder, find_repository_root(folder), self.cwd, override)
+        root = find_repository_root(folder)
+        path = find_targets_file(folder, root, self.cwd, override)
         if path is None and self.needs_targets:
-            raise TargetError(
-                f"{folder}: no targets file found there or above (targets.yaml or .agentv/targets.yaml); "
-                "write one, or name it with --targets"
-            )
+            searched = targets_searched(folder, root, self.cwd)
+            raise TargetError(f"there is no targets file; {searched}. Write one, or name it with --targets")
         env = load_env(folder, self.env)
         key = path, frozenset(env.items())
         if key not in self.known:

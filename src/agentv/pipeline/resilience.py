@@ -31,7 +31,8 @@ CHARACTERS_PER_TOKEN = 4.0
 EXPECTED_REPLY_TOKENS = 300.0
 """What a call is taken to use before it is known; corrected after each reply."""
 
-REFUSED_STATUSES = (429, 529)
+REFUSED_STATUS = 429
+"""What says that the account is asked too fast; an overloaded server (503, 529) is waited for by the retries alone."""
 
 
 class ResilientProvider:
@@ -124,7 +125,7 @@ class ResilientProvider:
         try:
             response = await _within(self.provider.invoke, request, timeout_s)
         except ProviderError as error:
-            refused = error.failure.http_status in REFUSED_STATUSES
+            refused = error.failure.http_status == REFUSED_STATUS
             retry_after_s = error.failure.retry_after_s
             raise
         finally:
