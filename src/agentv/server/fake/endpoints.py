@@ -5,7 +5,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -132,7 +132,7 @@ class Endpoints:
         call = replace(call, status=200, output_tokens=reply.output_tokens, billed=api.billed)
         if isinstance(fault, OddSending):
             self.log.calls.append(replace(call, status=fault.status, billed=fault.status == call.status))
-            return await fault.send(Outgoing(request, body, content_type, self.closing))
+            return await self._until_closing(fault.send(Outgoing(request, body, content_type)), request)
         self.log.calls.append(call)
         if isinstance(fault, OddBody):
             return web.Response(
@@ -141,6 +141,21 @@ class Endpoints:
         if events:
             return await _stream(request, events, headers)
         return web.Response(body=body, headers={"Content-Type": _JSON, **headers})
+
+    async def _until_closing(
+        self, sending: Coroutine[None, None, web.StreamResponse], request: web.Request
+    ) -> web.StreamResponse:
+        """Let a fault take its time, but not longer than the server runs: what is not sent by then is dropped."""
+        task, closing = asyncio.ensure_future(sending), asyncio.ensure_future(self.closing.wait())
+        try:
+            await asyncio.wait({task, closing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            closing.cancel()
+            if not task.done():
+                task.cancel()
+                if request.transport is not None:
+                    request.transport.abort()
+        return task.result() if task.done() else web.Response(status=503)
 
     def _strikes(self, chosen: Chosen | None, body: JsonObject) -> bool:
         """Count a request, which is the same when its body is, and tell whether its fault still strikes."""

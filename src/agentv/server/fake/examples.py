@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
-from agentv.server.fake.fields import as_count, as_list, as_object, as_text
+from agentv.server.fake.fields import as_count, as_list, as_object, as_text, objects
 from agentv.types.json_value import JsonObject, JsonValue
 
 _DEPTH = 8
+_JOINING = frozenset({"$ref", "anyOf", "oneOf", "allOf"})
 _FORMATS: Mapping[str, str] = {
     "date": "2026-01-01",
     "date-time": "2026-01-01T00:00:00Z",
@@ -76,17 +77,24 @@ def _type_of(schema: JsonObject) -> str:
 
 
 def _merged(schema: JsonObject, root: JsonObject) -> JsonObject:
-    """Follow a reference within the schema, and put the first alternative or all parts of it into one."""
+    """Put what a schema refers to, its first alternative and all its parts into one."""
     for _ in range(_DEPTH):
-        place = as_text(schema.get("$ref"))
-        if not place.startswith("#/"):
+        parts = _parts(schema, root)
+        if not parts:
             break
+        schema = {key: value for key, value in schema.items() if key not in _JOINING}
+        for part in parts:
+            schema = {**schema, **part}
+    return schema
+
+
+def _parts(schema: JsonObject, root: JsonObject) -> list[JsonObject]:
+    alternatives = [objects(schema.get(key))[:1] for key in ("anyOf", "oneOf")]
+    parts = [part for some in (*alternatives, objects(schema.get("allOf"))) for part in some]
+    place = as_text(schema.get("$ref"))
+    if place.startswith("#/"):
         found: JsonObject = root
         for step in place[2:].split("/"):
             found = as_object(found.get(step))
-        schema = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
-    for key in ("anyOf", "oneOf"):
-        schema = {**schema, **as_object(next(iter(as_list(schema.get(key))), None))}
-    for part in as_list(schema.get("allOf")):
-        schema = {**schema, **as_object(part)}
-    return schema
+        parts.append(found)
+    return parts

@@ -4,9 +4,9 @@ import asyncio
 import socket
 import struct
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from aiohttp import web
 
@@ -21,12 +21,11 @@ _LINGER = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A reply that is ready to go, and the event that says that the server closes."""
+    """A reply that is ready to go."""
 
     request: web.Request
     body: bytes
     content_type: str
-    closing: asyncio.Event
 
     async def open(self, **headers: str) -> web.StreamResponse:
         """Send the head of a reply with status 200."""
@@ -41,7 +40,7 @@ class Outgoing:
         return self.body[: len(self.body) // 2]
 
 
-Send: TypeAlias = Callable[[Outgoing], Awaitable[web.StreamResponse]]
+Send: TypeAlias = Callable[[Outgoing], Coroutine[None, None, web.StreamResponse]]
 
 
 def _drop(out: Outgoing, *, reset: bool) -> None:
@@ -68,19 +67,17 @@ async def hang_up(out: Outgoing) -> web.StreamResponse:
     return web.Response()
 
 
-async def hang(out: Outgoing) -> web.StreamResponse:
+async def hang(_: Outgoing) -> NoReturn:
     """Say nothing for as long as the server runs."""
-    await out.closing.wait()
-    return web.Response(status=503)
+    await asyncio.Future()
+    raise AssertionError("a future that nobody resolves does not end")
 
 
-async def stall(out: Outgoing) -> web.StreamResponse:
+async def stall(out: Outgoing) -> NoReturn:
     """Send half of the reply, then nothing for as long as the server runs."""
     response = await out.open(Content_Length=str(len(out.body)))
     await response.write(out.half)
-    await out.closing.wait()
-    _drop(out, reset=False)
-    return response
+    await hang(out)
 
 
 async def cut(out: Outgoing) -> web.StreamResponse:
@@ -91,17 +88,12 @@ async def cut(out: Outgoing) -> web.StreamResponse:
     return response
 
 
-async def drip(out: Outgoing) -> web.StreamResponse:
+async def drip(out: Outgoing) -> NoReturn:
     """Send one space after another, which JSON may begin with, for as long as the server runs."""
     response = await out.open()
-    while not out.closing.is_set():
+    while True:
         await response.write(b" ")
-        try:
-            async with asyncio.timeout(DRIP_S):
-                await out.closing.wait()
-        except TimeoutError:
-            pass
-    return response
+        await asyncio.sleep(DRIP_S)
 
 
 async def huge(out: Outgoing) -> web.StreamResponse:
