@@ -1,0 +1,100 @@
+"""Our adapter and a vendor's own client, side by side: what each sends to the same server for the same options."""
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from tests.asking import ask, make_request
+
+from agentv.server.fake import FakeServer, Received
+from agentv.types.errors import ProviderError
+from agentv.types.messages import ChatMessage
+from agentv.types.targets import ResolvedTarget
+
+IGNORED_HEADERS: Mapping[str, str] = {
+    "host": "the same server",
+    "connection": "how a client keeps its connections",
+    "content-length": "follows from the body, whose spaces may differ",
+    "accept": "the APIs answer with JSON whatever is asked for",
+    "accept-encoding": "what a client can unpack",
+    "user-agent": "each client names itself",
+    "x-goog-api-client": "Google's client names itself once more",
+    "x-stainless-": "what the clients of OpenAI and Anthropic tell about the machine they run on",
+}
+PICTURE = Path(__file__).parents[2] / "fixtures" / "picture.png"
+QUESTION = "Where is my ördér?"
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"score": {"type": "number"}},
+    "required": ["score"],
+    "additionalProperties": False,
+}
+PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {"order": {"type": "integer"}}}
+LOOKUP: Mapping[str, Any] = {"name": "lookup", "description": "Find an order", "parameters": PARAMETERS}
+SYSTEM = "Be kind.\n\n[[ ## Guidelines ## ]]\n\nNo jokes."
+TURNS = (ChatMessage("system", "Be brief."), ChatMessage("user", "Hi"), ChatMessage("assistant", "Yes?"))
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option as it stands in a target's settings or in a request."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    request: Mapping[str, Any] = field(default_factory=dict)
+
+
+OPTIONS: Mapping[str, Option] = {
+    "a question": Option(),
+    "a system prompt and guidelines": Option(request={"system_prompt": "Be kind.", "guidelines": "No jokes."}),
+    "a conversation": Option(request={"chat_prompt": TURNS}),
+    "temperature": Option({"temperature": 0.2}),
+    "the request's temperature": Option({"temperature": 0.2}, {"temperature": 0.0}),
+    "max_output_tokens": Option({"max_output_tokens": 50}),
+    "the request's max_output_tokens": Option({"max_output_tokens": 50}, {"max_output_tokens": 9}),
+    "the request's model": Option(request={"model": "m-2"}),
+    "a schema": Option({"structured_output": True}, {"response_schema": SCHEMA}),
+    "a schema that is not sent": Option({"structured_output": False}, {"response_schema": SCHEMA}),
+    "tools": Option({"tools": (LOOKUP,)}),
+    "extra_headers": Option({"extra_headers": {"X-Team": "orders"}}),
+    "a picture": Option(request={"input_files": (str(PICTURE),)}),
+}
+"""What every API is asked for; each adds its own."""
+
+WITHOUT_A_REQUEST = {"tool_responses", "max_steps", "batch_api"}
+"""Settings that add no key to a request: what they do has tests of its own here."""
+
+
+def comparable(received: Received) -> Mapping[str, object]:
+    """Return everything that must be equal."""
+    headers = {name: value for name, value in received.headers.items() if not name.startswith(tuple(IGNORED_HEADERS))}
+    is_json = "json" in headers.get("content-type", "")
+    body: object = json.loads(received.body) if is_json and received.body else received.body
+    return {"method": received.method, "path": received.path, "headers": headers, "body": body}
+
+
+def ours(server: FakeServer, target: ResolvedTarget, **request: Any) -> list[Mapping[str, object]]:
+    """Return what we send, whatever comes back."""
+    server.requests.clear()
+    with suppress(ProviderError):
+        ask(target, make_request(**{"question": QUESTION, **request}))
+    assert server.requests
+    return [comparable(received) for received in server.requests]
+
+
+def theirs(server: FakeServer, *calls: Callable[[], object]) -> list[Mapping[str, object]]:
+    """Return what the vendor's client sends, whatever comes back."""
+    server.requests.clear()
+    for call in calls:
+        with suppress(Exception):  # each vendor has its own, and here only the requests count
+            call()
+    assert server.requests
+    return [comparable(received) for received in server.requests]
+
+
+def settings_without_a_case(settings: type, options: Mapping[str, Option]) -> set[str]:
+    """Return the settings that no option sets."""
+    known = {name for option in options.values() for name in option.settings}
+    return {item.name for item in fields(settings)} - known - WITHOUT_A_REQUEST
