@@ -29,6 +29,7 @@ texts = st.text(max_size=8)
 names = st.text(min_size=1, max_size=8)
 counts = st.integers(0, 10**6)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
+milliseconds = numbers.map(lambda value: round(value, 3))
 moments = st.datetimes(min_value=datetime(1970, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - the strategy adds it
 
 
@@ -111,7 +112,7 @@ trace_events = st.builds(
 )
 trace_summaries = st.builds(TraceSummary, counts, tuples(texts), st.dictionaries(texts, counts, max_size=2), counts)
 calls = st.builds(
-    CallRecord, names, moments, numbers, numbers, maybe(counts), maybe(texts), maybe(usages), maybe(texts)
+    CallRecord, names, moments, milliseconds, milliseconds, maybe(counts), maybe(texts), maybe(usages), maybe(texts)
 )
 
 
@@ -125,7 +126,7 @@ def answers(draw: st.DrawFn) -> Answer:
             text=texts,
             started_at=moments,
             ended_at=moments,
-            duration_ms=numbers,
+            duration_ms=milliseconds,
             kind=st.sampled_from(["answer", "turn"]),
             generation=counts,
             attempt=counts,
@@ -136,7 +137,7 @@ def answers(draw: st.DrawFn) -> Answer:
             usage=maybe(usages),
             cost_usd=maybe(numbers),
             billed_usd=maybe(numbers),
-            first_token_ms=maybe(numbers),
+            first_token_ms=maybe(milliseconds),
             calls=tuples(calls),
             cached=maybe(json_objects),
             workspace=maybe(json_objects),
@@ -169,7 +170,7 @@ judge_calls = st.builds(
     maybe(numbers),
     maybe(usages),
     maybe(numbers),
-    maybe(numbers),
+    maybe(milliseconds),
     st.booleans(),
 )
 verdicts = maybe(st.sampled_from(get_args(Verdict)))
@@ -197,7 +198,7 @@ def evaluator_results(members: st.SearchStrategy = no_members) -> st.SearchStrat
         results=tuples(criterion_results, 1),
         evaluator_provider_request=maybe(json_objects),
         judge_calls=tuples(judge_calls, 1),
-        duration_ms=maybe(numbers),
+        duration_ms=maybe(milliseconds),
         usage=maybe(usages),
         cost_usd=maybe(numbers),
         evaluator_results=members,
@@ -242,7 +243,7 @@ def case_results(draw: st.DrawFn) -> CaseResult:
             target_cost_usd=maybe(numbers),
             judge_cost_usd=maybe(numbers),
             cost_usd=maybe(numbers),
-            duration_ms=maybe(numbers),
+            duration_ms=maybe(milliseconds),
             cached=st.booleans(),
             error=maybe(failures),
             file=texts,

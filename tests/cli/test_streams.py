@@ -154,3 +154,11 @@ def test_files_are_written_where_the_command_was_started(folder: Path) -> None:
     assert (folder / "rows.jsonl").exists()
     assert (folder / "log.jsonl").exists()
     assert list((folder / "elsewhere").iterdir()) == []
+
+
+def test_a_run_of_nothing_leaves_no_folder_and_latest_stays_the_run_with_rows(folder: Path) -> None:
+    shell(folder, RUN)
+    ended = shell(folder, f"{RUN} --case nothing")
+    assert ended.returncode == 5
+    assert ended.stdout.endswith("NOTHING SELECTED: no case matches what was asked for. Exit code 5.\n")
+    assert stored_rows(folder) == ["first", "second"]

@@ -7,6 +7,7 @@ import pytest
 
 from agentv.loading import find_eval_files, find_home, find_repository_root, find_targets_file, load_project
 from agentv.loading.globs import matches_any
+from agentv.loading.places import targets_searched
 from agentv.types.errors import ConfigError
 
 
@@ -98,6 +99,7 @@ def test_a_folder_above_the_repository_does_not_collect_its_runs(root: Path) -> 
 def test_targets_are_searched_upward_to_the_root_then_in_the_working_directory(root: Path) -> None:
     suite, cwd = root / "repo" / "a" / "b", root / "cwd"
     suite.mkdir(parents=True)
+    (root / "repo" / ".git").mkdir()
     cwd.mkdir()
     write(root, **{"targets.yaml": "outside the repository"})
     assert find_targets_file(suite, root / "repo", cwd, None) is None
@@ -105,6 +107,21 @@ def test_targets_are_searched_upward_to_the_root_then_in_the_working_directory(r
     for name in order:
         write(root, **{name: ""})
         assert find_targets_file(suite, root / "repo", cwd, None) == root / name
+
+
+def test_targets_are_searched_above_where_there_is_no_repository_like_the_configuration(root: Path) -> None:
+    write(root, **{"project/targets.yaml": "", "project/evals/deep/a.yaml": ""})
+    found = find_targets_file(root / "project" / "evals" / "deep", root / "project" / "evals" / "deep", root, None)
+    assert found == root / "project" / "targets.yaml"
+
+
+def test_where_targets_were_looked_for_can_be_told(root: Path) -> None:
+    write(root, **{".git/HEAD": "", "evals/a.yaml": ""})
+    names = "targets.yaml, targets.yml, .agentv/targets.yaml, .agentv/targets.yml"
+    above = f"looked for {names} in {root / 'evals'} and the folders above it up to {root}"
+    assert targets_searched(root / "evals", root, root) == above
+    assert targets_searched(root / "evals", root, Path("/")) == f"{above}, and in /"
+    assert targets_searched(root, root, root) == f"looked for {names} in {root}"
 
 
 def test_an_override_is_a_file_or_a_folder_that_has_one(root: Path) -> None:

@@ -65,6 +65,12 @@ def value_of(path: Path) -> JsonValue:
     return document.value
 
 
+def test_a_message_of_calls_alone_may_say_that_it_has_no_content() -> None:
+    message = {"role": "assistant", "content": None, "tool_calls": [{"tool": "look"}]}
+    case = {"id": "a", "expected_outcome": "x", "input_messages": [{"role": "user", "content": "hi"}, message]}
+    EVAL.validate({"evalcases": [case]})
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_a_schema_that_is_one(kind: str) -> None:
     validator(kind, load_specs())

@@ -117,3 +117,7 @@ def test_a_row_without_an_answer_says_null_for_score_and_verdict_and_leaves_out_
     assert record["verdict"] is None
     assert "reasoning" not in record
     assert None not in [value for key, value in record.items() if key not in ("score", "verdict")]
+
+
+def test_durations_are_kept_to_the_microsecond() -> None:
+    assert result_to_record(make_result(duration_ms=0.05774600049335277))["duration_ms"] == 0.058

@@ -34,6 +34,7 @@ from agentv.reports.row_text import RowLabels
 from agentv.reports.signs import UNICODE, signs_for
 from agentv.scoring.run_verdict import SIGNALLED
 from agentv.storage.find_run import runs_folder
+from agentv.storage.memory import MemoryStore
 from agentv.storage.run_folder import RunFolder, new_run_id
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer
@@ -89,7 +90,7 @@ def _run(plan: RunPlan, home: Path, screen: Screen, stdout: TextIO) -> int:
     rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
     # What cannot be written is refused before the run has a folder.
     with open_outputs(screen, stdout, clock) as observers:
-        store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock)
+        store = _make_store(plan, home, clock)
         report = asyncio.run(_run_with_signals(plan, store, observers, clock, rng))
     if screen.display not in ("json", "none"):
         written = [each.target for each in observers if each.target and each.target != STDOUT and not each.error]
@@ -101,6 +102,14 @@ def _run(plan: RunPlan, home: Path, screen: Screen, stdout: TextIO) -> int:
     for loss in losses(observers, stdout):
         code = with_loss(code, loss)
     return code
+
+
+def _make_store(plan: RunPlan, home: Path, clock: Clock) -> RunFolder | MemoryStore:
+    """Return the run's folder; a run for which no case was selected leaves none, so that `latest` has rows."""
+    run_id = new_run_id(clock, random.SystemRandom())
+    if plan.planned == 0:
+        return MemoryStore(run_id, clock=clock)
+    return RunFolder(runs_folder(home), run_id, clock=clock)
 
 
 def _end_text(report: RunReport, files: Sequence[str], labels: RowLabels, stream: TextIO) -> str:
@@ -116,7 +125,7 @@ def _end_text(report: RunReport, files: Sequence[str], labels: RowLabels, stream
 
 
 async def _run_with_signals(
-    plan: RunPlan, store: RunFolder, observers: Sequence[Observer], clock: Clock, rng: random.Random
+    plan: RunPlan, store: RunFolder | MemoryStore, observers: Sequence[Observer], clock: Clock, rng: random.Random
 ) -> RunReport:
     """Run; the first Ctrl-C, SIGTERM or hang-up stops cleanly, the second leaves at once with no child alive."""
     stop = Stop()

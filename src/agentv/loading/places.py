@@ -28,8 +28,9 @@ def upward_in_project(folder: Path, repository_root: Path) -> Iterator[Path]:
     folder, root = folder.resolve(), repository_root.resolve()
     if (root / ".git").exists():
         return upward(folder, root)
-    owner = folder.stat().st_uid
-    return takewhile(lambda place: place.stat().st_uid == owner, upward(folder))
+    there = next(place for place in upward(folder) if place.exists())
+    owner = there.stat().st_uid
+    return takewhile(lambda place: place.stat().st_uid == owner, upward(there))
 
 
 def find_repository_root(path: Path) -> Path:
@@ -57,7 +58,8 @@ def find_home(cwd: Path) -> Path:
 def find_targets_file(suite_dir: Path, repository_root: Path, cwd: Path, override: Path | None) -> Path | None:
     """Return the targets file in use: from the suite's folder up to the repository root, then `cwd`; None if none.
 
-    `override` is a file or a folder that has one. Raises ConfigError when it has none.
+    Where there is no repository the search goes up as that for `.agentv.yaml` does. `override` is a file or a folder
+    that has one. Raises ConfigError when it has none.
     """
     if override is not None:
         if override.is_file():
@@ -67,8 +69,20 @@ def find_targets_file(suite_dir: Path, repository_root: Path, cwd: Path, overrid
             names = ", ".join(TARGETS_FILES)
             raise ConfigError(f"no targets file at {override}; looked for the file itself and, inside it, {names}")
         return found
-    places = (*upward(suite_dir.resolve(), repository_root.resolve()), cwd)
+    places = _targets_places(suite_dir, repository_root, cwd)
     return next((found for found in map(_targets_in, places) if found is not None), None)
+
+
+def targets_searched(suite_dir: Path, repository_root: Path, cwd: Path) -> str:
+    """Return where a targets file was looked for, for the message that there is none."""
+    *places, last = _targets_places(suite_dir, repository_root, cwd)
+    folders = str(places[0]) if len(places) == 1 else f"{places[0]} and the folders above it up to {places[-1]}"
+    beside = "" if last.resolve() in places else f", and in {last}"
+    return f"looked for {', '.join(TARGETS_FILES)} in {folders}{beside}"
+
+
+def _targets_places(suite_dir: Path, repository_root: Path, cwd: Path) -> tuple[Path, ...]:
+    return (*upward_in_project(suite_dir, repository_root), cwd)
 
 
 def _targets_in(folder: Path) -> Path | None:

@@ -75,7 +75,7 @@ def _eval_schema(registry: Registry) -> Schema:
                 definitions.add(CaseFilesModel),
             ]
         },
-        "Content": {"anyOf": [{"type": "string"}, {"type": "array", "items": part}, {"type": "object"}]},
+        "Content": {"anyOf": [{"type": "string"}, {"type": "array", "items": part}, {"type": ["object", "null"]}]},
         "Criteria": {"type": "array", "items": {"anyOf": [{"type": "string"}, criterion]}},
         "Evaluators": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Evaluator"}]}},
         "Evaluator": evaluator,

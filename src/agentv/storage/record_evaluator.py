@@ -4,6 +4,7 @@ from typing import cast
 
 from agentv.storage.record_fields import (
     failure_to_record,
+    milliseconds,
     optional_failure,
     optional_number,
     optional_object,
@@ -43,7 +44,7 @@ def evaluator_to_record(result: EvaluatorResult) -> dict[str, JsonValue]:
         "results": [_criterion_to_record(each) for each in result.results] or None,
         "evaluator_provider_request": result.evaluator_provider_request,
         "judge_calls": [_judge_call_to_record(call) for call in result.judge_calls] or None,
-        "duration_ms": result.duration_ms,
+        "duration_ms": milliseconds(result.duration_ms),
         "usage": None if result.usage is None else usage_to_record(result.usage),
         "cost_usd": result.cost_usd,
         "evaluator_results": [evaluator_to_record(member) for member in result.evaluator_results] or None,
@@ -137,7 +138,7 @@ def _judge_call_to_record(call: JudgeCall) -> dict[str, JsonValue]:
         "score": call.score,
         "usage": None if call.usage is None else usage_to_record(call.usage),
         "cost_usd": call.cost_usd,
-        "duration_ms": call.duration_ms,
+        "duration_ms": milliseconds(call.duration_ms),
         "cached": call.cached,
     }
     return {key: value for key, value in record.items() if value is not None}

@@ -17,6 +17,11 @@ def time_text(moment: datetime) -> str:
     return moment.isoformat()[:-6] + "Z"
 
 
+def milliseconds(value: float | None) -> float | None:
+    """Return a duration as records keep it: to the microsecond."""
+    return None if value is None else round(value, 3)
+
+
 def read_time(record: JsonObject, key: str) -> datetime:
     """Return the moment under `key`. Raises ValueError when there is none."""
     return datetime.fromisoformat(read_text(record, key))

@@ -7,6 +7,7 @@ from agentv.storage.record_answer import read_slot, slot_to_record
 from agentv.storage.record_evaluator import evaluator_to_record, read_evaluators
 from agentv.storage.record_fields import (
     failure_to_record,
+    milliseconds,
     optional_failure,
     optional_integer,
     optional_number,
@@ -79,7 +80,7 @@ def result_to_record(result: CaseResult, *, with_trace: bool = True) -> dict[str
         "lm_provider_request": result.lm_provider_request,
         "usage_by": _usage_by(result),
         "cost_usd": result.cost_usd,
-        "duration_ms": result.duration_ms,
+        "duration_ms": milliseconds(result.duration_ms),
         "cached": result.cached,
         "error": None if result.error is None else failure_to_record(result.error),
         "single_form": result.single_form or None,
