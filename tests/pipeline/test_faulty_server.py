@@ -75,8 +75,9 @@ def write_suite(folder: Path, name: str, count: int) -> None:
 
 def write_targets(folder: Path, server: FakeServer, models: dict[str, str]) -> None:
     lines = [
-        f"  - {{name: '{name}', provider: openai, base_url: '{server.url}/v1', api_key: '${{{{ KEY_{number} }}}}', "
-        f"model: '{model}', max_retries: 0, timeout_seconds: {DEADLINE_S if model.endswith(ENDLESS) else 30}, workers: 4}}"
+        f"  - {{name: '{name}', timeout_seconds: {DEADLINE_S if model.endswith(ENDLESS) else 30}, provider: openai, "
+        f"base_url: '{server.url}/v1', api_key: '${{{{ KEY_{number} }}}}', "
+        f"model: '{model}', max_retries: 0, workers: 4}}"
         for number, (name, model) in enumerate(models.items())
     ]
     (folder / "targets.yaml").write_text("targets:\n" + "\n".join(lines))
