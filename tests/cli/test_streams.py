@@ -162,3 +162,39 @@ def test_a_run_of_nothing_leaves_no_folder_and_latest_stays_the_run_with_rows(fo
     assert ended.returncode == 5
     assert ended.stdout.endswith("NOTHING SELECTED: no case matches what was asked for. Exit code 5.\n")
     assert stored_rows(folder) == ["first", "second"]
+
+
+def test_a_run_whose_disk_is_full_is_listed_as_failed(folder: Path) -> None:
+    (folder / "loud.py").write_text("def answer(request):\n    return 'hi' * 20_000\n")
+    ended = shell(folder, f"ulimit -f 20; {AGENTV} run suite.yaml --target loud")
+    assert ended.returncode == 3
+    assert "INCOMPLETE: store_error: cannot write answers.jsonl in " in ended.stdout
+    assert ended.stdout.endswith("then go on with this run. Exit code 3.\n")
+    assert shell(folder, f"{AGENTV} runs list").stdout.split()[1] == "failed"
+
+
+def test_a_folder_that_takes_no_run_is_told_with_what_to_do(folder: Path) -> None:
+    (folder / ".agentv").mkdir()
+    (folder / ".agentv" / "runs").write_text("a file")
+    ended = shell(folder, RUN)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr == (
+        f"error: cannot open a run in {folder.resolve()}/.agentv/runs: Not a directory. Runs are kept in the nearest "
+        ".agentv folder; make it one that can be written, or make one where you work: mkdir .agentv\n"
+    )
+
+
+def test_a_plug_in_that_cannot_be_imported_is_a_wrong_file_and_named(folder: Path) -> None:
+    (folder / ".agentv.yaml").write_text("plugins: [plugin.py]")
+    (folder / "plugin.py").write_text("import not_there_at_all")
+    ended = shell(folder, RUN)
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert "plugin.py" in ended.stderr
+    assert "No module named 'not_there_at_all'" in ended.stderr
+
+
+def test_a_target_that_cannot_be_imported_is_told_by_its_file(folder: Path) -> None:
+    (folder / "loud.py").write_text("import not_there_at_all")
+    ended = shell(folder, f"{AGENTV} run suite.yaml --target loud")
+    assert ended.returncode == 4
+    assert ended.stderr.startswith("error: cannot load 'loud.py': ModuleNotFoundError")

@@ -4,7 +4,7 @@ import os
 import platform
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC
 from pathlib import Path
 from random import Random
@@ -60,7 +60,7 @@ class RunFolder:
         self._folder = runs_folder / run_id
         self._blobs = BlobFolder(self._folder / "blobs")
         self._broken: OSError | None = None
-        with self._disk("open the run"):
+        with self._opening(runs_folder):
             _make_folder(self._folder)
             self._lock = RunLock(self._folder)
             self._files = _open_files(self._folder, self._lock)
@@ -131,7 +131,8 @@ class RunFolder:
         """
         raised = self._broken is not None
         try:
-            if not raised:
+            # A disk that took no more row may still take this one line, without which the run counts as interrupted.
+            with suppress(StorageError) if raised else nullcontext():
                 self.note("ended", {"state": state})
         finally:
             self._flusher.close()
@@ -165,6 +166,18 @@ class RunFolder:
                 self._blobs.save(data, part.media_type)
 
     @contextmanager
+    def _opening(self, runs_folder: Path) -> Iterator[None]:
+        try:
+            yield
+        except StorageError:
+            raise
+        except OSError as error:
+            raise StorageError(
+                f"cannot open a run in {runs_folder}: {error.strerror or error}. Runs are kept in the nearest .agentv "
+                "folder; make it one that can be written, or make one where you work: mkdir .agentv"
+            ) from error
+
+    @contextmanager
     def _disk(self, doing: str) -> Iterator[None]:
         try:
             yield
@@ -177,7 +190,7 @@ class RunFolder:
         self._broken = error
         return StorageError(
             f"cannot {doing} in {self._folder}: {error.strerror or error}. "
-            "Every row that was reported is kept and readable; make room or mend the disk, then go on with this run."
+            "Every row that was reported is kept and readable; make room or mend the disk, then go on with this run"
         )
 
 
