@@ -117,6 +117,7 @@ BODIES: dict[str, Callable[[bytes], bool]] = {
     "truncated": lambda body: body.startswith(b"{") and not is_json(body),
     "wrong-types": lambda body: not any(isinstance(item, list) for item in json.loads(body).values()),
     "wrong-leaves": lambda body: SAID.encode() not in body and is_json(body),
+    "nan": lambda body: b": NaN" in body and SAID.encode() in body,
     "not-utf8": lambda body: not is_text(body) and is_json(body.replace(b"\xff\xfe\xfa", b"")),
     "nested": lambda body: len(body) == 200_000 and not is_json(body),
     "html": lambda body: body.startswith(b"<!DOCTYPE html>"),

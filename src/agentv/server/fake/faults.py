@@ -1,6 +1,7 @@
 """What can go wrong on purpose: the fault behind the @ in a model's name."""
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -71,10 +72,17 @@ def _wrong(value: JsonValue) -> JsonValue:
     return "many" if value is None or isinstance(value, int | float) else {}
 
 
-def _wrong_leaves(value: JsonValue) -> JsonValue:
-    if isinstance(value, Mapping):
-        return {key: _wrong_leaves(item) for key, item in value.items()}
-    return [_wrong_leaves(item) for item in value] if isinstance(value, list) else _wrong(value)
+def _no_number(value: JsonValue) -> JsonValue:
+    return math.nan if isinstance(value, int | float) else value
+
+
+def _each_leaf(change: Callable[[JsonValue], JsonValue]) -> Callable[[JsonValue], JsonValue]:
+    def of_value(value: JsonValue) -> JsonValue:
+        if isinstance(value, Mapping):
+            return {key: of_value(item) for key, item in value.items()}
+        return [of_value(item) for item in value] if isinstance(value, list) else change(value)
+
+    return of_value
 
 
 def _each_json(change: Callable[[JsonValue], JsonValue]) -> Callable[[bytes], bytes]:
@@ -121,7 +129,8 @@ FAULTS: Mapping[str, Fault] = {
     "null": OddBody("the body `null`", lambda _: b"null"),
     "truncated": OddBody("JSON that ends in the middle", lambda body: body[: len(body) // 2]),
     "wrong-types": OddBody("values of wrong types at the top", _each_json(_top_level)),
-    "wrong-leaves": OddBody("texts and numbers mixed up", _each_json(_wrong_leaves)),
+    "wrong-leaves": OddBody("texts and numbers mixed up", _each_json(_each_leaf(_wrong))),
+    "nan": OddBody("NaN in place of every number", _each_json(_each_leaf(_no_number))),
     "not-utf8": OddBody("invalid UTF-8 in the text", lambda body: body.replace(FILLING.encode(), b"\xff\xfe\xfa")),
     "nested": OddBody("200,000 brackets, one in another", lambda _: _NESTED),
     "html": OddBody("a page in place of JSON", lambda _: _HTML, "text/html"),

@@ -67,7 +67,7 @@ class FakeServer:
 
     @property
     def calls(self) -> list[Call]:
-        """Every request to a model, in the order in which they were answered."""
+        """Every request to a model, and every one that missed the paths, in the order in which they were answered."""
         return list(self._log.calls)
 
     async def __aenter__(self) -> Self:
