@@ -10,17 +10,22 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.agents import recorded, stand_in
 from tests.asking import PATIENCE_S, ask, make_request, make_target, with_provider
 from tests.loopback import Server, hang_up, reply, serving, silence
 
 from agentv.providers import PROVIDERS
 from agentv.providers.anthropic_messages import AnthropicSettings
 from agentv.providers.azure_settings import AzureSettings
+from agentv.providers.claude import ClaudeSettings
 from agentv.providers.cli_settings import CliSettings
+from agentv.providers.codex import CodexSettings
+from agentv.providers.copilot import CopilotSettings
 from agentv.providers.gemini_content import GeminiSettings
 from agentv.providers.http_settings import HttpSettings
 from agentv.providers.mock import MockSettings
 from agentv.providers.openai_settings import OpenAISettings
+from agentv.providers.pi import PiSettings
 from agentv.providers.python import PythonSettings
 from agentv.providers.replay import ReplaySettings
 from agentv.registry import Spec
@@ -76,7 +81,24 @@ class Case:
     hangs: Callable[[Place], object] | None
 
 
+def agent(settings: Callable[..., object], name: str) -> "Case":
+    """A coding agent, played by a program that prints what the real one printed."""
+
+    def ends(then: str, prints: str = "") -> Callable[[Place], object]:
+        return lambda place: settings(executable=stand_in(place.folder / "agent", prints, then).program)
+
+    answer = recorded(name).replace("The amount is in notes.txt, and new.txt is written.", ANSWER)
+    return Case(ends("exit 0", answer), ends("exit 3"), ends("sleep 10000"))
+
+
+AGENTS = {
+    "codex": agent(CodexSettings, "codex"),
+    "claude": agent(ClaudeSettings, "claude"),
+    "copilot": agent(CopilotSettings, "copilot"),
+    "pi": agent(PiSettings, "pi"),
+}
 CASES = {
+    **AGENTS,
     "mock": Case(
         lambda _: MockSettings(ANSWER), lambda _: MockSettings(error="boom"), lambda _: MockSettings(delay_ms=10**7)
     ),
@@ -117,7 +139,7 @@ def test_every_registered_provider_is_held_to_this() -> None:
 
 @names
 def test_it_answers_a_request_with_a_response(place: Place, name: str) -> None:
-    assert ask(make_target(name, CASES[name].answers(place))).text == ANSWER
+    assert ask(make_target(name, CASES[name].answers(place)), home=place.folder).text == ANSWER
 
 
 @names
@@ -125,7 +147,7 @@ def test_it_keeps_the_protocol_and_names_itself(place: Place, name: str) -> None
     async def use(provider: Provider) -> Provider:
         return provider
 
-    provider = with_provider(make_target(name, CASES[name].answers(place)), use)
+    provider = with_provider(make_target(name, CASES[name].answers(place)), use, home=place.folder)
 
     assert isinstance(provider, Provider)
     assert provider.kind == name
@@ -138,7 +160,7 @@ def test_it_answers_many_requests_at_once(place: Place, name: str) -> None:
     async def use(provider: Provider) -> list[ProviderResponse]:
         return await asyncio.gather(*(provider.invoke(make_request()) for _ in range(10)))
 
-    answers = with_provider(make_target(name, CASES[name].answers(place)), use)
+    answers = with_provider(make_target(name, CASES[name].answers(place)), use, home=place.folder)
 
     assert [answer.text for answer in answers] == [ANSWER] * 10
 
@@ -146,7 +168,7 @@ def test_it_answers_many_requests_at_once(place: Place, name: str) -> None:
 @names
 def test_a_failure_is_a_provider_error_of_a_known_kind_with_a_sentence(place: Place, name: str) -> None:
     with pytest.raises(ProviderError) as raised:
-        ask(make_target(name, CASES[name].fails(place)))
+        ask(make_target(name, CASES[name].fails(place)), home=place.folder)
 
     failure = raised.value.failure
     assert failure.kind in FAILURE_KINDS
@@ -160,10 +182,10 @@ can_hang = pytest.mark.parametrize("name", [name for name, case in CASES.items()
 def hanging(place: Place, name: str, use: Callable[[Provider], Awaitable[None]]) -> None:
     settings = CASES[name].hangs
     assert settings is not None
-    with_provider(make_target(name, settings(place)), use)
+    with_provider(make_target(name, settings(place)), use, home=place.folder)
 
 
-@pytest.mark.parametrize("name", ["cli", "http", "python", "azure", "openai", "anthropic", "gemini"])
+@pytest.mark.parametrize("name", [*AGENTS, "cli", "http", "python", "azure", "openai", "anthropic", "gemini"])
 def test_it_keeps_the_deadline_of_a_request(place: Place, name: str) -> None:
     async def use(provider: Provider) -> None:
         with pytest.raises(ProviderError) as raised:
@@ -194,7 +216,7 @@ def test_a_healthcheck_of_a_healthy_target_passes(place: Place, name: str) -> No
         if isinstance(provider, CheckedProvider):
             await provider.healthcheck()
 
-    with_provider(make_target(name, CASES[name].answers(place)), use)
+    with_provider(make_target(name, CASES[name].answers(place)), use, home=place.folder)
 
 
 @specs
@@ -216,6 +238,7 @@ def test_naming_the_providers_imports_none_of_them() -> None:
 
 
 MODULES = [
+    *AGENTS,
     *("cli", "cli_settings", "http_settings", "mock", "python", "replay"),
     *("openai_chat", "openai_responses", "openai_settings", "azure_settings", "anthropic_messages", "gemini_content"),
 ]

@@ -6,16 +6,21 @@ from pathlib import Path
 from agentv.types.provider import ProviderRequest
 
 QUERY_HEADING = "[[ ## user_query ## ]]"
+_INSTRUCTIONS_HEADING = "[[ ## instructions ## ]]"
 _READ_FIRST = (
     "Before you do anything else, read all of the files listed above, each one to its end. If one of them is missing "
     "or cannot be read, say which one in your answer, and go on with the others."
 )
 
 
-def build_agent_prompt(request: ProviderRequest) -> str:
-    """Return the prompt: guideline files, then input files, to be read first; then the question."""
+def build_agent_prompt(request: ProviderRequest, *, instructions: str | None = None) -> str:
+    """Return the prompt: guideline files, then input files, to be read first; then the question.
+
+    `instructions` stand before the question, for agents that take no system prompt.
+    """
     block = preread_block(request.guideline_files, request.input_files)
-    return "\n\n".join(part for part in (block, QUERY_HEADING, request.question) if part)
+    told = f"{_INSTRUCTIONS_HEADING}\n\n{instructions}" if instructions else ""
+    return "\n\n".join(part for part in (block, told, QUERY_HEADING, request.question) if part)
 
 
 def preread_block(guideline_files: Iterable[str], input_files: Iterable[str]) -> str:

@@ -12,6 +12,8 @@ from agentv.templating.command import FilledCommand
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 
+_USE_PROMPT_FILE = "use {PROMPT_FILE}, which takes any length"
+
 
 async def run_command(
     filled: FilledCommand, *, cwd: Path, env: Mapping[str, str], timeout_s: float, max_bytes: int
@@ -21,7 +23,7 @@ async def run_command(
         command = Command(argv=filled.argv, cwd=str(cwd), env={**env, **filled.env})
         outcome = await run_process(command, timeout_s=timeout_s, max_output_bytes=max_bytes)
     except OSError as error:
-        raise ProviderError(_not_started(error, filled.argv, cwd)) from None
+        raise ProviderError(not_started(error, filled.argv, cwd, too_long=_USE_PROMPT_FILE)) from None
     except ValueError as error:
         raise ProviderError(Failure("bad_request", f"the command cannot be started: {error}")) from None
     said = f"; standard error ends with:\n{outcome.stderr.strip()}" if outcome.stderr.strip() else ""
@@ -82,14 +84,15 @@ def decode(content: bytes, what: str) -> tuple[str, tuple[str, ...]]:
         return content.decode("utf-8-sig", "replace"), (note,)
 
 
-def _not_started(error: OSError, argv: tuple[str, ...], cwd: Path) -> Failure:
+def not_started(error: OSError, argv: tuple[str, ...], cwd: Path, *, too_long: str) -> Failure:
+    """Return why a command was not started; `too_long` is what to do about arguments that are."""
     if not cwd.is_dir():
         return Failure("config_error", f"the command cannot run in {cwd}: there is no such folder")
     kind: FailureKind = "target_missing"
     message = f"cannot start {argv[0]!r}: {error.strerror}"
     if error.errno == errno.E2BIG:
         kind = "bad_request"
-        message = "the command's arguments are too long for this system; use {PROMPT_FILE}, which takes any length"
+        message = f"the command's arguments are too long for this system; {too_long}"
     elif error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE):
         return Failure("transport", message, retryable=True)
     return Failure(kind, message)

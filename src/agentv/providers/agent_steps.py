@@ -1,0 +1,224 @@
+"""What a coding agent does, in one vocabulary: each agent's events become steps, and steps become a response. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from agentv.types.failures import FailureKind
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import Message, ToolCall
+from agentv.types.messages_json import compact_json
+from agentv.types.provider import ProviderResponse
+from agentv.types.usage import Usage
+
+_SHOWN = 300
+"""How many characters of a step stand in a log's summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The agent said something. `parent` is the call under which a subagent did."""
+
+    text: str
+    at: str | None = None
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The agent called a tool; a second step with the same `id` completes the first."""
+
+    id: str
+    tool: str
+    input: JsonValue = None
+    at: str | None = None
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A tool returned."""
+
+    id: str
+    output: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Tokens and dollars of one more call of the model, or `in_all` of everything up to here."""
+
+    usage: Usage
+    cost_usd: float | None = None
+    in_all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What became known of the session; None leaves it as it was."""
+
+    session: str | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Concluded:
+    """The agent named its answer. `is_last_resort`: it counts only when the agent said nothing else."""
+
+    text: str
+    is_last_resort: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The agent gave up; when it says or does something afterwards, it did not."""
+
+    message: str
+    status: int | None = None
+    kind: FailureKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Something for the log, or `for_people` who look at the run."""
+
+    text: str
+    for_people: bool = False
+
+
+Step: TypeAlias = Said | Called | Returned | Used | Learned | Concluded | Failed | Noted
+
+
+def summary_of(step: Step) -> str:
+    """Return a step as one line of a log."""
+    match step:
+        case Said(text=text):
+            return _line("says", text)
+        case Called(tool=tool, input=given):
+            return _line("calls", f"{tool} {compact_json(given)}")
+        case Returned(output=output):
+            return _line("returns", output if isinstance(output, str) else compact_json(output))
+        case Used(usage=usage):
+            return _line("uses", f"{usage.input} tokens in, {usage.output} out")
+        case Learned(session=session, model=model, finish_reason=reason):
+            return _line("knows", " ".join(filter(None, (session, model, reason))))
+        case Concluded(text=text):
+            return _line("answers", text)
+        case Failed(message=message):
+            return _line("fails", message)
+        case Noted(text=text):
+            return _line("notes", text)
+
+
+def _line(verb: str, text: str) -> str:
+    line = " ".join(text.split())
+    return f"{verb:<8} {line if len(line) <= _SHOWN else line[: _SHOWN - 1] + '…'}"
+
+
+class Transcript:
+    """Gathers steps. A new message begins when the agent speaks, or calls a tool after one returned."""
+
+    def __init__(self, steps: Iterable[Step] = ()) -> None:
+        self.failed: Failed | None = None
+        self._messages: list[Message] = []
+        self._places: dict[str, tuple[int, int]] = {}
+        self._is_open = False
+        self._known = Learned()
+        self._used: Used | None = None
+        self._concluded: dict[bool, str] = {}
+        self._notes: dict[str, None] = {}
+        for step in steps:
+            self.add(step)
+
+    def add(self, step: Step) -> None:
+        """Take the next step."""
+        match step:
+            case Said():
+                self.failed = None
+                self._open(Message("assistant", step.text, timestamp=step.at, metadata=_under(step.parent)))
+            case Called():
+                self.failed = None
+                self._call(step)
+            case Returned():
+                self._return(step)
+            case Used():
+                self._use(step)
+            case Learned():
+                old = self._known
+                self._known = Learned(
+                    step.session or old.session, step.model or old.model, step.finish_reason or old.finish_reason
+                )
+            case Concluded():
+                self._concluded[step.is_last_resort] = step.text
+            case Failed():
+                before = self.failed or step
+                self.failed = replace(step, status=step.status or before.status, kind=step.kind or before.kind)
+            case Noted(text=text, for_people=True):
+                self._notes[text] = None
+            case Noted():
+                pass
+
+    @property
+    def answer(self) -> str | None:
+        """What the agent named its answer, else what it said last; None when there is neither."""
+        said = [message.content for message in self._messages if message.metadata is None]
+        last = next((text for text in reversed(said) if isinstance(text, str)), None)
+        return self._concluded.get(False) or last or self._concluded.get(True)
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether a tool was called."""
+        return bool(self._places)
+
+    def response(self) -> ProviderResponse:
+        """Return everything as a response; its text is empty when there is no answer."""
+        return ProviderResponse(
+            text=self.answer or "",
+            output_messages=tuple(self._messages) or None,
+            usage=self._used.usage if self._used else None,
+            cost_usd=self._used.cost_usd if self._used else None,
+            finish_reason=self._known.finish_reason,
+            session=self._known.session,
+            model=self._known.model,
+            notes=tuple(self._notes),
+        )
+
+    def _open(self, message: Message) -> None:
+        self._messages.append(message)
+        self._is_open = True
+
+    def _call(self, step: Called) -> None:
+        call = ToolCall(step.tool, step.input, id=step.id, timestamp=step.at)
+        place = self._places.get(step.id)
+        if place is not None:
+            before = self._messages[place[0]].tool_calls[place[1]]
+            self._put(place, replace(call, output=before.output, timestamp=before.timestamp or call.timestamp))
+            return
+        under = _under(step.parent)
+        if not self._is_open or self._messages[-1].metadata != under:
+            self._open(Message("assistant", timestamp=step.at, metadata=under))
+        last = self._messages[-1]
+        self._places[step.id] = len(self._messages) - 1, len(last.tool_calls)
+        self._messages[-1] = replace(last, tool_calls=(*last.tool_calls, call))
+
+    def _return(self, step: Returned) -> None:
+        self._is_open = False
+        place = self._places.get(step.id)
+        if place is not None:
+            self._put(place, replace(self._messages[place[0]].tool_calls[place[1]], output=step.output))
+
+    def _put(self, place: tuple[int, int], call: ToolCall) -> None:
+        message = self._messages[place[0]]
+        calls = (*message.tool_calls[: place[1]], call, *message.tool_calls[place[1] + 1 :])
+        self._messages[place[0]] = replace(message, tool_calls=calls)
+
+    def _use(self, step: Used) -> None:
+        if step.in_all or self._used is None:
+            self._used = step
+            return
+        costs = [cost for cost in (self._used.cost_usd, step.cost_usd) if cost is not None]
+        self._used = Used(self._used.usage + step.usage, sum(costs) if costs else None)
+
+
+def _under(parent: str | None) -> JsonObject | None:
+    return None if parent is None else {"parent_tool_call": parent}

@@ -1,0 +1,164 @@
+import json
+from pathlib import Path
+
+import pytest
+from tests.agents import calls_of, codex_says, lines, recorded, stand_in
+from tests.asking import ask, failure_of, make_request, make_target
+
+from agentv.providers.agent_steps import Transcript
+from agentv.providers.codex import CodexSettings, codex_arguments, read_codex
+from agentv.types.json_value import JsonObject
+from agentv.types.provider import ProviderResponse
+from agentv.types.usage import Usage
+
+NOW = "2026-11-20T07:00:00.000Z"
+FIXED = ["--ask-for-approval", "never", "exec", "--json", "--color", "never", "--skip-git-repo-check"]
+
+
+def read(*events: JsonObject) -> ProviderResponse:
+    return Transcript(step for event in events for step in read_codex(event, NOW)).response()
+
+
+def test_a_recorded_run_is_read_whole(tmp_path: Path) -> None:
+    agent = stand_in(tmp_path / "agent", recorded("codex"))
+
+    response = ask(make_target("codex", CodexSettings(executable=agent.program)), home=tmp_path)
+
+    assert response.text == "The amount is in notes.txt, and new.txt is written."
+    assert calls_of(response.output_messages) == [
+        (
+            "command_execution",
+            {"command": "/bin/bash -lc \"printf '20 euros\\\\n' > notes.txt && cat notes.txt\""},
+            "20 euros\n",
+        ),
+        (
+            "command_execution",
+            {"command": "/bin/bash -lc 'cat missing.txt'"},
+            {"error": "cat: missing.txt: No such file or directory\n", "exit_code": 1},
+        ),
+        ("file_change", {"changes": [{"path": "/example/workspace/new.txt", "kind": "add"}]}, "completed"),
+    ]
+    assert response.usage == Usage(input=400, output=40, cached_input=160, reasoning=16, total=440)
+    assert response.session is not None
+    assert f'"thread_id":"{response.session}"' in recorded("codex")
+    assert response.exit_code == 0
+    assert all(call.id and call.timestamp for message in response.output_messages or () for call in message.tool_calls)
+
+
+def test_it_runs_as_ordered_in_a_fresh_workspace_with_the_prompt(tmp_path: Path) -> None:
+    agent = stand_in(tmp_path / "agent", codex_says("Done."))
+    settings = CodexSettings(executable=agent.program, args=("--model", "m"))
+
+    ask(make_target("codex", settings), make_request("Review it.", input_files=("/repo/a.txt",)), home=tmp_path)
+
+    assert agent.arguments == [*FIXED, "--model", "m", "-"]
+    assert agent.files == ["prompt.md"]
+    assert not agent.place.exists()
+    assert agent.prompt.startswith("Read all input files:\n* [a.txt](file:///repo/a.txt)\n")
+    assert agent.prompt.endswith("\n\n[[ ## user_query ## ]]\n\nReview it.")
+
+
+def test_a_system_prompt_becomes_developer_instructions() -> None:
+    request = make_request(system_prompt='Speak "Latin"\n\x7f é')
+
+    arguments = codex_arguments(CodexSettings(args=("-m", "x")), request)
+
+    assert list(arguments) == [*FIXED, "-c", r'developer_instructions="Speak \"Latin\"\n\u007f é"', "-m", "x", "-"]
+
+
+@pytest.mark.parametrize(
+    ("event", "answer"),
+    [
+        ({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}, "a"),
+        ({"messages": [{"role": "assistant", "content": [{"type": "text", "text": "a"}]}]}, "a"),
+        ({"response": {"content": "a"}}, "a"),
+        ({"output": "a"}, "a"),
+        ({"type": "item.completed", "item": {"type": "response", "text": "a"}}, "a"),
+        ({"type": "item.completed", "item": {"type": "output", "content": [{"type": "text", "text": "a"}]}}, "a"),
+        ({"type": "item.started", "item": {"type": "agent_message", "text": "a"}}, ""),
+        ({"type": "item.completed", "item": {"type": "reasoning", "text": "a"}}, ""),
+    ],
+)
+def test_answers_in_other_places_are_found(event: JsonObject, answer: str) -> None:
+    assert read(event).text == answer
+
+
+def test_the_last_message_is_the_answer_whatever_else_there_is() -> None:
+    said: list[JsonObject] = [
+        {"type": "item.completed", "item": {"type": "agent_message", "text": text}} for text in ("I look.", "a")
+    ]
+
+    assert read(*said, {"output": "b"}).text == "a"
+
+
+@pytest.mark.parametrize("as_list", [True, False])
+def test_one_document_instead_of_lines_is_read_too(tmp_path: Path, as_list: bool) -> None:
+    document = [{"type": "other"}, {"output": "a"}] if as_list else {"output": "a"}
+    agent = stand_in(tmp_path / "agent", json.dumps(document, indent=2))
+
+    assert ask(make_target("codex", CodexSettings(executable=agent.program)), home=tmp_path).text == "a"
+
+
+def test_tools_of_servers_and_searches_are_calls() -> None:
+    mcp: JsonObject = {"id": "1", "type": "mcp_tool_call", "server": "shop", "tool": "find", "arguments": {"id": 7}}
+    search: JsonObject = {"id": "2", "type": "web_search", "query": "refunds"}
+
+    response = read(
+        {"type": "item.started", "item": mcp},
+        {"type": "item.completed", "item": {**mcp, "result": {"total": 20}}},
+        {"type": "item.completed", "item": search},
+        {"type": "item.completed", "item": {**mcp, "id": "3", "error": {"message": "no shop"}}},
+    )
+
+    assert calls_of(response.output_messages) == [
+        ("mcp__shop__find", {"id": 7}, {"total": 20}),
+        ("web_search", {"query": "refunds"}, None),
+        ("mcp__shop__find", {"id": 7}, {"error": {"message": "no shop"}}),
+    ]
+
+
+REFUSED = lines(
+    {"type": "error", "message": "Reconnecting... 1/5 (unexpected status 401 Unauthorized: No entry)"},
+    {"type": "turn.failed", "error": {"message": "unexpected status 401 Unauthorized: No entry."}},
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(401, "auth"), (403, "auth"), (429, "rate_limited"), (503, "server_error")]
+)
+def test_a_refusal_of_the_api_is_told_by_its_status(tmp_path: Path, status: int, kind: str) -> None:
+    agent = stand_in(tmp_path / "agent", REFUSED.replace("401", str(status)), then="exit 1")
+
+    failure = failure_of(make_target("codex", CodexSettings(executable=agent.program)), home=tmp_path)
+
+    assert (failure.kind, failure.http_status) == (kind, status)
+    assert failure.message.startswith(f"codex failed: unexpected status {status} Unauthorized: No entry; ")
+
+
+def test_a_failed_turn_without_a_status_is_the_agents_own(tmp_path: Path) -> None:
+    events = lines({"type": "turn.failed", "error": {"message": "Missing environment variable: `LOCAL_KEY`."}})
+    agent = stand_in(tmp_path / "agent", events, then="exit 1")
+
+    failure = failure_of(make_target("codex", CodexSettings(executable=agent.program)), home=tmp_path)
+
+    assert failure.kind == "target_exit"
+    assert failure.message.startswith("codex failed: Missing environment variable: `LOCAL_KEY`; log: ")
+
+
+def test_errors_on_the_way_are_forgotten_when_it_goes_on() -> None:
+    events: tuple[JsonObject, ...] = (
+        {"type": "turn.failed", "error": {"message": "no"}},
+        {"type": "item.completed", "item": {"type": "agent_message", "text": "yes"}},
+    )
+
+    transcript = Transcript(step for event in events for step in read_codex(event, NOW))
+
+    assert transcript.failed is None
+
+
+def test_without_stream_logs_there_is_no_log(tmp_path: Path) -> None:
+    agent = stand_in(tmp_path / "agent", codex_says("Done."))
+    settings = CodexSettings(executable=agent.program, stream_logs=False)
+
+    assert ask(make_target("codex", settings), home=tmp_path).log_paths == ()
+    assert not (tmp_path / "logs").exists()
