@@ -56,7 +56,7 @@ def _whole_reason(result: CaseResult) -> str:
         took = f" ({seconds_text(result.duration_ms / 1000)})" if result.duration_ms else ""
         return f"error {result.error.stage}: {one_line(result.error.message) or result.error.kind}{took}"
     broken = [each for each in result.evaluator_results if not is_requirement_met(each)]
-    others = [each for each in result.evaluator_results if each not in broken and each.weight > 0]
+    others = [each for each in result.evaluator_results if is_requirement_met(each) and each.weight > 0]
     said = [*map(_broken_requirement, broken), *filter(None, map(_evaluator_reason, others))]
     return " | ".join(said) or one_line(result.reasoning or "no reason was given")
 
