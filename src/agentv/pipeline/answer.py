@@ -34,6 +34,11 @@ class Question:
         """Where the row belongs."""
         return slot_of(self.task)
 
+    @property
+    def key(self) -> str:
+        """What makes an answer to it the same one as before."""
+        return answer_key(question_key(self.case), target_key(self.task.target), self.task.trial)
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -89,7 +94,7 @@ def make_answer(question: Question, reply: Reply, *, cleaner: Cleaner, counts_at
     task, outcome = question.task, reply.outcome
     answer = Answer(
         slot=question.slot,
-        answer_key=answer_key(question_key(question.case), target_key(task.target), task.trial),
+        answer_key=question.key,
         text="",
         started_at=reply.started_at,
         ended_at=reply.ended_at,

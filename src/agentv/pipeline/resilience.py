@@ -27,6 +27,7 @@ from agentv.types.targets import ResolvedTarget
 
 DEFAULT_TIMEOUT_S = 600.0
 TRANSPORT_FAILURES_ALLOWED = 20
+BATCH_SHARE = 0.5
 CHARACTERS_PER_TOKEN = 4.0
 EXPECTED_REPLY_TOKENS = 300.0
 """What a call is taken to use before it is known; corrected after each reply."""
@@ -146,12 +147,14 @@ class ResilientProvider:
         timeout_s = min(self.target.timeout_s or DEFAULT_TIMEOUT_S, math.inf if total_s is None else total_s)
         timed = tuple(replace(request, timeout_s=timeout_s) for request in requests)
         answers: Mapping[str, ProviderResponse | Failure] = await _within(provider.invoke_batch, timed, timeout_s)
-        return {
-            case_id: replace(answer, cost_usd=self._cost_usd(answer))
-            if isinstance(answer, ProviderResponse)
-            else answer
-            for case_id, answer in answers.items()
-        }
+        return {case_id: self.priced(answer) for case_id, answer in answers.items()}
+
+    def priced(self, answer: ProviderResponse | Failure, *, in_batch: bool = False) -> ProviderResponse | Failure:
+        """Return an answer with what it cost, which for the vendors' batches is half the price."""
+        if isinstance(answer, Failure):
+            return answer
+        cost_usd = self._cost_usd(answer)
+        return replace(answer, cost_usd=cost_usd * BATCH_SHARE if in_batch and cost_usd is not None else cost_usd)
 
     def _refuse_when_stopped(self) -> None:
         if self._stopped is not None:

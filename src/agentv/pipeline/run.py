@@ -10,7 +10,7 @@ from agentv.execution.foreign import call_foreign
 from agentv.execution.local import LocalBackend
 from agentv.execution.threads import abandoned_calls
 from agentv.pipeline.answer import slot_of
-from agentv.pipeline.batch import Answered, answer_batch, batch_provider, batches
+from agentv.pipeline.batch import Answered, answer_batch, batch_asker, batches
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.case import CaseRunner
 from agentv.pipeline.fingerprints import Fingerprints
@@ -131,8 +131,8 @@ async def _are_healthy(plan: RunPlan, toolbox: Toolbox, ledger: Ledger) -> bool:
 async def _run_target(target: ResolvedTarget, plan: RunPlan, runner: CaseRunner, ledger: Ledger) -> None:
     """Do all rows of one target with its number of workers."""
     backend = LocalBackend(plan.workers(target))
-    provider = batch_provider(runner.toolbox, target)
-    if provider is None:
+    asker = batch_asker(target, runner, ledger.store.note)
+    if asker is None:
         if target.provider_batching:
             live = runner.toolbox.provider(target).provider
             why = getattr(live, "no_batch_reason", f"a {target.provider} target cannot batch")
@@ -140,7 +140,7 @@ async def _run_target(target: ResolvedTarget, plan: RunPlan, runner: CaseRunner,
         await backend.run(runner.run, _until_stopped(plan.tasks(target), ledger.stop), ledger.row)
         return
     for batch in batches(_until_stopped(plan.tasks(target, by_trial=True), ledger.stop), target.batch_size):
-        answered = await answer_batch(provider, batch, runner)
+        answered = await answer_batch(asker, batch, runner)
         await backend.run(partial(_finish, runner, answered), _until_stopped(iter(batch), ledger.stop), ledger.row)
 
 

@@ -16,12 +16,13 @@ from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
 from agentv.scoring.identity import digest
 from agentv.storage.find_run import find_run
+from agentv.storage.open_batches import find_open_batch
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import AgentvError, EvaluatorError, PluginError
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, EvaluatorTools, SharedParts
-from agentv.types.provider import Provider
+from agentv.types.provider import BatchTicket, Provider
 from agentv.types.targets import ResolvedTarget
 
 SETTINGS_KEPT = 1024
@@ -81,6 +82,10 @@ class Toolbox:
     def find_run(self, reference: str) -> str:
         """Return the folder of a stored run; the one that is being made is never meant."""
         return str(find_run(Path(self.home), reference, without=self.run_id))
+
+    def find_open_batch(self, target: str, keys: frozenset[str]) -> BatchTicket | None:
+        """Return the batch of exactly these answers that an earlier run handed in and did not fetch, if any."""
+        return find_open_batch(Path(self.home), target, keys, without=self.run_id)
 
     def provider(self, target: ResolvedTarget) -> ResilientProvider:
         """Return the live provider of a target; the same one for the same target."""
