@@ -37,3 +37,8 @@ def run_virtually(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end in virtual time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)
+
+
+async def let_pass(seconds: float) -> None:
+    """Let virtual time pass: others go on meanwhile, and nobody waits for it."""
+    await asyncio.sleep(seconds)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import pytest
-from tests.virtual_time import run_virtually
+from tests.virtual_time import let_pass, run_virtually
 
 from agentv.execution.limits import AccountLimiter
 from agentv.types.provider import Quota
@@ -127,7 +127,7 @@ def drive(server: Server, *, calls: int, workers: int, requests_per_minute: floa
                     permit = await limiter.acquire()
                     tried += 1
                     accepted = server.accepts(loop.time())
-                    await asyncio.sleep(LATENCY_S * rng.uniform(0.5, 1.5))
+                    await let_pass(LATENCY_S * rng.uniform(0.5, 1.5))
                     if accepted:
                         permit.done(quota=server.quota())
                     else:
@@ -189,7 +189,7 @@ def test_without_a_limiter_most_calls_are_refused() -> None:
                 while not accepted:
                     tried += 1
                     accepted = server.accepts(loop.time())
-                    await asyncio.sleep(LATENCY_S)
+                    await let_pass(LATENCY_S)
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(16):
@@ -235,7 +235,7 @@ def test_concurrency_halves_at_a_refusal_and_never_exceeds_the_workers() -> None
         permits = [await limiter.acquire()]
         started = loop.time()
         waiting = [asyncio.create_task(limiter.acquire()) for _ in range(8)]
-        await asyncio.sleep(600)
+        await let_pass(600)
         assert started >= 5
         after = limiter.in_flight
         for task in waiting:
@@ -262,7 +262,7 @@ def test_a_waiter_that_is_cancelled_keeps_nobody_waiting() -> None:
         limiter = AccountLimiter(now=loop.time, requests_per_minute=60)
         (await limiter.acquire()).done()
         waiting = asyncio.create_task(limiter.acquire())
-        await asyncio.sleep(0.1)
+        await let_pass(0.1)
         waiting.cancel()
         (await limiter.acquire()).done()
         return loop.time()
@@ -290,7 +290,7 @@ def test_a_server_that_refuses_everything_does_not_hold_a_run_up_for_ever(
         limiter = AccountLimiter(now=loop.time)
         for _ in range(20):
             permit = await limiter.acquire()
-            await asyncio.sleep(0.01)
+            await let_pass(0.01)
             permit.done(refused=True, retry_after_s=retry_after_s)
         return loop.time()
 
