@@ -170,6 +170,10 @@ class Transcript:
         """Whether a tool was called."""
         return bool(self._places)
 
+    def knows(self, step: Step) -> bool:
+        """Whether a step only completes a call that is there."""
+        return isinstance(step, Called) and step.id in self._places
+
     def response(self) -> ProviderResponse:
         """Return everything as a response; its text is empty when there is no answer."""
         return ProviderResponse(

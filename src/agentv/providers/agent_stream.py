@@ -92,8 +92,9 @@ class AgentStream:
     def _event(self, event: JsonObject) -> None:
         at = iso(self._clock())
         for step in self._read(event, at):
+            if not self.transcript.knows(step):
+                self.log.line(at, summary_of(step))
             self.transcript.add(step)
-            self.log.line(at, summary_of(step))
 
 
 def _events_in(document: JsonObject) -> tuple[JsonObject, ...]:

@@ -19,7 +19,7 @@ from agentv.types.usage import Usage
 
 _FIXED = ("--ask-for-approval", "never", "exec", "--json", "--color", "never", "--skip-git-repo-check")
 _MESSAGES = ("agent_message", "response", "output")
-_STATUS = re.compile(r"\bstatus:? (\d{3})\b")
+_STATUS = re.compile(r"\bstatus:? ([45][0-9]{2})\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

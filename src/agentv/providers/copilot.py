@@ -96,7 +96,7 @@ def read_copilot(event: JsonObject, at: str) -> Iterator[Step]:
             is_login = data.get("errorType") == "authentication"
             yield Failed(text_of(data.get("message")) or "it says no more", status, "auth" if is_login else None)
         case "session.warning" | "session.info":
-            yield Noted(text_of(data.get("message")) or "")
+            yield Noted(text_of(data.get("message")) or "nothing more")
         case "result":
             yield Learned(session=text_of(event.get("sessionId")))
 

@@ -35,7 +35,7 @@ _KEY_NAMES: Mapping[str, str] = {
 }
 """The variables that pi looks for where they are not called PROVIDER_API_KEY."""
 
-_STATUS = re.compile(r"(\d{3})\b")
+_STATUS = re.compile(r"([45][0-9]{2})\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,189 @@
+import itertools
+import json
+import re
+import resource
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.agents import codex_says, lines, recorded
+
+from agentv.providers import agent_log
+from agentv.providers.agent_log import AgentLog, log_path
+from agentv.providers.agent_stream import MAX_KEPT_BYTES, MAX_STREAM_BYTES, AgentStream, ReadEvent
+from agentv.providers.claude import read_claude
+from agentv.providers.codex import read_codex
+from agentv.providers.copilot import read_copilot
+from agentv.providers.pi import read_pi
+from agentv.templating.secrets import Striker
+
+NOW = datetime(2026, 11, 20, 7, 0, 1, 500_000, tzinfo=UTC)
+READERS: dict[str, ReadEvent] = {"codex": read_codex, "claude": read_claude, "pi": read_pi, "copilot": read_copilot}
+
+
+def stream_of(
+    read: ReadEvent = read_codex,
+    log: AgentLog | None = None,
+    *,
+    secrets: Iterable[str] = (),
+    noise: frozenset[str] = frozenset(),
+) -> AgentStream:
+    return AgentStream(read, log or AgentLog(None), striker=Striker(secrets), clock=lambda: NOW, noise=noise)
+
+
+@pytest.mark.parametrize("agent", READERS)
+@given(cuts=st.lists(st.integers(0, 20_000), max_size=8))
+def test_it_does_not_matter_how_output_is_cut(agent: str, cuts: list[int]) -> None:
+    content = recorded(agent).encode()
+    whole, cut = stream_of(READERS[agent]), stream_of(READERS[agent])
+    places = [0, *sorted(min(place, len(content)) for place in cuts), len(content)]
+
+    assert whole.hear(content)
+    for start, end in itertools.pairwise(places):
+        assert cut.hear(content[start:end])
+    whole.end()
+    cut.end()
+
+    assert cut.transcript.response() == whole.transcript.response()
+    assert cut.transcript.answer == "The amount is in notes.txt, and new.txt is written."
+
+
+def test_a_last_line_needs_no_line_end_and_others_may_have_two() -> None:
+    stream = stream_of()
+
+    stream.hear(codex_says("One.").replace("\n", "\r\n").encode() + codex_says("Two.").encode().rstrip())
+    stream.end()
+
+    assert stream.transcript.answer == "Two."
+
+
+def test_words_between_events_are_no_events_and_stay_in_the_tail() -> None:
+    stream = stream_of()
+
+    stream.hear(b"warming up \xff\n" + codex_says("Done.").encode() + b"{broken\n")
+    stream.end()
+
+    assert stream.transcript.answer == "Done."
+    assert stream.tail.startswith("\nwarming up \ufffd\n{")
+    assert stream.tail.endswith("\n{broken")
+
+
+def test_secrets_are_struck_before_anything_is_made_of_a_line(tmp_path: Path) -> None:
+    secret = 'sk-"01234567é'
+    log = AgentLog(tmp_path / "log", "json")
+    stream = stream_of(log=log, secrets=[secret])
+
+    stream.hear(codex_says(f"The key is {secret}.").encode())
+    stream.note(secret)
+    stream.end()
+    log.close()
+
+    assert stream.transcript.answer == "The key is ***."
+    assert json.loads((tmp_path / "log").read_text())["item"]["text"] == "The key is ***."
+    assert "01234567" not in stream.tail
+
+
+def test_pieces_are_neither_kept_nor_logged_since_a_secret_may_be_spread_over_them(tmp_path: Path) -> None:
+    log = AgentLog(tmp_path / "log", "json")
+    stream = stream_of(log=log, noise=frozenset({"delta"}), secrets=["sk-01234567"])
+
+    stream.hear(lines({"type": "delta", "text": "sk-012"}, {"text": "34567", "type": "delta"}).encode())
+    stream.end()
+    log.close()
+
+    assert (tmp_path / "log").read_text() == ""
+    assert stream.tail == ""
+
+
+def test_a_run_of_pieces_may_be_long_but_not_endless() -> None:
+    stream = stream_of(noise=frozenset({"delta"}))
+    chunk = lines({"type": "delta", "text": "x" * 2**20}).encode()
+    heard = 0
+
+    while stream.hear(chunk):
+        heard += len(chunk)
+
+    assert heard > 4 * MAX_KEPT_BYTES
+    assert heard <= MAX_STREAM_BYTES
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_what_is_kept_has_a_limit_in_one_line_and_in_many(end: bytes) -> None:
+    stream = stream_of()
+    chunk = b"x" * (2**20 - len(end)) + end
+    heard = 0
+
+    while stream.hear(chunk):
+        heard += len(chunk)
+
+    assert MAX_KEPT_BYTES - 2**20 <= heard <= MAX_KEPT_BYTES
+
+
+def test_a_summary_has_a_line_for_each_step(tmp_path: Path) -> None:
+    log = AgentLog(tmp_path / "log")
+    stream = stream_of(read_pi, log)
+
+    stream.hear(recorded("pi").encode())
+    stream.end()
+    log.close()
+
+    told = [re.sub(r"[0-9a-f-]{36}", "ID", line) for line in (tmp_path / "log").read_text().splitlines()]
+    command = "printf '20 euros\\\\n' > notes.txt && cat notes.txt"
+    assert told[:5] == [
+        "07:00:01 knows    ID",
+        "07:00:01 knows    fake-model toolUse",
+        "07:00:01 uses     100 tokens in, 10 out",
+        f'07:00:01 calls    bash {{"command":"{command}","description":"Look"}}',
+        "07:00:01 returns  20 euros",
+    ]
+    assert told[-1] == "07:00:01 says     The amount is in notes.txt, and new.txt is written."
+
+
+def test_a_long_step_is_cut_in_the_summary(tmp_path: Path) -> None:
+    log = AgentLog(tmp_path / "log")
+
+    stream_of(log=log).hear(codex_says("two\nlines " + "x" * 1_000).encode())
+
+    assert re.fullmatch(r"07:00:01 says     two lines x+…\n", (tmp_path / "log").read_text())
+    assert len((tmp_path / "log").read_text()) == 319
+    log.close()
+
+
+# --- the log's own misfortunes -----------------------------------------------------------------------------------
+
+
+def test_a_log_that_stops_taking_lines_is_given_up(tmp_path: Path) -> None:
+    log = AgentLog(tmp_path / "log")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+        log.line("2026-11-20T07:00:01.000Z", "says     hello")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    log.line("2026-11-20T07:00:02.000Z", "says     more")
+    log.close()
+
+    assert log.problem == f"the log cannot be written: File too large: {tmp_path / 'log'}"
+    assert (tmp_path / "log").read_text() == ""
+
+
+def test_a_log_ends_at_its_limit(tmp_path: Path) -> None:
+    log = AgentLog(tmp_path / "log", "json")
+    line = "x" * (2**20 - 1)
+
+    for _ in range(agent_log.MAX_LOG_BYTES // 2**20 + 2):
+        log.raw(line)
+    log.close()
+
+    assert (tmp_path / "log").stat().st_size == agent_log.MAX_LOG_BYTES
+    assert log.problem == f"the log ends at 64 MiB: {tmp_path / 'log'}"
+
+
+def test_names_of_logs_are_new_safe_and_in_order_of_time(tmp_path: Path) -> None:
+    names = {log_path(tmp_path, "../ä b/" + "x" * 200, "summary", now=NOW).name for _ in range(50)}
+
+    assert len(names) == 50
+    assert all(re.fullmatch(r"20261120T070001Z-\.\.-b-x{50,55}-[0-9a-f]{8}\.log", name) for name in names)

@@ -1,0 +1,63 @@
+"""Seed evaluation.md: coding agents as targets."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.agents import recorded, stand_in
+
+SUITE = """
+evalcases:
+  - id: note
+    expected_outcome: Notes the amount
+    input_messages:
+      - role: user
+        content:
+          - {type: file, value: tone.instructions.md}
+          - {type: file, value: order.txt}
+          - {type: text, value: Note the amount.}
+    evaluators: [{name: answer, type: contains, value: notes.txt}]
+"""
+FILES = {"evals/tone.instructions.md": "Be brief.", "evals/order.txt": "20 euros"}
+
+
+def targets_of(executable: str, **settings: object) -> str:
+    return json.dumps({"targets": [{"name": "agent", "provider": "codex", "executable": executable, **settings}]})
+
+
+def test_codex_cli_provider(run: Callable[..., Any], tmp_path: Path) -> None:
+    # WHEN its executable cannot be found: nothing is run
+    missing = run(SUITE, targets=targets_of("codex-nightly"), files=FILES)
+    assert missing.code == 3
+    assert "there is no 'codex-nightly' in PATH" in missing.output + missing.errors
+    assert missing.rows == []
+
+    # WHEN it is there: a temporary workspace with prompt.md, the command line as ordered, the final message parsed
+    agent = stand_in(tmp_path / "bin", recorded("codex"))
+    done = run(SUITE, targets=targets_of(agent.program, args=["--model", "m"]), files=FILES)
+    assert done.code == 0
+    assert done.rows[0]["candidate_answer"] == "The amount is in notes.txt, and new.txt is written."
+    fixed = ["--ask-for-approval", "never", "exec", "--json", "--color", "never", "--skip-git-repo-check"]
+    assert agent.arguments == [*fixed, "--model", "m", "-"]
+    assert agent.files == ["prompt.md"]
+    assert not agent.place.exists()
+    evals = tmp_path / "evals"
+    assert agent.prompt.startswith(
+        "Read all guideline files:\n"
+        f"* [tone.instructions.md]({(evals / 'tone.instructions.md').as_uri()})\n\n"
+        "Read all input files:\n"
+        f"* [order.txt]({(evals / 'order.txt').as_uri()})\n"
+    )
+    assert agent.prompt.endswith("Note the amount.")
+    (log,) = (tmp_path / ".agentv" / "logs" / "codex").iterdir()
+    assert "calls    command_execution" in log.read_text()
+
+    # WHEN it fails: stdout, stderr and log paths are attached
+    broken = stand_in(tmp_path / "broken", '{"type":"turn.started"}\n', then="echo no disk >&2; exit 7")
+    (row,) = run(SUITE, targets=targets_of(broken.program, max_retries=0), files=FILES).rows
+    assert row["error"]["kind"] == "target_exit"
+    details = row["error"]["details"]
+    assert (details["exit_code"], details["stderr"]) == (7, "no disk")
+    assert "turn.started" in details["stdout"]
+    assert Path(details["log_paths"][0]).is_file()
