@@ -14,16 +14,13 @@ from agentv import loading
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.given import Given, Source, TargetLike, load_given
 from agentv.pipeline.inputs import load_project_parts
+from agentv.pipeline.keeping import make_store
 from agentv.pipeline.options import RunOptions, make_options
 from agentv.pipeline.planning import make_plan
 from agentv.pipeline.run import run_plan
 from agentv.registry import Specs
-from agentv.storage.find_run import runs_folder
-from agentv.storage.memory import MemoryStore
-from agentv.storage.run_folder import RunFolder, new_run_id
 from agentv.types.cases import EvalSuite, EvaluatorLike
 from agentv.types.events import Observer, RowFinished, RunEvent
-from agentv.types.protocols import ResultStore
 from agentv.types.results import CaseResult, RunReport
 from agentv.types.targets import TargetConfig
 
@@ -99,11 +96,8 @@ async def _evaluate(
     home = Path(folder) if folder is not None else loading.find_home(Path.cwd())
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
     clock = make_clock()
-    run_id = new_run_id(clock, random.SystemRandom())
     is_kept = folder is not None or isinstance(source, str | os.PathLike)
-    store: ResultStore = (
-        RunFolder(runs_folder(home), run_id, clock=clock) if is_kept else MemoryStore(run_id, clock=clock)
-    )
+    store = make_store(plan, clock=clock, on_disk=is_kept)
     rows = _Rows()
     rng = random.Random(options.seed)  # noqa: S311 - spreads retries, keeps no secret
     with ExitStack() as watching:

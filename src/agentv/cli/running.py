@@ -20,6 +20,7 @@ from agentv.loading import find_home
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.dry_run import describe_plan, plan_to_json, write_prompts
 from agentv.pipeline.inputs import load_inputs
+from agentv.pipeline.keeping import make_store
 from agentv.pipeline.ledger import Stop
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.plan import RunPlan
@@ -33,13 +34,10 @@ from agentv.reports.printable import printable_json
 from agentv.reports.row_text import RowLabels
 from agentv.reports.signs import UNICODE, signs_for
 from agentv.scoring.run_verdict import SIGNALLED
-from agentv.storage.find_run import runs_folder
-from agentv.storage.memory import MemoryStore
-from agentv.storage.run_folder import RunFolder, new_run_id
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer
 from agentv.types.messages_json import pretty_json
-from agentv.types.protocols import Clock
+from agentv.types.protocols import Clock, ResultStore
 from agentv.types.results import RunReport
 
 
@@ -60,7 +58,7 @@ def run_paths(paths: Sequence[str], options: RunOptions, screen: Screen, dry_run
         plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
         if dry_run is not None:
             return _show_plan(plan, dry_run, cwd, stdout)
-        return _run(plan, home, screen, stdout)
+        return _run(plan, screen, stdout)
 
 
 def _show_plan(plan: RunPlan, dry_run: DryRun, cwd: Path, stdout: TextIO) -> int:
@@ -84,13 +82,13 @@ def _dump(plan: RunPlan, folder: Path) -> int:
         raise ConfigError(f"--dump-prompts needs a folder to write into; {place}: {error.strerror}") from error
 
 
-def _run(plan: RunPlan, home: Path, screen: Screen, stdout: TextIO) -> int:
+def _run(plan: RunPlan, screen: Screen, stdout: TextIO) -> int:
     """Run, say what it came to, then what could not be written; return the exit code."""
     clock = make_clock()
     rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
     # What cannot be written is refused before the run has a folder.
     with open_outputs(screen, stdout, clock) as observers:
-        store = _make_store(plan, home, clock)
+        store = make_store(plan, clock=clock)
         report = asyncio.run(_run_with_signals(plan, store, observers, clock, rng))
     if screen.display not in ("json", "none"):
         written = [each.target for each in observers if each.target and each.target != STDOUT and not each.error]
@@ -102,14 +100,6 @@ def _run(plan: RunPlan, home: Path, screen: Screen, stdout: TextIO) -> int:
     for loss in losses(observers, stdout):
         code = with_loss(code, loss)
     return code
-
-
-def _make_store(plan: RunPlan, home: Path, clock: Clock) -> RunFolder | MemoryStore:
-    """Return the run's folder; a run for which no case was selected leaves none, so that `latest` has rows."""
-    run_id = new_run_id(clock, random.SystemRandom())
-    if plan.planned == 0:
-        return MemoryStore(run_id, clock=clock)
-    return RunFolder(runs_folder(home), run_id, clock=clock)
 
 
 def _end_text(report: RunReport, files: Sequence[str], labels: RowLabels, stream: TextIO) -> str:
@@ -125,7 +115,7 @@ def _end_text(report: RunReport, files: Sequence[str], labels: RowLabels, stream
 
 
 async def _run_with_signals(
-    plan: RunPlan, store: RunFolder | MemoryStore, observers: Sequence[Observer], clock: Clock, rng: random.Random
+    plan: RunPlan, store: ResultStore, observers: Sequence[Observer], clock: Clock, rng: random.Random
 ) -> RunReport:
     """Run; the first Ctrl-C, SIGTERM or hang-up stops cleanly, the second leaves at once with no child alive."""
     stop = Stop()
