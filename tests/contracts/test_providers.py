@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -28,11 +29,13 @@ from agentv.providers.openai_settings import OpenAISettings
 from agentv.providers.pi import PiSettings
 from agentv.providers.python import PythonSettings
 from agentv.providers.replay import ReplaySettings
+from agentv.providers.vscode_settings import VscodeSettings
 from agentv.registry import Spec
 from agentv.types.errors import ProviderError
 from agentv.types.failures import FAILURE_KINDS
 from agentv.types.provider import BatchProvider, CheckedProvider, Provider, ProviderRequest, ProviderResponse
 
+EDITOR = Path(__file__).parent.parent / "fixtures" / "editor.py"
 ANSWER = "On its way."
 REPLY = json.dumps(  # each API finds its own part
     {
@@ -91,14 +94,31 @@ def agent(settings: Callable[..., object], name: str) -> "Case":
     return Case(ends("exit 0", answer), ends("exit 3"), ends("sleep 10000"))
 
 
+def editor(kind: str) -> "Case":
+    """An editor, played by a program that does what its agent is told; several are provisioned."""
+
+    def at(mode: str) -> Callable[[Place], object]:
+        def settings(place: Place) -> VscodeSettings:
+            for number in range(1, 6):
+                (place.folder / kind / f"subagent-{number}").mkdir(parents=True, exist_ok=True)
+            command = shlex.join([sys.executable, "-S", "-E", str(EDITOR), mode])
+            return VscodeSettings(command, subagent_root=str(place.folder / kind))
+
+        return settings
+
+    return Case(at(f"say {ANSWER}"), at("crash-open"), at("silent"))
+
+
 AGENTS = {
     "codex": agent(CodexSettings, "codex"),
     "claude": agent(ClaudeSettings, "claude"),
     "copilot": agent(CopilotSettings, "copilot"),
     "pi": agent(PiSettings, "pi"),
 }
+EDITORS = {kind: editor(kind) for kind in ("vscode", "vscode-insiders")}
 CASES = {
     **AGENTS,
+    **EDITORS,
     "mock": Case(
         lambda _: MockSettings(ANSWER), lambda _: MockSettings(error="boom"), lambda _: MockSettings(delay_ms=10**7)
     ),
@@ -185,7 +205,7 @@ def hanging(place: Place, name: str, use: Callable[[Provider], Awaitable[None]])
     with_provider(make_target(name, settings(place)), use, home=place.folder)
 
 
-@pytest.mark.parametrize("name", [*AGENTS, "cli", "http", "python", "azure", "openai", "anthropic", "gemini"])
+@pytest.mark.parametrize("name", [*AGENTS, *EDITORS, "cli", "http", "python", "azure", "openai", "anthropic", "gemini"])
 def test_it_keeps_the_deadline_of_a_request(place: Place, name: str) -> None:
     async def use(provider: Provider) -> None:
         with pytest.raises(ProviderError) as raised:
@@ -239,7 +259,7 @@ def test_naming_the_providers_imports_none_of_them() -> None:
 
 MODULES = [
     *AGENTS,
-    *("cli", "cli_settings", "http_settings", "mock", "python", "replay"),
+    *("cli", "cli_settings", "http_settings", "mock", "python", "replay", "vscode", "vscode_settings"),
     *("openai_chat", "openai_responses", "openai_settings", "azure_settings", "anthropic_messages", "gemini_content"),
 ]
 HEAVY = ("aiohttp", "pydantic", "yaml", "rich", "numpy", "tenacity")
