@@ -135,8 +135,10 @@ def test_a_refusal_of_the_api_is_told_by_its_status(tmp_path: Path, status: int,
     assert failure.message.startswith(f"codex failed: unexpected status {status} Unauthorized: No entry; ")
 
 
-def test_a_failed_turn_without_a_status_is_the_agents_own(tmp_path: Path) -> None:
-    events = lines({"type": "turn.failed", "error": {"message": "Missing environment variable: `LOCAL_KEY`."}})
+@pytest.mark.parametrize("is_turn", [True, False])
+def test_a_failure_without_a_status_is_the_agents_own(tmp_path: Path, is_turn: bool) -> None:
+    error = {"message": "Missing environment variable: `LOCAL_KEY`."}
+    events = lines({"type": "turn.failed", "error": error} if is_turn else {"type": "error", **error})
     agent = stand_in(tmp_path / "agent", events, then="exit 1")
 
     failure = failure_of(make_target("codex", CodexSettings(executable=agent.program)), home=tmp_path)

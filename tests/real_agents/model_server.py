@@ -36,7 +36,12 @@ class Refusal:
     status: int
 
 
-Step: TypeAlias = Call | Refusal | str
+@dataclass(frozen=True)
+class Silence:
+    """A step of the script: the server never answers."""
+
+
+Step: TypeAlias = Call | Refusal | Silence | str
 
 
 @dataclass
@@ -62,6 +67,8 @@ class Model:
         if isinstance(self.steps[0], Refusal):
             error = {"type": "refused", "message": "No entry"}
             return web.json_response({"type": "error", "error": error}, status=self.steps[0].status)
+        if isinstance(self.steps[0], Silence):
+            await asyncio.Event().wait()
         dialect = next(speak for path, speak in DIALECTS.items() if request.path.endswith(path))
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)

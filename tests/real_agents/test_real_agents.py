@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import psutil
 import pytest
 from tests.real_agents.agents import AGENTS, ANSWER, COMMAND, KEY, target_of
 from tests.real_agents.install import install, program_of
@@ -23,6 +24,7 @@ from tests.real_agents.model_server import (
     Call,
     Model,
     Refusal,
+    Silence,
     Step,
     playing,
 )
@@ -157,11 +159,16 @@ def test_its_key_goes_to_the_model_and_nowhere_else(agent: str, tmp_path: Path) 
     tools = {"codex": ("exec_command", "cmd"), "claude": ("Bash", "command")}
     tool, argument = tools.get(agent, ("bash", "command"))
     names = {"codex": "LOOPBACK_KEY", "claude": "ANTHROPIC_API_KEY", "pi": "LOOPBACK_API_KEY"}
-    show = f'echo "the key is ${names.get(agent, "COPILOT_PROVIDER_API_KEY")}"; tr "\\0" " " < /proc/$PPID/cmdline'
+    key = names.get(agent, "COPILOT_PROVIDER_API_KEY")
+    show = f'echo "the key is ${key}"; cat /proc/[0-9]*/cmdline | tr "\\0" "\\n" | grep -c "canar[y]"; true'
 
-    ran = run(agent, tmp_path, Call(tool, {argument: show, "description": "look"}), f"The key is {KEY}.")
+    steps = Call(tool, {argument: show, "description": "look"}), f"The key is {KEY}."
+
+    ran = run(agent, tmp_path, *steps, **({"args": ["--allow-all-paths"]} if agent == "copilot" else {}))
 
     assert {key.removeprefix("Bearer ") for _, _, key in ran.model.asked} == {KEY}
+    (call,) = [call for message in ran.row["output_messages"] for call in message.get("tool_calls", [])]
+    assert re.match(r"the key is \**\n0\b", call["output"])  # no command line of the machine holds it
     assert re.fullmatch(r"The key is \*+\.", ran.row["candidate_answer"])  # copilot strikes it itself
     forms = {KEY, quote(KEY), KEY.encode().hex(), base64.b64encode(KEY.encode()).decode(), json.dumps(KEY)[1:-1]}
     written = [path for path in (tmp_path / "repo").rglob("*") if path.is_file()]
@@ -178,6 +185,21 @@ def test_a_refused_key_is_an_auth_failure_that_stops_the_target(agent: str, tmp_
     assert "check the key or the login" in ran.row["error"]["message"]
     assert ran.row["error"]["details"]["log_paths"]
     assert ran.code == 3, ran.said
+
+
+def test_one_that_hangs_is_ended_with_all_it_started(agent: str, tmp_path: Path) -> None:
+    ran = run(agent, tmp_path, Silence(), timeout_seconds=3)
+
+    assert (ran.row["status"], ran.row["error"]["kind"]) == ("error", "target_timeout")
+    assert ran.model.asked
+    assert [process for process in psutil.process_iter() if str(tmp_path / "home") in environment_of(process)] == []
+
+
+def environment_of(process: psutil.Process) -> set[str]:
+    try:
+        return set(process.environ().values())
+    except psutil.Error:
+        return set()
 
 
 def test_usage_of_reasoning_is_told_where_the_agent_tells_it(agent: str, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agentv.execution.folder_trees import remove_tree
 from agentv.execution.processes import Command
 from agentv.providers.agent_log import AgentLog, LogFormat, log_path
 from agentv.providers.agent_program import find_program
@@ -143,4 +143,4 @@ async def _fresh_folder(kind: str) -> AsyncIterator[Path]:
     try:
         yield folder
     finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await asyncio.to_thread(remove_tree, folder)

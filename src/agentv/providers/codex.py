@@ -76,9 +76,10 @@ def read_codex(event: JsonObject, at: str) -> Iterator[Step]:
         case "turn.completed":
             yield Used(_usage(object_of(event.get("usage"))), in_all=True)
         case "turn.failed":
-            yield _failed(text_of(object_of(event.get("error")).get("message")) or "the turn failed")
+            yield _failed(text_of(object_of(event.get("error")).get("message")) or "it says no more")
         case "error":
-            yield Noted(text_of(event.get("message")) or "an error")
+            message = text_of(event.get("message")) or "it says no more"
+            yield Noted(message) if message.startswith("Reconnecting") else _failed(message)
         case _:
             yield from _read_other(event)
 
