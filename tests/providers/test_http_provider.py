@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.asking import ask, failure_of, make_request, make_target, with_provider
+from tests.contracts.test_model_faults import KINDS
+from tests.fake_server import serving_fake
 from tests.loopback import Answer, Server, endless, hang_up, reply, serving, silence
 
 from agentv.loading import read_settings
@@ -242,6 +244,22 @@ def test_every_fault_of_a_service_has_its_kind(fault: str) -> None:
     failure = failed(answer, response="$.answer")
     assert failure.kind == kind
     assert failure.message
+
+
+UNSEEN = ("content-filter", "blocked-prompt", "wrong-leaves")  # what only somebody who knows the API can tell
+
+
+@pytest.mark.parametrize("fault", [fault for fault in KINDS if fault not in UNSEEN])
+def test_a_faulty_model_server_ends_as_it_does_for_who_knows_its_api(fault: str) -> None:
+    timeout_s = 0.5 if KINDS[fault] == "deadline" else 20.0
+    with serving_fake() as server:
+        settings = HttpSettings(
+            f"{server.url}/v1/chat/completions",
+            body={"model": f"m@{fault}", "messages": "{{ chat_prompt }}"},
+            response="$.choices[0].message.content",
+        )
+        failure = failure_of(make_target("http", settings), make_request(timeout_s=timeout_s))
+    assert failure.kind == KINDS[fault]
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b'"', b"\xff"])

@@ -126,12 +126,10 @@ def copy_tree(source: Path, target: Path, stop: threading.Event) -> None:
                 if stop.is_set():
                     raise StoppedError
                 path = f"{folder}{item.name}"
-                if item.is_symlink():
-                    os.symlink(read_link(source / path), target / path)  # noqa: PTH211 - letter by letter
-                elif item.is_dir(follow_symlinks=False):
+                if item.is_dir(follow_symlinks=False):
                     (target / path).mkdir(mode=stat.S_IMODE(item.stat().st_mode) | stat.S_IRWXU)
                     waiting.append(f"{path}/")
-                elif item.is_file(follow_symlinks=False):
+                elif item.is_symlink() or item.is_file():
                     copy_file(source / path, target / path)
 
 
@@ -151,19 +149,22 @@ def mend_links(copy: Path, source: Path) -> None:
 
 def copy_file(source: Path, target: Path) -> None:
     """Copy one file with its mode and times; its blocks are shared where the file system can (btrfs, XFS)."""
-    if not _reflinked(source, target):
-        shutil.copyfile(source, target, follow_symlinks=False)
-    shutil.copystat(source, target, follow_symlinks=False)
+    if source.is_symlink():
+        os.symlink(read_link(source), target)  # noqa: PTH211 - letter by letter
+        return
+    with source.open("rb") as given, target.open("wb") as made:
+        if not _shared_blocks(given.fileno(), made.fileno()):
+            shutil.copyfileobj(given, made)
+    shutil.copystat(source, target)
 
 
-def _reflinked(source: Path, target: Path) -> bool:
+def _shared_blocks(given: int, made: int) -> bool:
     if sys.platform != "linux":
         return False
-    with source.open("rb") as given, target.open("wb") as made:
-        try:
-            fcntl.ioctl(made.fileno(), _FICLONE, given.fileno())
-        except OSError:
-            return False
+    try:
+        fcntl.ioctl(made, _FICLONE, given)
+    except OSError:
+        return False
     return True
 
 

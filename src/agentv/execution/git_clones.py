@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agentv.execution.folder_trees import remove_tree
 from agentv.execution.processes import MAX_OUTPUT_BYTES, Command, Outcome, run_process
-from agentv.execution.threads import call_in_thread
+from agentv.execution.threads import AbandonedError, call_in_thread
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 
@@ -105,7 +105,11 @@ async def _has_commit(repository: Path, commit: str) -> bool:
 async def _locked(path: Path) -> AsyncIterator[None]:
     """Hold a lock between processes; the system lets go of it when we end, however that happens."""
     with path.open("wb") as file:
-        await call_in_thread(fcntl.flock, file.fileno(), fcntl.LOCK_EX, timeout_s=TIMEOUT_S)
+        try:
+            await call_in_thread(fcntl.flock, file.fileno(), fcntl.LOCK_EX, timeout_s=TIMEOUT_S)
+        except AbandonedError:
+            message = f"workspace: another process has held {path} for more than {TIMEOUT_S:g} s"
+            raise ProviderError(Failure("target_timeout", message)) from None
         yield
 
 
