@@ -163,8 +163,9 @@ def test_its_key_goes_to_the_model_and_nowhere_else(agent: str, tmp_path: Path) 
     show = f'echo "the key is ${key}"; cat /proc/[0-9]*/cmdline | tr "\\0" "\\n" | grep -c "canar[y]"; true'
 
     steps = Call(tool, {argument: show, "description": "look"}), f"The key is {KEY}."
+    more: dict[str, Any] = {"args": ["--allow-all-paths"]} if agent == "copilot" else {}
 
-    ran = run(agent, tmp_path, *steps, **({"args": ["--allow-all-paths"]} if agent == "copilot" else {}))
+    ran = run(agent, tmp_path, *steps, **more)
 
     assert {key.removeprefix("Bearer ") for _, _, key in ran.model.asked} == {KEY}
     (call,) = [call for message in ran.row["output_messages"] for call in message.get("tool_calls", [])]
