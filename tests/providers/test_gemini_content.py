@@ -158,5 +158,17 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: 
         GeminiSettings(**settings)
 
 
+@pytest.mark.parametrize(
+    ("base_url", "root"),
+    [
+        ("https://gate.example/", "https://gate.example/v1"),
+        ("https://gate.example/v1beta/", "https://gate.example/v1beta"),
+        ("https://gate.example/vertex", "https://gate.example/vertex/v1"),
+    ],
+)
+def test_an_address_may_choose_the_version(base_url: str, root: str) -> None:
+    assert GeminiSettings(base_url=base_url).root_url == root
+
+
 def test_the_default_model_is_flash() -> None:
     assert GeminiSettings(api_key="k").model == "gemini-2.5-flash"

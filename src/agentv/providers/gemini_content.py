@@ -1,6 +1,7 @@
 """The generateContent API of Google, of Gemini and Vertex: a conversation → requests, replies → turns. Pure."""
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -18,6 +19,7 @@ from agentv.types.usage import Usage
 
 GEMINI_URL = "https://generativelanguage.googleapis.com"
 GEMINI_VERSION, VERTEX_VERSION = "v1", "v1beta1"
+_VERSION = re.compile(r"/v\d\w*$")
 _FILTERED = frozenset(
     [
         *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "ESCALATION"),
@@ -33,7 +35,8 @@ class GeminiSettings(ModelSettings):
 
     model: str = field(default="gemini-2.5-flash", metadata={"help": "The model's name."})
     base_url: str | None = field(
-        default=None, metadata={"help": f"Where the API is served. Default: {GEMINI_URL}, or Vertex in `location`."}
+        default=None,
+        metadata={"help": f"Where the API is served, perhaps with its version. Default: {GEMINI_URL}, or Vertex."},
     )
     api_key: str | None = field(default=None, metadata={"help": "The key, as ${{ VARIABLE }}; Vertex needs none."})
     project: str | None = field(
@@ -60,7 +63,10 @@ class GeminiSettings(ModelSettings):
         """Where the API is served, up to and with its version."""
         where = f"{self.location}-" if self.location and self.location != "global" else ""
         default = f"https://{where}aiplatform.googleapis.com" if self.project else GEMINI_URL
-        return f"{(self.base_url or default).rstrip('/')}/{VERTEX_VERSION if self.project else GEMINI_VERSION}"
+        base_url = (self.base_url or default).rstrip("/")
+        if _VERSION.search(base_url):
+            return base_url
+        return f"{base_url}/{VERTEX_VERSION if self.project else GEMINI_VERSION}"
 
 
 @dataclass(frozen=True, slots=True)
