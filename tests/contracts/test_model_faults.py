@@ -1,8 +1,10 @@
 """Every model API times every fault of the fake model server: each ends as one failure of the right kind, in time."""
 
 import asyncio
+import random
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -10,6 +12,7 @@ from tests.asking import ask, failure_of, make_request, with_provider
 from tests.fake_server import serving_fake
 from tests.model_apis import KEY, MODEL_APIS
 
+from agentv.execution.local import LocalBackend
 from agentv.providers import PROVIDERS
 from agentv.server.fake import FAULTS, FakeServer
 from agentv.types.errors import ProviderError
@@ -87,6 +90,37 @@ def test_what_only_looks_odd_is_an_answer(server: FakeServer, api: str, fault: s
 
     assert response.text == ANSWERS[fault]
     assert bool(response.notes) == (fault == "length")
+
+
+EACH, GOOD, AT_ONCE = 20, 1_000, 64
+
+
+async def ends(provider: Provider, faults: list[str]) -> Counter[str]:
+    """Ask many at once, each with its own fault ("" for none), and count how they end."""
+    counted: Counter[str] = Counter()
+
+    async def ask_one(fault: str) -> None:
+        slow = KINDS.get(fault) == "deadline"
+        request = make_request(model=f"m@{fault}" if fault else "m", timeout_s=DEADLINE_S if slow else None)
+        try:
+            counted[(await provider.invoke(request)).text] += 1
+        except ProviderError as error:
+            counted[f"{fault}: {error.failure.kind}"] += 1
+
+    async def nothing(_: None) -> None: ...
+
+    await LocalBackend(AT_ONCE).run(ask_one, faults, nothing)
+    return counted
+
+
+def test_a_thousand_good_cases_among_twenty_of_each_fault_are_all_answered(server: FakeServer) -> None:
+    faults = [""] * GOOD + [fault for fault in KINDS for _ in range(EACH)]
+    random.Random(0).shuffle(faults)
+
+    counted = with_provider(MODEL_APIS["openai-chat"].target(server.url), lambda provider: ends(provider, faults))
+
+    good = {"You said: Where is my order?": GOOD}
+    assert counted == good | {f"{fault}: {kind}": EACH for fault, kind in KINDS.items()}
 
 
 FLOODED = """
