@@ -385,6 +385,18 @@ def test_a_folder_without_permissions_is_removed_all_the_same(template: Path) ->
     assert not places[0].exists()
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_what_an_agent_made_unreadable_is_named(template: Path) -> None:
+    def work(path: Path) -> None:
+        (path / "README.md").chmod(0o000)
+        (path / "src").chmod(0o000)
+
+    captured = captured_after(work, template)
+
+    assert statuses(captured) == {"README.md": "modified"}
+    assert "a/README.md and b/README.md differ; they cannot be read" in captured.diff
+
+
 # --- setup and teardown ------------------------------------------------------------------------------------------
 
 
@@ -671,6 +683,7 @@ def test_a_repository_that_cannot_be_cloned_is_a_failure_with_a_reason(
         ({"template": "a", "git": "b"}, "git stands beside template"),
         ({"template": "a", "ref": "main"}, "ref goes with git only"),
         ({"git": "--upload-pack=x"}, "git must not start with a dash"),
+        ({"git": "https://token@example.com/x.git"}, "git must not hold a name or key"),
         ({"git": "a", "ref": "-x"}, "ref must not start with a dash"),
         ({"template": "a", "setup": " "}, "setup is empty"),
     ],

@@ -33,7 +33,7 @@ class Look:
     root_of: FindRoot
 
     def read(self, path: str, max_bytes: int) -> bytes | None:
-        """Return the beginning of a file, or where a link leads; None when it is not there any more."""
+        """Return the beginning of a file, or where a link leads; None when it cannot be read."""
         root = self.root_of(path)
         if self.entries[path].is_link:
             try:
@@ -47,7 +47,7 @@ class Look:
             return file.read(max_bytes)
 
     def digest(self, path: str) -> bytes | None:
-        """Return the SHA-256 of a file's content; None for links and what is not there any more."""
+        """Return the SHA-256 of a file's content; None for links and what cannot be read."""
         descriptor = None if self.entries[path].is_link else open_beneath(self.root_of(path), path)
         if descriptor is None:
             return None
@@ -164,7 +164,7 @@ class _Diff:
 
     def _body(self, change: Change, old: bytes | None, new: bytes | None, *, binary: bool) -> str:
         if old is None or new is None:
-            return _named(change, "differ; gone while they were compared")
+            return _named(change, "differ; they cannot be read")
         if old == new and len(old) <= MAX_TEXT_BYTES:
             return ""
         if binary:

@@ -20,7 +20,7 @@ _FICLONE = 0x40049409
 _RACY_NS = 2_000_000_000
 """A file that was touched this shortly before it was looked at may change again without showing it in its times."""
 
-_NOTHING_LIKE_THAT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
+_NOT_TO_BE_READ = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EACCES)
 
 
 class StoppedError(Exception):
@@ -74,12 +74,22 @@ def _walk(root: Path) -> Iterator[tuple[str, list["os.DirEntry[str]"]]]:
     while waiting:
         folder = waiting.pop()
         try:
-            with os.scandir(root / folder) as listing:
-                inner = [item for item in listing if item.name != ".git"]
+            inner = _listed(root / folder)
         except OSError:
             continue
         waiting += [f"{folder}{item.name}/" for item in inner if item.is_dir(follow_symlinks=False)]
         yield folder, inner
+
+
+def _listed(folder: Path) -> list["os.DirEntry[str]"]:
+    """Return what is in a folder, even in one that somebody took our permissions for."""
+    try:
+        listing = os.scandir(folder)
+    except PermissionError:
+        folder.chmod(stat.S_IRWXU)
+        listing = os.scandir(folder)
+    with listing:
+        return [item for item in listing if item.name != ".git"]
 
 
 def read_link(path: Path) -> str:
@@ -88,7 +98,7 @@ def read_link(path: Path) -> str:
 
 
 def open_beneath(root: Path, path: str) -> int | None:
-    """Return a descriptor of the regular file at `path` below `root`; None when there is none.
+    """Return a descriptor of the regular file at `path` below `root`; None when there is none that may be read.
 
     A link on the way is not followed, whoever put it there and whenever; a named pipe does not hold us up.
     """
@@ -101,7 +111,7 @@ def open_beneath(root: Path, path: str) -> int | None:
             at = below
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
     except OSError as error:
-        if error.errno in _NOTHING_LIKE_THAT:
+        if error.errno in _NOT_TO_BE_READ:
             return None
         raise
     finally:

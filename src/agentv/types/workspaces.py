@@ -1,5 +1,6 @@
 """Workspaces: the folder of its own that a row's agent works in, and what the agent changed there."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
@@ -32,6 +33,8 @@ class WorkspaceConfig:
             raise ValueError("workspace needs template (a folder) or git (a repository)")
         if self.ref is not None and self.git is None:
             raise ValueError("ref goes with git only")
+        if re.match(r"https?://[^/]*@", self.git or ""):
+            raise ValueError("git must not hold a name or key; leave these to git's credential helper, or use ssh")
         for name in ("git", "ref"):
             if (getattr(self, name) or "").startswith("-"):
                 raise ValueError(f"{name} must not start with a dash")
