@@ -23,7 +23,7 @@ def find_program(executable: str, *, base_dir: Path, env: Mapping[str, str], ins
     search = env.get("PATH", os.environ.get("PATH", os.defpath))
     found = shutil.which(executable, path=search)
     if found is None:
-        places = ", ".join(place for place in search.split(os.pathsep) if place)
+        places = ", ".join(dict.fromkeys(place for place in search.split(os.pathsep) if place))
         raise ProviderError(_missing(f"there is no {executable!r} in PATH ({places})", install))
     return str(Path(found).absolute())
 
