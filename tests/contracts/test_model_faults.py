@@ -35,6 +35,7 @@ ANSWERS: Mapping[str, str] = {
     "empty-text": "",
     "prose": "Well, it depends on how you look at it.",
     "half-character": "half \ud83d one",
+    "nan": "You said: Where is my order?",
     **dict.fromkeys(["batch-lost", "batch-expired", "batch-failed"], "You said: Where is my order?"),
 }
 DEADLINE_S = 0.5

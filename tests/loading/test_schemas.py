@@ -45,6 +45,7 @@ _BEYOND_A_SCHEMA = frozenset(
         "top-no-cases",
         "top-cases-null",
         "two-lists",
+        "workspace-conflicts",
     }
 )
 

@@ -48,7 +48,7 @@ PROVIDERS: Registry = make_registry(
         Spec(
             name="codex",
             aliases=("codex-cli",),
-            summary="OpenAI's coding agent Codex, on the command line",
+            summary="the coding agent Codex by OpenAI, on the command line",
             settings="agentv.providers.codex:CodexSettings",
             factory="agentv.providers.codex:make_codex",
             cost="paid",
@@ -58,7 +58,7 @@ PROVIDERS: Registry = make_registry(
         Spec(
             name="claude",
             aliases=("claude-code",),
-            summary="Anthropic's coding agent Claude Code, on the command line",
+            summary="the coding agent Claude Code by Anthropic, on the command line",
             settings="agentv.providers.claude:ClaudeSettings",
             factory="agentv.providers.claude:make_claude",
             cost="paid",
@@ -68,7 +68,7 @@ PROVIDERS: Registry = make_registry(
         Spec(
             name="copilot",
             aliases=("copilot-cli",),
-            summary="GitHub's coding agent Copilot, on the command line",
+            summary="the coding agent Copilot by GitHub, on the command line",
             settings="agentv.providers.copilot:CopilotSettings",
             factory="agentv.providers.copilot:make_copilot",
             cost="paid",
