@@ -40,6 +40,8 @@ class Spec:
     extra: str | None = None
     is_model_api: bool = False
     """Providers only: a chat model, prompted with chat messages, its tries counted in `calls`, not as attempts."""
+    is_web_service: bool = False
+    """Providers only: asked over HTTP without being a model API; its tries are counted in `calls` as well."""
     has_files: bool = False
     """Providers only: an agent that reads files by itself, so that a prompt names them instead of quoting them."""
     works_in_folder: bool = False

@@ -111,15 +111,17 @@ class RunPlan:
         counts = [plan.selection.count for plan in self.suites]
         return None if None in counts else sum(count or 0 for count in counts)
 
-    def workers(self, target: ResolvedTarget) -> int:
+    def workers(self, target: ResolvedTarget, *, most: int | None = None) -> int:
         """How many rows of a target are worked on at once: `--workers` > the suites' > the target's > 1.
 
-        A judge that says nothing else may be asked by all rows at once.
+        `most` is how many a provider can do at once: never more, and as many when nobody says otherwise. A judge that
+        says nothing may be asked by all rows at once.
         """
         if not _is_among(target, self.targets):
             return target.workers or sum(map(self.workers, self.targets))
         of_suites = [plan.suite.workers or 0 for plan in self.suites if _is_among(target, plan.targets)]
-        return self.options.workers or max(of_suites, default=0) or target.workers or 1
+        asked = self.options.workers or max(of_suites, default=0) or target.workers or most or 1
+        return asked if most is None else min(asked, most)
 
     def tasks(self, target: ResolvedTarget, *, by_trial: bool = False) -> Iterator[CaseTask]:
         """Yield a target's rows over all suites."""

@@ -144,7 +144,10 @@ class ResilientProvider:
     ) -> Mapping[str, ProviderResponse | Failure]:
         """Answer all requests with one call, which is tried once: the fallback for a batch is a call per case."""
         self._refuse_when_stopped()
-        timeout_s = min(self.target.timeout_s or DEFAULT_TIMEOUT_S, math.inf if total_s is None else total_s)
+        # A provider that does so many at once needs its time for each round of them.
+        rounds = math.ceil(len(requests) / getattr(provider, "max_workers", len(requests)))
+        call_s = (self.target.timeout_s or DEFAULT_TIMEOUT_S) * rounds
+        timeout_s = min(call_s, math.inf if total_s is None else total_s)
         timed = tuple(replace(request, timeout_s=timeout_s) for request in requests)
         answers: Mapping[str, ProviderResponse | Failure] = await _within(provider.invoke_batch, timed, timeout_s)
         return {case_id: self.priced(answer) for case_id, answer in answers.items()}

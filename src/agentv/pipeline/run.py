@@ -130,7 +130,8 @@ async def _are_healthy(plan: RunPlan, toolbox: Toolbox, ledger: Ledger) -> bool:
 
 async def _run_target(target: ResolvedTarget, plan: RunPlan, runner: CaseRunner, ledger: Ledger) -> None:
     """Do all rows of one target with its number of workers."""
-    backend = LocalBackend(plan.workers(target))
+    most = getattr(runner.toolbox.provider(target).provider, "max_workers", None)
+    backend = LocalBackend(plan.workers(target, most=most))
     asker = batch_asker(target, runner, ledger.store.note)
     if asker is None:
         if target.provider_batching:

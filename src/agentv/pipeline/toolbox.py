@@ -99,7 +99,7 @@ class Toolbox:
         resilient = ResilientProvider(
             provider,
             target,
-            counts_attempts=not spec.is_model_api,
+            counts_attempts=not (spec.is_model_api or spec.is_web_service),
             clock=self.clock,
             rng=self.rng,
             prices=self._prices,

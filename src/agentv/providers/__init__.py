@@ -115,6 +115,7 @@ PROVIDERS: Registry = make_registry(
             summary="a web service, one request for each case",
             settings="agentv.providers.http_settings:HttpSettings",
             factory="agentv.providers.http_provider:HttpProvider",
+            is_web_service=True,
         ),
         Spec(
             name="python",
