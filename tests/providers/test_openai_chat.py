@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from tests.asking import make_request
 
-from agentv.providers.dialogue import Turn, build_prompt, open_talk
+from agentv.providers.dialogue import Turn, open_talk
 from agentv.providers.dialogue import parse_reply as parse
 from agentv.providers.http import HttpReply, HttpRequest
 from agentv.providers.openai import make_dialogue
@@ -59,8 +59,6 @@ def test_a_chat_prompt_is_sent_as_it_is_with_the_system_prompt_in_front() -> Non
 def test_pictures_stand_with_the_last_user_message() -> None:
     request = make_request(chat_prompt=(ChatMessage("user", "Hi"), ChatMessage("assistant", "Yes?")))
 
-    first, _ = build_prompt(request, [Image("image/png", b"\x89PNG")]).shown()
-    assert len(first[1]) == 1
     messages = build_messages(request, Image("image/png", b"\x89PNG"))
     assert isinstance(messages, list)
     assert messages[0]["content"] == [

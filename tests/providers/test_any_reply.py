@@ -1,0 +1,151 @@
+"""Whatever JSON a server makes up: it is a turn, or one failure of a known kind."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentv.providers.anthropic_batches import parse_line as parse_message_line
+from agentv.providers.anthropic_batches import parse_state as parse_message_state
+from agentv.providers.anthropic_messages import AnthropicSettings, MessagesDialogue
+from agentv.providers.dialogue import Dialogue, Turn, go_on, open_talk, parse_reply
+from agentv.providers.gemini_content import ContentDialogue, GeminiSettings
+from agentv.providers.http import HttpReply, status_failure
+from agentv.providers.model_provider import to_message, to_response
+from agentv.providers.openai import make_dialogue
+from agentv.providers.openai_batches import parse_line, parse_state
+from agentv.providers.openai_settings import OpenAISettings
+from agentv.providers.request_json import json_bytes
+from agentv.providers.transport import utc_now
+from agentv.types.errors import ProviderError
+from agentv.types.json_value import JsonValue
+from agentv.types.provider import ProviderRequest, ProviderResponse
+
+CHAT = make_dialogue(OpenAISettings(model="m", api_key="k"))
+RESPONSES = make_dialogue(OpenAISettings(model="m", api_key="k", api="responses"))
+MESSAGES = MessagesDialogue(AnthropicSettings(model="m", api_key="k"))
+CONTENT = ContentDialogue(GeminiSettings(api_key="k"))
+
+KEYS = [
+    *("choices", "message", "content", "tool_calls", "function", "name", "arguments", "refusal", "finish_reason"),
+    *("output", "type", "status", "error", "code", "details", "incomplete_details", "reason", "call_id", "id", "text"),
+    *("stop_reason", "stop_details", "input", "candidates", "parts", "functionCall", "args", "finishReason", "thought"),
+    *("usage", "usageMetadata", "promptTokenCount", "prompt_tokens", "input_tokens", "prompt_tokens_details", "model"),
+    *("custom_id", "result", "response", "status_code", "body", "request_counts", "errors", "data", "retryDelay"),
+]
+WORDS = ["text", "message", "tool_use", "function_call", "failed", "refusal", "succeeded", "errored", "SAFETY", "STOP"]
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=9)
+    | st.sampled_from(WORDS)
+)
+JSON: st.SearchStrategy[Any] = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5)
+)
+OBJECTS = st.dictionaries(st.sampled_from(KEYS), JSON, max_size=6)
+
+
+def block(kind: str, **values: Any) -> Any:
+    """Return something that is nearly what a block should be."""
+    return st.fixed_dictionaries({"type": st.just(kind) | LEAVES, **dict.fromkeys(values, LEAVES | JSON)})
+
+
+def nearly(inner: Any) -> Any:
+    return st.lists(inner | JSON, max_size=3) | JSON
+
+
+CALL = st.fixed_dictionaries({"id": LEAVES, "function": st.fixed_dictionaries({"name": LEAVES, "arguments": LEAVES})})
+CHAT_REPLY = st.fixed_dictionaries(
+    {
+        "choices": nearly(
+            st.fixed_dictionaries(
+                {"message": st.fixed_dictionaries({"content": JSON, "tool_calls": nearly(CALL)}), "finish_reason": JSON}
+            )
+        )
+    },
+    optional={"usage": OBJECTS, "id": JSON, "model": JSON},
+)
+OUTPUT = block("message", content=1) | block("function_call", call_id=1, name=1, arguments=1)
+RESPONSES_REPLY = st.fixed_dictionaries({"output": nearly(OUTPUT)}, optional={"status": JSON, "usage": OBJECTS})
+MESSAGES_REPLY = st.fixed_dictionaries(
+    {"content": nearly(block("text", text=1) | block("tool_use", id=1, name=1, input=1))},
+    optional={"stop_reason": JSON, "usage": OBJECTS},
+)
+PART = st.fixed_dictionaries({}, optional={"text": LEAVES, "functionCall": OBJECTS, "thought": JSON})
+CONTENT_REPLY = st.fixed_dictionaries(
+    {"candidates": nearly(st.fixed_dictionaries({"content": st.fixed_dictionaries({"parts": nearly(PART)})}))},
+    optional={"promptFeedback": OBJECTS, "usageMetadata": OBJECTS},
+)
+
+
+KINDS = {"unexpected_shape", "content_filter", "malformed_reply", "bad_request", "server_error", "rate_limited"}
+
+
+def outcome(parse: Callable[[], Any]) -> Any:
+    """Return what is read, else the kind of the failure."""
+    try:
+        return parse()
+    except ProviderError as error:
+        return error.failure.kind
+
+
+def check(dialogue: Dialogue, value: JsonValue) -> None:
+    """Read a reply as a provider does, and go on with it."""
+    turn = outcome(lambda: parse_reply(dialogue, HttpReply(200, {}, json_bytes(value))))
+    if not isinstance(turn, Turn):
+        assert turn in KINDS
+        return
+    assert isinstance(turn.text, str)
+    assert all(call.tool and isinstance(call.tool, str) for call in turn.tool_calls)
+    assert all(isinstance(text, str | None) for text in (turn.finish_reason, turn.model, turn.request_id))
+    talk = open_talk(dialogue, ProviderRequest("?"))
+    json_bytes(dialogue.build_body(go_on(dialogue, talk, turn, turn.tool_calls)))
+    assert isinstance(to_response(turn, [to_message(turn)], turn.usage), ProviderResponse)
+
+
+@given(value=OBJECTS | CHAT_REPLY | JSON)
+def test_any_reply_to_a_chat(value: JsonValue) -> None:
+    check(CHAT, value)
+
+
+@given(value=OBJECTS | RESPONSES_REPLY)
+def test_any_reply_to_responses(value: JsonValue) -> None:
+    check(RESPONSES, value)
+
+
+@given(value=OBJECTS | MESSAGES_REPLY)
+def test_any_reply_to_messages(value: JsonValue) -> None:
+    check(MESSAGES, value)
+
+
+@given(value=OBJECTS | CONTENT_REPLY)
+def test_any_reply_of_gemini(value: JsonValue) -> None:
+    check(CONTENT, value)
+
+
+@given(line=OBJECTS)
+@pytest.mark.parametrize("parse", [parse_line, parse_message_line])
+def test_any_line_of_a_batch(parse: Any, line: Any) -> None:
+    name, outcome = parse(line)
+    assert isinstance(name, str)
+    if isinstance(outcome, HttpReply):
+        assert isinstance(outcome.status, int)
+
+
+@given(batch=OBJECTS)
+@pytest.mark.parametrize("parse", [parse_state, parse_message_state])
+def test_any_state_of_a_batch(parse: Any, batch: Any) -> None:
+    state = outcome(lambda: parse(batch))
+    assert state in KINDS or state.done >= 0
+
+
+@given(status=st.integers(300, 599), body=JSON)
+def test_any_refusal(status: int, body: JsonValue) -> None:
+    failure = status_failure(HttpReply(status, {}, json_bytes(body)), now=utc_now())
+    assert failure is not None
+    assert failure.retry_after_s is None or failure.retry_after_s >= 0
