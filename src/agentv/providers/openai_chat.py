@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from agentv.providers.dialogue import Prompt, Talk, Turn
 from agentv.providers.http import HttpRequest
 from agentv.providers.model_settings import ModelSettings
-from agentv.providers.reply_json import count, filtered, name_of, objects, text_or_none, wrong_shape
+from agentv.providers.reply_json import filtered, name_of, objects, text_or_none, usage_of, wrong_shape
 from agentv.providers.request_json import Image, function_of, json_request, output_text, without_none
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall
 from agentv.types.messages_json import tool_call_from_json
-from agentv.types.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class ChatDialogue:
             items=({"role": "assistant", "content": content, "tool_calls": calls},),
             finish_reason=finish_reason,
             is_cut=finish_reason == "length",
-            usage=_usage(value.get("usage")),
+            usage=usage_of(value.get("usage"), sent="prompt_tokens", made="completion_tokens"),
             request_id=text_or_none(value.get("id")),
             model=text_or_none(value.get("model")),
         )
@@ -106,17 +105,3 @@ def _content_text(content: JsonValue) -> str | None:
         return None
     parts = (part.get("text") for part in objects(content))
     return "\n".join(part for part in parts if isinstance(part, str))
-
-
-def _usage(value: JsonValue) -> Usage | None:
-    if not isinstance(value, Mapping):
-        return None
-    sent, made = count(value, "prompt_tokens"), count(value, "completion_tokens")
-    return Usage(
-        input=sent,
-        output=made,
-        cached_input=count(value, "prompt_tokens_details", "cached_tokens"),
-        reasoning=count(value, "completion_tokens_details", "reasoning_tokens"),
-        total=count(value, "total_tokens") or sent + made,
-        requests=1,
-    )

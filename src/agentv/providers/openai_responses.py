@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from agentv.providers.dialogue import Prompt, Talk, Turn
 from agentv.providers.http import HttpRequest
 from agentv.providers.model_settings import ModelSettings
-from agentv.providers.reply_json import count, filtered, member, objects, text_or_none, wrong_shape
+from agentv.providers.reply_json import filtered, member, objects, text_or_none, usage_of, wrong_shape
 from agentv.providers.request_json import Image, function_of, json_request, output_text, without_none
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall
 from agentv.types.messages_json import tool_call_from_json
-from agentv.types.usage import Usage
 
 _KINDS: Mapping[str, FailureKind] = {"server_error": "server_error", "rate_limit_exceeded": "rate_limited"}
 
@@ -65,7 +64,7 @@ class ResponsesDialogue:
             items=tuple(objects(output)),
             finish_reason=reason or text_or_none(value.get("status")),
             is_cut=reason == "max_output_tokens",
-            usage=_usage(value.get("usage")),
+            usage=usage_of(value.get("usage"), sent="input_tokens", made="output_tokens"),
             request_id=text_or_none(value.get("id")),
             model=text_or_none(value.get("model")),
         )
@@ -116,17 +115,3 @@ def _texts(output: JsonValue) -> list[str] | None:
 
 def _tool_call(item: JsonObject) -> ToolCall | None:
     return tool_call_from_json({"id": item.get("call_id"), "function": item})
-
-
-def _usage(value: JsonValue) -> Usage | None:
-    if not isinstance(value, Mapping):
-        return None
-    sent, made = count(value, "input_tokens"), count(value, "output_tokens")
-    return Usage(
-        input=sent,
-        output=made,
-        cached_input=count(value, "input_tokens_details", "cached_tokens"),
-        reasoning=count(value, "output_tokens_details", "reasoning_tokens"),
-        total=count(value, "total_tokens") or sent + made,
-        requests=1,
-    )

@@ -7,6 +7,7 @@ from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
+from agentv.types.usage import Usage
 
 _EXCERPT = 500
 
@@ -59,6 +60,21 @@ def count(value: JsonValue, *names: str) -> int:
     """Return a count of tokens; 0 for anything that is none."""
     found = member(value, *names)
     return found if isinstance(found, int) and found > 0 else 0
+
+
+def usage_of(value: JsonValue, *, sent: str, made: str) -> Usage | None:
+    """Return the usage as OpenAI's APIs tell it, which have two pairs of names for what was sent and what was made."""
+    if not isinstance(value, Mapping):
+        return None
+    input_, output = count(value, sent), count(value, made)
+    return Usage(
+        input=input_,
+        output=output,
+        cached_input=count(value, f"{sent}_details", "cached_tokens"),
+        reasoning=count(value, f"{made}_details", "reasoning_tokens"),
+        total=count(value, "total_tokens") or input_ + output,
+        requests=1,
+    )
 
 
 def text_or_none(value: JsonValue) -> str | None:
