@@ -453,3 +453,9 @@ def test_a_late_line_of_a_stream_is_checked_before_the_run_like_an_early_one(tmp
     (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock, response: x}]")
     with pytest.raises(ConfigError, match="nosuch"):
         evaluate(tmp_path / "data.jsonl", folder=tmp_path / ".agentv")
+
+
+def test_what_was_asked_is_kept_with_the_answer(run: Callable[..., RunReport]) -> None:
+    report = run("{name: t, provider: mock, response: x}")
+    assert stored(report, "answers.jsonl")[0]["request"] == {"question": "hi"}
+    assert report.results[0].agent_provider_request == {"question": "hi"}

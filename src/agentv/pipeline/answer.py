@@ -14,6 +14,7 @@ from agentv.types.cases import EvalCase
 from agentv.types.errors import ProviderError
 from agentv.types.evaluation import PromptInputs
 from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import CallRecord, ProviderRequest, ProviderResponse
 from agentv.types.results import Answer, Slot
 
@@ -109,7 +110,22 @@ def make_answer(question: Question, reply: Reply, *, cleaner: Cleaner, counts_at
     if not isinstance(text, str):
         message = f"the answer's text is a {type(text).__name__}, not a string"
         return replace(answer, error=Failure("unexpected_shape", message))
-    return _with_response(answer, cleaner.clean(replace(outcome, calls=())), cleaner)
+    outcome = replace(outcome, calls=(), request=outcome.request or request_to_json(question.request))
+    return _with_response(answer, cleaner.clean(outcome), cleaner)
+
+
+def request_to_json(request: ProviderRequest) -> JsonObject:
+    """Return what a provider was asked, for the record; what is empty is left out."""
+    chat = [{"role": turn.role, "content": turn.content} for turn in request.chat_prompt or ()]
+    fields: dict[str, JsonValue] = {
+        "system_prompt": request.system_prompt,
+        "question": request.question,
+        "chat_prompt": chat,
+        "guidelines": request.guidelines,
+        "guideline_files": list(request.guideline_files),
+        "input_files": list(request.input_files),
+    }
+    return {key: value for key, value in fields.items() if value}
 
 
 def _with_response(answer: Answer, response: ProviderResponse, cleaner: Cleaner) -> Answer:
