@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from agentv.execution.retry import is_retryable
 from agentv.pipeline.answer import Question
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.toolbox import Toolbox
@@ -75,7 +76,8 @@ class BatchApi:
             try:
                 return await self.provider.poll_batch(ticket)
             except ProviderError as error:
-                if not error.failure.retryable or number == TRIES_TO_LOOK - 1:
+                may_pass = is_retryable(error.failure, self.resilient.target.retry)
+                if not may_pass or number == TRIES_TO_LOOK - 1:
                     raise
             await self.sleep(min(FIRST_LOOK_S * 2**number, LONGEST_WAIT_S))
         raise AssertionError("unreachable")

@@ -26,7 +26,7 @@ from agentv.types.provider import BatchTicket, Provider
 from agentv.types.targets import ResolvedTarget
 
 SETTINGS_KEPT = 1024
-ADDRESS_SETTINGS = ("base_url", "endpoint", "resource", "url", "project", "location")
+ADDRESS_SETTINGS = ("base_url", "endpoint", "resource", "resourceName", "url", "project", "location")
 """Settings that say where an account is; with provider and key they tell accounts apart."""
 
 
@@ -110,7 +110,9 @@ class Toolbox:
 
     def _limiter(self, target: ResolvedTarget) -> AccountLimiter:
         """Return the limiter of a target's account: targets and judges with one address and key share it."""
-        address = [target.public_settings.get(name) for name in ADDRESS_SETTINGS]
+        address = sorted(
+            str(target.public_settings[name]) for name in ADDRESS_SETTINGS if name in target.public_settings
+        )
         account = digest([target.provider, address, sorted(target.secrets)])
         if account not in self._limiters:
             self._limiters[account] = AccountLimiter(now=asyncio.get_running_loop().time)
