@@ -1,0 +1,26 @@
+"""Every targets file that a page shows can be loaded as it stands."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agentv import load_targets
+
+DOCS = Path(__file__).parent.parent / "docs"
+BLOCKS = [
+    pytest.param(block, id=f"{path.relative_to(DOCS)}:{number}")
+    for path in sorted(DOCS.rglob("*.md"))
+    for number, block in enumerate(re.findall(r"```yaml[^\n]*\n(targets:.*?)```", path.read_text("utf-8"), re.DOTALL))
+]
+
+
+def test_the_pages_show_targets() -> None:
+    assert len(BLOCKS) > 10
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_targets_file_on_a_page_loads(block: str, tmp_path: Path) -> None:
+    path = tmp_path / "targets.yaml"
+    path.write_text(block, "utf-8")
+    assert load_targets(path)
