@@ -160,7 +160,7 @@ def test_its_key_goes_to_the_model_and_nowhere_else(agent: str, tmp_path: Path) 
     tool, argument = tools.get(agent, ("bash", "command"))
     names = {"codex": "LOOPBACK_KEY", "claude": "ANTHROPIC_API_KEY", "pi": "LOOPBACK_API_KEY"}
     key = names.get(agent, "COPILOT_PROVIDER_API_KEY")
-    show = f'echo "the key is ${key}"; cat /proc/[0-9]*/cmdline | tr "\\0" "\\n" | grep -c "canar[y]"; true'
+    show = f'echo "the key is ${key}"; cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" "\\n" | grep -c "canar[y]"; true'
 
     steps = Call(tool, {argument: show, "description": "look"}), f"The key is {KEY}."
     more: dict[str, Any] = {"args": ["--allow-all-paths"]} if agent == "copilot" else {}
