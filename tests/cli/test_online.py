@@ -1,0 +1,86 @@
+"""`--online`: one short question to each target and judge, with what failed and how to mend it."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.fake_server import serving_fake
+
+from agentv.cli.main import main
+from agentv.server.fake import FakeServer
+
+SUITE = """
+evalcases:
+  - {id: a, expected_outcome: x, input_messages: [{role: user, content: hi}]}
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    with serving_fake() as found:
+        yield found
+
+
+@pytest.fixture
+def agentv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "suite.yaml").write_text(SUITE)
+    monkeypatch.chdir(tmp_path)
+
+    def call(targets: str, *arguments: str) -> tuple[int, str]:
+        (tmp_path / "targets.yaml").write_text(targets)
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        return int(left.value.code or 0), capsys.readouterr().out
+
+    return call
+
+
+def targets(server: FakeServer, judge: str) -> str:
+    address = f"provider: openai, base_url: '{server.url}/v1'"
+    return f"""
+targets:
+  - {{name: default, {address}, model: fake, judge_target: judge}}
+  - {{name: judge, {address}, model: '{judge}', max_retries: 3}}
+"""
+
+
+def test_check_asks_the_targets_and_judges_of_the_suites(
+    agentv: Callable[..., tuple[int, str]], server: FakeServer
+) -> None:
+    code, said = agentv(targets(server, "fake"), "check", "--online")
+    assert code == 0
+    assert [line.split()[:2] for line in said.splitlines()[1:]] == [["answers", "default"], ["answers", "judge"]]
+    assert len(server.calls) == 2
+
+
+def test_a_target_that_fails_says_what_and_how_to_mend_it_and_is_asked_once(
+    agentv: Callable[..., tuple[int, str]], server: FakeServer
+) -> None:
+    code, said = agentv(targets(server, "fake@401"), "check", "--online")
+    assert code == 3
+    assert "FAILS    judge" in said
+    assert "401" in said
+    assert "Check the key" in said
+    assert len(server.calls) == 2
+    code, said = agentv(targets(server, "fake@503"), "check", "--online")
+    assert code == 3
+    assert len(server.calls) == 4
+
+
+def test_nothing_is_asked_while_the_files_are_wrong(agentv: Callable[..., tuple[int, str]], server: FakeServer) -> None:
+    code, _ = agentv(targets(server, "fake").replace("model: fake", "modell: fake"), "check", "--online")
+    assert (code, server.calls) == (4, [])
+
+
+def test_doctor_asks_every_target_of_the_project(agentv: Callable[..., tuple[int, str]], server: FakeServer) -> None:
+    code, said = agentv(targets(server, "fake@404"), "doctor", "--online", "--json")
+    found = {entry["about"]: entry for entry in json.loads(said)["findings"]}
+    assert code == 3
+    assert found["answer default"]["health"] == "ok"
+    assert found["answer judge"]["health"] == "error"
+    assert found["answer judge"]["remedy"] == "Check the model's name and the settings that go with it."
