@@ -464,6 +464,37 @@ def test_teardown_runs_after_a_crash_too(template: Path) -> None:
     assert (template.parent / "seen").exists()
 
 
+def test_a_reset_workspace_is_as_it_was_set_up(template: Path) -> None:
+    setup = f"echo x >> {template.parent}/setups; echo made > made.txt; rm run.sh"
+
+    async def work(workspace: Workspace) -> list[Captured]:
+        shutil.rmtree(workspace.path / "src")
+        (workspace.path / "new.txt").write_text("first attempt\n")
+        (workspace.path / "made.txt").write_text("first attempt\n")
+        await workspace.reset()
+        untouched = await workspace.capture()
+        (workspace.path / "made.txt").write_text("second attempt\n")
+        return [untouched, await workspace.capture()]
+
+    untouched, second = use(WorkspaceConfig(template="template", setup=setup), template.parent, work)
+
+    assert untouched == Captured()
+    assert "-made\n+second attempt\n" in second.diff
+    assert statuses(second) == {"made.txt": "modified"}
+    assert (template.parent / "setups").read_text() == "x\nx\n"
+
+
+def test_a_reset_follows_no_link_that_an_agent_put_in_the_place_of_its_folder(template: Path, secret: Path) -> None:
+    async def work(workspace: Workspace) -> bytes:
+        shutil.rmtree(workspace.path)
+        workspace.path.symlink_to(secret)
+        await workspace.reset()
+        return (workspace.path / "README.md").read_bytes()
+
+    assert use(WorkspaceConfig(template="template"), template.parent, work) == b"A shop.\n"
+    assert (secret / "secret.txt").exists()
+
+
 # --- keeping -----------------------------------------------------------------------------------------------------
 
 
@@ -503,6 +534,36 @@ def test_a_row_that_was_cut_short_counts_as_failed(template: Path) -> None:
         use(WorkspaceConfig(template="template", keep="failed"), template.parent, stop)
 
     assert [path.name for path in (template.parent / ".agentv").glob("workspaces/*/half.txt")] == ["half.txt"]
+
+
+@pytest.mark.parametrize(("keep", "kept"), [("never", []), ("failed", ["half.txt"])])
+def test_an_interrupted_teardown_does_not_come_again_and_the_workspace_is_kept_or_removed(
+    template: Path, keep: str, kept: list[str]
+) -> None:
+    began = template.parent / "began"
+    config = WorkspaceConfig(template="template", teardown=f"echo once >> {began}; tail -f /dev/null", keep=keep)  # type: ignore[arg-type] # given
+    places = []
+
+    async def run() -> None:
+        async def work() -> None:
+            async with opened(config, template.parent) as workspace:
+                places.append(workspace.path.parent)
+                (workspace.path / "half.txt").write_text("1")
+                await workspace.finish(failed=False)
+
+        task = asyncio.create_task(work())
+        async with asyncio.timeout(60):
+            while not began.exists():  # noqa: ASYNC110 - a command tells nobody that it began
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(run())
+
+    assert began.read_text() == "once\n"
+    assert not places[0].exists()
+    assert [path.name for path in (template.parent / ".agentv").glob("workspaces/*/half.txt")] == kept
 
 
 def test_a_kept_workspace_is_called_after_its_row_and_stays_in_its_folder(template: Path) -> None:

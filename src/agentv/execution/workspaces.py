@@ -64,6 +64,7 @@ class Workspace:
         self._source = source
         self._place = place
         self._before = Look({}, lambda _: source.folder)
+        self._is_torn_down = False
         self._is_finished = False
 
     async def set_up(self) -> None:
@@ -79,6 +80,16 @@ class Workspace:
         if failure is not None:
             raise ProviderError(failure)
         self._before = await self._look_again()
+
+    async def reset(self) -> None:
+        """Start anew: remove everything and set up again, `setup` included, for instance before a second attempt.
+
+        Raises what `set_up` raises. `teardown` is for the end, and does not run here.
+        """
+        leftovers = (self.path, self._place / "set-up")
+        if not await in_thread(lambda _: all(remove_tree(folder) for folder in leftovers)):
+            raise ProviderError(Failure("config_error", f"workspace: {self.path} could not be emptied"))
+        await self.set_up()
 
     def _copy(self, stop: threading.Event) -> Entries:
         copy_tree(self._source.folder, self.path, stop)
@@ -111,20 +122,24 @@ class Workspace:
         return await in_thread(lambda _: capture(find_changes(self._before, now), self._before, now))
 
     async def finish(self, *, failed: bool) -> tuple[str, ...]:
-        """Run `teardown`, then keep the workspace or remove it; return what people should know of this."""
-        self._is_finished = True
+        """Run `teardown`, then keep the workspace or remove it; return what people should know of this.
+
+        When it is cancelled, `close` does what is left to do, except a `teardown` that has begun.
+        """
         notes = []
-        if self._config.teardown is not None and self._is_there():
+        if self._config.teardown is not None and self._is_there() and not self._is_torn_down:
+            self._is_torn_down = True
             failure = await self._run(self._config.teardown, "teardown")
             notes += [failure.message] if failure is not None else []
         if self._config.keep == "always" or (self._config.keep == "failed" and failed):
             notes += await in_thread(self._keep)
         if not await in_thread(lambda _: remove_tree(self._place)):
             notes.append(f"workspace: {self._place} could not be removed")
+        self._is_finished = True
         return tuple(notes)
 
     async def close(self) -> None:
-        """Finish, if nobody did."""
+        """Finish, if nobody did so to the end; whoever was cut short has failed."""
         if not self._is_finished:
             await self.finish(failed=True)
 
@@ -139,7 +154,8 @@ class Workspace:
             self.kept_path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 self.path.rename(self.kept_path)
-            except OSError:  # another file system
+            except OSError:  # another file system; a copy that was cut short may be there
+                remove_tree(self.kept_path)
                 copy_tree(self.path, self.kept_path, stop)
         except OSError as error:
             return [f"workspace: it could not be kept as {self.kept_path}: {error}"]
