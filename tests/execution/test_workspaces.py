@@ -13,6 +13,7 @@ from typing import TypeVar
 import pytest
 
 from agentv.execution.shared import Shared
+from agentv.execution.workspace_sources import missing_source
 from agentv.execution.workspaces import Workspace, open_workspace
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -174,6 +175,27 @@ def test_a_template_that_is_no_folder_is_a_config_error(template: Path, name: st
         "config_error",
         f"workspace: there is no folder {template.parent / name} to copy",
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"template": "template"}, None),
+        ({"template": "nowhere"}, "workspace: there is no folder {here}/nowhere to copy"),
+        ({"template": "template/README.md"}, "workspace: there is no folder {here}/template/README.md to copy"),
+        ({"git": "template"}, None),
+        ({"git": "nowhere"}, "workspace: there is no repository {here}/nowhere"),
+        ({"git": "https://nowhere.example/x.git"}, None),
+        ({"git": "git@nowhere.example:x.git"}, None),
+    ],
+)
+def test_a_source_that_is_not_there_is_known_without_fetching_anything(
+    template: Path, settings: dict[str, str], said: str | None
+) -> None:
+    missing = missing_source(workspace_from_json(settings), template.parent)
+
+    assert missing == (said and said.format(here=template.parent))
+    assert sorted(template.parent.iterdir()) == [template]
 
 
 # --- what is captured --------------------------------------------------------------------------------------------

@@ -43,18 +43,20 @@ async def clone(repository: str, ref: str | None, *, base_dir: Path, home: Path,
     """
     if shutil.which("git") is None:
         raise ProviderError(Failure("target_missing", "a workspace with `git` needs the program git, which is missing"))
-    if _REMOTE.match(repository):
-        origin = await _mirror(repository, ref, home)
-    else:
-        origin = (base_dir / repository).resolve()
-        if not origin.is_dir():
-            raise ProviderError(Failure("config_error", f"workspace: there is no repository {origin}"))
+    is_remote = _REMOTE.match(repository)
+    origin = await _mirror(repository, ref, home) if is_remote else (base_dir / repository).resolve()
     commit = await _commit(origin, ref or "HEAD", repository)
     await _git("clone", "--quiet", "--shared", "--no-checkout", "--", str(origin), str(target), kind="config_error")
     named = await _run("-C", str(target), "symbolic-ref", "--quiet", "--short", "HEAD")
     branch = named.stdout.decode(errors="replace").strip() or "main"
     await _git("-C", str(target), "checkout", "--quiet", "--no-track", "-B", branch, commit)
     await _git("-C", str(target), "remote", "remove", "origin")
+
+
+def missing_repository(repository: str, base_dir: Path) -> str | None:
+    """Return a sentence when a repository on this disk is not there. What a URL leads to is not looked at."""
+    path = (base_dir / repository).resolve()
+    return None if _REMOTE.match(repository) or path.is_dir() else f"workspace: there is no repository {path}"
 
 
 async def ignored(paths: Iterable[str], folder: Path, scratch: Path) -> frozenset[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from agentv.execution.folder_trees import copy_tree, mend_links, remove_tree
-from agentv.execution.git_clones import clone, ignored
+from agentv.execution.git_clones import clone, ignored, missing_repository
 from agentv.execution.threads import call_in_thread
 from agentv.execution.tree import finish
 from agentv.types.errors import ProviderError
@@ -34,6 +34,21 @@ class Source:
         return await ignored(paths, self.folder, self.scratch)
 
 
+def missing_source(config: WorkspaceConfig, base_dir: Path) -> str | None:
+    """Return a sentence when what workspaces are to be copies of is not on this disk, None when it is or has a URL.
+
+    `base_dir` is the folder that a relative `template` or `git` starts from. Only looks: nothing is fetched or made.
+    """
+    if config.git is not None:
+        return missing_repository(config.git, base_dir)
+    template = _template(config, base_dir)
+    return None if template.is_dir() else f"workspace: there is no folder {template} to copy"
+
+
+def _template(config: WorkspaceConfig, base_dir: Path) -> Path:
+    return (base_dir / (config.template or "")).resolve()
+
+
 async def get_source(config: WorkspaceConfig, *, base_dir: Path, home: Path, shared: SharedParts) -> Source:
     """Return what the workspaces of a config are copies of, fetched when first asked for in this process.
 
@@ -45,13 +60,16 @@ async def get_source(config: WorkspaceConfig, *, base_dir: Path, home: Path, sha
 
 @asynccontextmanager
 async def _open_source(config: WorkspaceConfig, *, base_dir: Path, home: Path) -> AsyncIterator[Source]:
+    missing = missing_source(config, base_dir)
+    if missing is not None:
+        raise ProviderError(Failure("config_error", missing))
     place = new_folder()
     try:
         folder = place / "source"
         if config.git is not None:
             await clone(config.git, config.ref, base_dir=base_dir, home=home, target=folder)
         else:
-            template = base_dir / (config.template or "")
+            template = _template(config, base_dir)
             await in_thread(lambda stop: _take_template(template, folder, stop))
         yield Source(folder, place / "rules.git")
     finally:
@@ -59,9 +77,6 @@ async def _open_source(config: WorkspaceConfig, *, base_dir: Path, home: Path) -
 
 
 def _take_template(template: Path, folder: Path, stop: threading.Event) -> None:
-    template = template.resolve()
-    if not template.is_dir():
-        raise ProviderError(Failure("config_error", f"workspace: there is no folder {template} to copy"))
     try:
         copy_tree(template, folder, stop)
         mend_links(folder, template)
