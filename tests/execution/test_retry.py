@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agentv.execution.retry import OVERTIME_S, delay_s, is_retryable, retry_call
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
+from agentv.types.json_value import JsonValue
 from agentv.types.provider import CallRecord, ProviderResponse
 from agentv.types.targets import DEFAULT_RETRY_STATUSES, RetryPolicy
 from agentv.types.usage import Usage
@@ -92,6 +93,21 @@ def test_every_try_is_recorded_with_its_pause_and_what_it_said() -> None:
     )
     assert calls[1].wait_ms == 0.0
     assert calls[1].started_at == NOON + timedelta(milliseconds=100)
+
+
+@pytest.mark.parametrize(
+    ("told", "usage"),
+    [
+        ({"input": 7, "output": 2, "total": 9, "requests": 1}, Usage(input=7, output=2, total=9, requests=1)),
+        ({"input": "many"}, None),
+        ("many", None),
+        (None, None),
+    ],
+)
+def test_what_a_failed_try_had_used_is_recorded(told: JsonValue, usage: Usage | None) -> None:
+    _, calls = Script(Failure("server_error", "busy", http_status=503, details={"usage": told})).run()
+
+    assert [call.usage for call in calls] == [usage, ANSWER.usage]
 
 
 def test_the_last_failure_is_raised_with_all_tries() -> None:

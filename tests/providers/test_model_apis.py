@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +183,31 @@ def test_the_deadline_is_for_all_steps_together(api: Any) -> None:
         failure = failure_of(target, make_request(timeout_s=0.5))
 
     assert failure.kind == "deadline"
+
+
+def unhelpful_tool(tmp_path: Path) -> Path:
+    path = tmp_path / "tools.py"
+    path.write_text("def lookup(_):\n    raise LookupError('out of stock')\n")
+    return path
+
+
+@apis
+@pytest.mark.parametrize("what", ["turn", "tool"])
+def test_a_dialogue_that_fails_later_tells_what_it_had_used(api: Any, what: str, tmp_path: Path) -> None:
+    def never_ends(question: Question) -> Reply:
+        if what == "turn" and question.turns[-1].role == "tool":
+            return Reply(finish="filter")
+        return Reply(tool_uses=(ToolUse("lookup", {"order": 7}, "call_1"),), finish="tool")
+
+    answers = {"lookup": "x" if what == "turn" else {"python": f"{unhelpful_tool(tmp_path)}:lookup"}}
+    with serving_fake(answer=never_ends) as server:
+        first = ask(api.target(server.url, tools=(LOOKUP,)))
+        failure = failure_of(api.target(server.url, tools=(LOOKUP,), tool_responses=answers))
+
+    assert failure.kind == ("content_filter" if what == "turn" else "plugin_error")
+    assert first.usage is not None
+    assert first.usage.total > 0
+    assert (failure.details or {})["usage"] == asdict(first.usage)
 
 
 @apis

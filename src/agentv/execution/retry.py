@@ -3,7 +3,7 @@
 import asyncio
 import math
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
@@ -43,10 +43,18 @@ def is_retryable(failure: Failure, policy: RetryPolicy) -> bool:
     return failure.retryable
 
 
+def delay_asked_s(failure: Failure, policy: RetryPolicy) -> float | None:
+    """Return how long the server asks to be left alone, at most what the policy grants; None when it does not ask."""
+    if failure.retry_after_s is None:
+        return None
+    return min(max(failure.retry_after_s, 0.0), policy.max_delay_s)
+
+
 def delay_s(failure: Failure, policy: RetryPolicy, *, retry: int, rng: random.Random) -> float:
     """Return the pause before the `retry`-th repeat (from 0): what the server asks for, else backoff with jitter."""
-    if failure.retry_after_s is not None:
-        return min(max(failure.retry_after_s, 0.0), policy.max_delay_s)
+    asked_s = delay_asked_s(failure, policy)
+    if asked_s is not None:
+        return asked_s
     try:
         backoff = policy.initial_delay_s * policy.backoff_factor**retry
     except OverflowError:
@@ -112,7 +120,18 @@ def _failed(failure: Failure, started_at: datetime, ended_at: datetime, wait_s: 
         status=failure.http_status,
         request_id=request_id if isinstance(request_id, str) else None,
         error=failure.message,
+        usage=_usage_before(failure),
     )
+
+
+def _usage_before(failure: Failure) -> Usage | None:
+    """Return what a try had used when it failed, from `details.usage`: the turns of a dialogue before the last one."""
+    told = (failure.details or {}).get("usage")
+    if not isinstance(told, Mapping):
+        return None
+    counts = {name: told.get(name) for name in Usage.__dataclass_fields__}
+    known = {name: count for name, count in counts.items() if isinstance(count, int)}
+    return Usage(**known) if known else None
 
 
 def _answered(reply: Reply, started_at: datetime, ended_at: datetime, wait_s: float) -> CallRecord:

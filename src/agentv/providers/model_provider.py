@@ -2,8 +2,9 @@
 
 import asyncio
 import mimetypes
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +15,7 @@ from agentv.providers.http import HttpRequest
 from agentv.providers.model_settings import ModelSettings
 from agentv.providers.request_json import Image
 from agentv.providers.transport import send
+from agentv.types.errors import ProviderError
 from agentv.types.messages import Message, ToolCall
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
@@ -40,17 +42,22 @@ class ModelProvider:
         self._tools = CannedTools(self._settings.tool_responses, target.base_dir)
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Return the model's answer, with every tool call on the way as output messages."""
+        """Return the model's answer, with every tool call on the way as output messages.
+
+        A ProviderError of a later turn says in `details.usage` what the turns before it used.
+        """
         now = asyncio.get_running_loop().time
         ends_at = now() + (request.timeout_s or self._timeout_s)
         talk = self._open(request)
         turns: list[Message] = []
         usage: Usage | None = None
         while True:
-            turn = await self._next_turn(talk, timeout_s=ends_at - now())
+            with _telling_usage(usage):
+                turn = await self._next_turn(talk, timeout_s=ends_at - now())
             usage = turn.usage if usage is None or turn.usage is None else usage + turn.usage
             asked = turn.tool_calls if len(turns) < self._settings.max_steps else ()
-            calls = await self._tools.answer(asked, timeout_s=ends_at - now())
+            with _telling_usage(usage):
+                calls = await self._tools.answer(asked, timeout_s=ends_at - now())
             turns.append(to_message(turn, calls))
             if not calls:
                 return to_response(turn, turns, usage)
@@ -91,6 +98,18 @@ def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> Pr
         quota=turn.quota,
         notes=("the reply was cut off at the limit of output tokens",) if turn.is_cut else (),
     )
+
+
+@contextmanager
+def _telling_usage(usage: Usage | None) -> Iterator[None]:
+    """Add what was used before to a failure: it is paid for, whatever comes after."""
+    try:
+        yield
+    except ProviderError as error:
+        if usage is None:
+            raise
+        details = {**(error.failure.details or {}), "usage": asdict(usage)}
+        raise ProviderError(replace(error.failure, details=details), calls=error.calls) from error
 
 
 def _images(paths: Sequence[str]) -> list[Image]:
