@@ -256,6 +256,30 @@ def test_everybody_waits_as_long_as_the_server_asks() -> None:
     assert run_virtually(work()) >= 30
 
 
+def test_every_request_of_a_dialogue_counts_against_the_pace() -> None:
+    async def work() -> float:
+        loop = asyncio.get_running_loop()
+        limiter = AccountLimiter(now=loop.time, requests_per_minute=60)
+        for _ in range(10):
+            (await limiter.acquire()).done(requests=3)
+        await limiter.acquire()
+        return loop.time()
+
+    assert run_virtually(work()) == pytest.approx(30, rel=0.1)
+
+
+def test_a_call_that_failed_gives_no_reason_to_go_faster() -> None:
+    async def work(refused: bool | None) -> float:
+        loop = asyncio.get_running_loop()
+        limiter = AccountLimiter(now=loop.time)
+        (await limiter.acquire()).done(refused=True, retry_after_s=1)
+        for _ in range(200):
+            (await limiter.acquire()).done(refused=refused)
+        return loop.time()
+
+    assert run_virtually(work(refused=False)) < run_virtually(work(refused=None)) / 1.2
+
+
 def test_a_waiter_that_is_cancelled_keeps_nobody_waiting() -> None:
     async def work() -> float:
         loop = asyncio.get_running_loop()

@@ -78,16 +78,22 @@ class Permit:
         self,
         *,
         used_tokens: float | None = None,
+        requests: int = 1,
         quota: Quota | None = None,
-        refused: bool = False,
+        refused: bool | None = False,
         retry_after_s: float | None = None,
     ) -> None:
-        """Give the right back and say how it went. `refused` is for a call turned away because of a limit."""
-        self._limiter._finish(self._tokens, used_tokens, quota)  # noqa: SLF001 - a permit is the limiter's own hand
+        """Give the right back and say how it went.
+
+        `refused` is for a call turned away because of a limit; None says that it failed or was given up, which tells
+        nothing about limits. `requests` is how many were made with this one right (a dialogue with tools makes more).
+        """
+        limiter = self._limiter
+        limiter._finish(self._tokens, used_tokens, requests - 1, quota)  # noqa: SLF001 - a permit is its own hand
         if refused:
-            self._limiter._refused(self._sent_at, retry_after_s)  # noqa: SLF001 - as above
-        else:
-            self._limiter._accepted()  # noqa: SLF001 - as above
+            limiter._refused(self._sent_at, retry_after_s)  # noqa: SLF001 - as above
+        elif refused is not None:
+            limiter._accepted(requests)  # noqa: SLF001 - as above
 
 
 class AccountLimiter:
@@ -169,9 +175,12 @@ class AccountLimiter:
         waits = [pace.wait_s(now, amount) for pace, amount in self._paces(tokens)]
         return max([self._held_until - now, *waits, 0.0])
 
-    def _finish(self, expected: float, used: float | None, quota: Quota | None) -> None:
+    def _finish(self, expected: float, used: float | None, more_requests: int, quota: Quota | None) -> None:
         self._in_flight -= 1
         self._released.set()
+        for pace in (self._requests, self._learned):
+            if pace is not None and more_requests > 0:
+                pace.take(self._now(), more_requests)
         if self._tokens is not None and used is not None:
             self._tokens.take(self._now(), used - expected)
         if quota is not None:
@@ -195,9 +204,9 @@ class AccountLimiter:
             self._requests.wait_s(self._now(), 0)  # fill at the old pace up to this moment
             self._requests.per_minute = per_minute
 
-    def _accepted(self) -> None:
+    def _accepted(self, requests: int) -> None:
         self._refusals_in_a_row = 0
-        self._accepted_count += 1
+        self._accepted_count += requests
         if math.isfinite(self._at_once) and self._at_once < self._most_at_once:
             # One more at once after as many good calls as are under way: additive, as networks do it.
             self._at_once = min(self._most_at_once, self._at_once + 1 / max(1.0, self._at_once))

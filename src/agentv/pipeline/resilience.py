@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentv.execution.foreign import DeadlineError, call_foreign
+from agentv.execution.foreign import DeadlineError, call_foreign, off_the_clock
 from agentv.execution.limits import AccountLimiter, Permit
-from agentv.execution.retry import OVERTIME_S, retry_call
+from agentv.execution.retry import OVERTIME_S, delay_asked_s, retry_call
 from agentv.pipeline.prices import price_of
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -91,7 +91,7 @@ class ResilientProvider:
         ends_at = math.inf if total_s is None else now() + total_s
 
         async def one_try(number: int) -> ProviderResponse:
-            permit = first if number == 0 else await self._permit(request)
+            permit = first if number == 0 else await self._permit(request, until=ends_at)
             attempt = number if self.counts_attempts else request.attempt
             timeout_s = max(0.0, min(attempt_s, ends_at - now()))
             return await self._permitted(replace(request, attempt=attempt, timeout_s=timeout_s), timeout_s, permit)
@@ -112,29 +112,40 @@ class ResilientProvider:
         self._transport_failures = 0
         return replace(response, calls=calls or response.calls, cost_usd=self._cost_usd(response))
 
-    async def _permit(self, request: ProviderRequest) -> Permit | None:
-        """Wait for one's turn at the account."""
+    async def _permit(self, request: ProviderRequest, *, until: float = math.inf) -> Permit | None:
+        """Wait for one's turn at the account, at most until then; the deadlines of those who wait do not run."""
         if self._limiter is None:
             return None
         chat = sum(len(turn.content) for turn in request.chat_prompt or ()) or len(request.question)
         asked = (chat + len(request.system_prompt or "")) / CHARACTERS_PER_TOKEN
-        return await self._limiter.acquire(asked + self._reply_tokens)
+        try:
+            with off_the_clock():
+                async with asyncio.timeout_at(None if math.isinf(until) else until):
+                    return await self._limiter.acquire(asked + self._reply_tokens)
+        except TimeoutError:
+            failure = Failure("deadline", "no turn at the account came in the time for all tries")
+            raise ProviderError(failure) from None
 
     async def _permitted(self, request: ProviderRequest, timeout_s: float, permit: Permit | None) -> ProviderResponse:
         """Make one try, and tell the limiter how it went."""
-        refused, retry_after_s, response = False, None, None
+        refused, retry_after_s, response = None, None, None
         try:
             response = await _within(self.provider.invoke, request, timeout_s)
         except ProviderError as error:
-            refused = error.failure.http_status == REFUSED_STATUS
-            retry_after_s = error.failure.retry_after_s
+            if error.failure.http_status == REFUSED_STATUS:
+                refused, retry_after_s = True, delay_asked_s(error.failure, self.target.retry)
             raise
         finally:
-            if permit is not None:
-                used = None if response is None or response.usage is None else response.usage.total
-                quota = None if response is None else response.quota
-                permit.done(used_tokens=used, quota=quota, refused=refused, retry_after_s=retry_after_s)
+            if permit is not None and response is None:
+                permit.done(refused=refused, retry_after_s=retry_after_s)
         answered: ProviderResponse = response
+        if permit is not None:
+            usage = answered.usage
+            permit.done(
+                used_tokens=None if usage is None else usage.total,
+                requests=1 if usage is None or self.counts_attempts else max(1, usage.requests),
+                quota=answered.quota,
+            )
         if answered.usage is not None:
             self._reply_tokens += (answered.usage.output - self._reply_tokens) / 10
         return answered

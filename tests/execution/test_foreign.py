@@ -1,0 +1,68 @@
+"""Deadlines of code that is not ours."""
+
+import asyncio
+
+import pytest
+
+from agentv.execution.foreign import DeadlineError, call_foreign, off_the_clock
+
+
+async def wait_s(seconds: float) -> None:
+    """Wait for an event that comes then."""
+    event = asyncio.Event()
+    asyncio.get_running_loop().call_later(seconds, event.set)
+    await event.wait()
+
+
+def test_waiting_for_a_turn_is_left_out_of_every_deadline_around() -> None:
+    async def inner() -> str:
+        with off_the_clock():
+            await wait_s(0.3)
+        return "asked"
+
+    async def outer() -> object:
+        return await call_foreign(inner, timeout_s=0.1)
+
+    assert asyncio.run(call_foreign(outer, timeout_s=0.1)) == "asked"
+
+
+def test_several_who_wait_at_once_stop_the_clock_until_the_last_goes_on() -> None:
+    async def turn(seconds: float) -> None:
+        with off_the_clock():
+            await wait_s(seconds)
+
+    async def both() -> str:
+        await asyncio.gather(turn(0.05), turn(0.3))
+        return "asked"
+
+    assert asyncio.run(call_foreign(both, timeout_s=0.1)) == "asked"
+
+
+def test_the_clock_goes_on_after_the_waiting() -> None:
+    async def slow() -> None:
+        with off_the_clock():
+            await wait_s(0.05)
+        await asyncio.Event().wait()
+
+    with pytest.raises(DeadlineError):
+        asyncio.run(call_foreign(slow, timeout_s=0.1))
+
+
+def test_a_task_that_is_left_behind_changes_nothing() -> None:
+    async def run() -> str:
+        left: list[asyncio.Task[None]] = []
+
+        async def late() -> None:
+            with off_the_clock():
+                await wait_s(0.05)
+
+        async def quick() -> str:
+            left.append(asyncio.create_task(late()))
+            await asyncio.sleep(0)
+            return "done"
+
+        said: str = await call_foreign(quick, timeout_s=0.1)
+        await left[0]
+        return said
+
+    assert asyncio.run(run()) == "done"
