@@ -256,3 +256,13 @@ def test_an_upload_cannot_be_broken_by_what_it_holds() -> None:
 def test_gemini_says_that_it_has_none() -> None:
     with pytest.raises(ValueError, match="batch_api is for azure, openai and anthropic"):
         GeminiSettings(api_key=KEY, batch_api=True)
+
+
+@pytest.mark.parametrize("api", ["azure", "openai-chat", "openai-responses", "anthropic"])
+@pytest.mark.parametrize(("key", "value"), [("tool_responses", {"lookup": "sent"}), ("max_steps", 2)])
+def test_a_batch_has_one_turn_and_what_needs_more_is_refused(api: str, key: str, value: object) -> None:
+    settings: dict[str, Any] = {key: value}
+    MODEL_APIS[api].target("http://127.0.0.1", **settings)
+
+    with pytest.raises(ValueError, match=f"^{key} does not go with batch_api: in a batch the model has one turn"):
+        MODEL_APIS[api].target("http://127.0.0.1", batch_api=True, **settings)

@@ -46,6 +46,11 @@ class ModelSettings:
             raise ValueError("max_output_tokens must be at least 1")
         if self.max_steps < 1:
             raise ValueError("max_steps must be at least 1")
+        if self.batch_api and (self.tool_responses or self.max_steps > 1):
+            key = "tool_responses" if self.tool_responses else "max_steps"
+            raise ValueError(
+                f"{key} does not go with batch_api: in a batch the model has one turn; leave one of the two out"
+            )
 
     @property
     def knows_schemas(self) -> bool:
