@@ -9,6 +9,7 @@ import urllib.request
 import zlib
 
 import pytest
+from tests.fake_server import serving_fake
 from tests.loopback import Answer, endless, hang_up, reply, serving, silence
 
 from agentv.execution.shared import Shared
@@ -94,10 +95,45 @@ def test_whatever_a_server_does_is_one_failure(answer: Answer, kind: str, *, ret
 def test_a_refused_connection_is_a_network_error() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        with pytest.raises(ProviderError, match="no connection to 127") as raised:
-            get(f"http://127.0.0.1:{taken.getsockname()[1]}/")
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(ProviderError) as raised:
+            get(f"http://{place}/")
 
-    assert (raised.value.failure.kind, raised.value.failure.retryable) == ("transport", True)
+    assert raised.value.failure == Failure(
+        "transport", f"no connection to {place} (Connection refused)", retryable=True
+    )
+
+
+def test_a_proxy_that_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        proxy = f"127.0.0.1:{taken.getsockname()[1]}"
+        monkeypatch.setenv("http_proxy", f"http://{proxy}")
+        with pytest.raises(ProviderError) as raised:
+            get("http://behind-a-proxy.example/")
+
+    said = f"no connection to behind-a-proxy.example (proxy {proxy}: Connection refused)"
+    assert raised.value.failure.message == said
+
+
+def test_a_name_that_nobody_knows_is_told_in_the_words_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(ProviderError) as raised:
+        get("http://nowhere.invalid/")
+
+    assert raised.value.failure.message == "no connection to nowhere.invalid (Name or service not known)"
+
+
+def test_a_server_without_tls_is_told_in_the_words_of_tls() -> None:
+    with serving_fake() as server, pytest.raises(ProviderError) as raised:
+        get(server.url.replace("http:", "https:"))
+
+    place = server.url.removeprefix("http://")
+    assert raised.value.failure.kind == "transport"
+    assert raised.value.failure.message.startswith(f"no connection to {place} ([SSL: ")
 
 
 @pytest.mark.parametrize("answer", [silence, endless(b"x", pause_s=0.01), endless(b"HTTP/1.1 100 Continue\r\n\r\n")])

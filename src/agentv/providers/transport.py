@@ -3,6 +3,9 @@
 import asyncio
 import functools
 import ipaddress
+import os
+import socket
+import ssl
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -113,12 +116,24 @@ def _unpacker(encoding: str) -> "zlib._Decompress | None":
 
 
 def _network_failure(error: Exception, request: HttpRequest) -> Failure:
-    said = f"{type(error).__name__}: {error}".removesuffix(": ")
+    said = _said(error)
     if isinstance(error, aiohttp.ClientPayloadError):
         return Failure("transport", f"the connection to {_host(request)} broke in mid-reply ({said})", retryable=True)
     if isinstance(error, aiohttp.InvalidURL) or not isinstance(error, aiohttp.ClientError | OSError):
         return Failure("config_error", f"{request.url!r} or its headers cannot be used in a request ({said})")
     return Failure("transport", f"no connection to {_host(request)} ({said})", retryable=True)
+
+
+def _said(error: Exception) -> str:
+    """Return what the system said about a connection, else the error with its name."""
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return f"proxy {error.host}:{error.port}: {_said(error.os_error)}"
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if not isinstance(cause, OSError) or cause.errno is None:
+        return f"{type(cause).__name__}: {cause}".removesuffix(": ")
+    if isinstance(cause, socket.gaierror | ssl.SSLError):  # their numbers are not the system's
+        return cause.strerror or str(cause)
+    return os.strerror(cause.errno)
 
 
 def _host(request: HttpRequest) -> str:
