@@ -1,12 +1,14 @@
 """Targets that answer many cases with one call: the batch goes first, single calls are the fallback."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, islice
 from typing import TypeAlias
 
-from agentv.pipeline.answer import Question, Reply
-from agentv.pipeline.batch_api import BatchApi, NoteEvent
+from agentv.execution.retry import is_retryable
+from agentv.pipeline.answer import Question, Reply, slot_of
+from agentv.pipeline.batch_api import MOST_IN_BATCH, BatchApi, Keep, NoteEvent
 from agentv.pipeline.case import CaseRunner
 from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.resilience import ResilientProvider
@@ -18,67 +20,89 @@ from agentv.types.results import Answer, Slot
 from agentv.types.targets import ResolvedTarget
 
 Answered: TypeAlias = tuple[Question, Answer]
-AskBatch: TypeAlias = Callable[[Sequence[Question]], Awaitable[Mapping[Slot, ProviderResponse | Failure]]]
 
 
-def batches(tasks: Iterable[CaseTask], size: int | None) -> Iterator[list[CaseTask]]:
-    """Cut tasks into batches: one suite and trial each, at most `size` cases, so that no id stands twice in one."""
-    for _, group in groupby(tasks, key=lambda task: (task.suite.path, task.trial)):
-        while batch := list(islice(group, size)):
-            yield batch
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """How a target is asked for many cases at once. `ask` hands its answers to `keep`; `cut` makes the batches."""
+
+    ask: Callable[[Sequence[Question], Keep], Awaitable[None]]
+    cut: Callable[[Iterable[CaseTask]], Iterator[list[CaseTask]]]
 
 
-def batch_asker(target: ResolvedTarget, runner: CaseRunner, note: NoteEvent) -> AskBatch | None:
+def batching_of(target: ResolvedTarget, runner: CaseRunner, note: NoteEvent) -> Batching | None:
     """Return how a target is asked for many cases at once, as it was set up; None means one call per case."""
     resilient = runner.toolbox.provider(target)
-    provider = resilient.provider
+    provider, size = resilient.provider, target.batch_size
     if isinstance(provider, BatchApiProvider) and provider.uses_batch_api:
-        return BatchApi(provider, resilient, runner.toolbox, note).ask
+        return Batching(BatchApi(provider, resilient, runner.toolbox, note).ask, partial(_cut, size or MOST_IN_BATCH))
     if target.provider_batching and isinstance(provider, BatchProvider) and provider.supports_batch:
-        return partial(_ask_at_once, provider, resilient)
+        return Batching(partial(_ask_at_once, provider, resilient), partial(_cut_by_suite, size))
     return None
 
 
+def _cut(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTask]]:
+    rest = iter(tasks)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+def _cut_by_suite(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTask]]:
+    """Cut tasks into batches of one suite and trial each: answers come by case id, which must stand once in one."""
+    for _, group in groupby(tasks, key=lambda task: (task.suite.path, task.trial)):
+        yield from _cut(size, group)
+
+
 async def _ask_at_once(
-    provider: BatchProvider, resilient: ResilientProvider, questions: Sequence[Question]
-) -> Mapping[Slot, ProviderResponse | Failure]:
-    """Ask with one call, whose answers come by case id: a batch holds each id once."""
+    provider: BatchProvider, resilient: ResilientProvider, questions: Sequence[Question], keep: Keep
+) -> None:
     requests = [question.request for question in questions]
     answers = await resilient.invoke_batch_within(provider, requests, total_s=questions[0].task.timeout_s)
-    return {question.slot: answers[question.case.id] for question in questions if question.case.id in answers}
+    keep({question.slot: answers[question.case.id] for question in questions if question.case.id in answers})
 
 
-async def answer_batch(ask: AskBatch, tasks: Sequence[CaseTask], runner: CaseRunner) -> dict[Slot, Answered]:
+async def answer_batch(batching: Batching, tasks: Sequence[CaseTask], runner: CaseRunner) -> dict[Slot, Answered]:
     """Ask a whole batch and keep every answer as soon as it is there, before any is judged.
 
-    Whatever is missing then is asked by itself: a failed batch costs no case, and is told.
+    What is missing then, or failed in a way that may pass, is asked by itself: a failed batch costs no case, and is
+    told.
     """
-    questions = [
-        runner.open(task, task.case)
+    questions = {
+        slot_of(task): runner.open(task, task.case)
         for task in tasks
         if isinstance(task.case, EvalCase) and not runner.has_nothing_to_judge(task)
-    ]
+    }
     if not questions:
         return {}
     clock = runner.toolbox.clock
     started_at = clock()
+    retry = tasks[0].target.retry
+    kept: dict[Slot, Answered] = {}
+    passing: dict[Slot, Failure] = {}
+
+    def keep(answers: Mapping[Slot, ProviderResponse | Failure]) -> None:
+        ended_at = clock()
+        for slot, answer in answers.items():
+            if isinstance(answer, Failure) and is_retryable(answer, retry):
+                passing[slot] = answer
+            else:
+                kept[slot] = questions[slot], runner.keep(questions[slot], Reply(answer, started_at, ended_at))
+
     try:
-        answers = await ask(questions)
+        await batching.ask(list(questions.values()), keep)
     except ProviderError as error:
         runner.tell(tasks[0], f"the batch failed ({error.failure.kind}: {error.failure.message}); asking case by case")
-        return {}
+        return kept
     except StorageError:
         raise
     except Exception as error:  # noqa: BLE001 - plug-in code: a batch that breaks falls back to single calls
         runner.tell(tasks[0], f"the batch failed ({type(error).__name__}: {error}); asking case by case")
-        return {}
-    ended_at = clock()
-    kept: dict[Slot, Answered] = {}
-    for question in questions:
-        answer = answers.get(question.slot)
-        if isinstance(answer, ProviderResponse):
-            kept[question.slot] = question, runner.keep(question, Reply(answer, started_at, ended_at))
-    missing = [question.case.id for question in questions if question.slot not in kept]
-    if missing:
-        runner.tell(tasks[0], f"the batch has no answer for {', '.join(missing)}; asking case by case for these")
+        return kept
+    if missing := {slot: question.case.id for slot, question in questions.items() if slot not in kept}:
+        why = "; ".join(sorted({failure.message for failure in passing.values()}))
+        names = ", ".join(missing.values())
+        runner.tell(
+            tasks[0],
+            f"the batch has no answer for {names}{f' ({why})' if why else ''}; asking case by case for these",
+        )
     return kept

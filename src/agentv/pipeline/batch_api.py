@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
 
 from agentv.execution.retry import is_retryable
 from agentv.pipeline.answer import Question
@@ -12,15 +12,30 @@ from agentv.pipeline.toolbox import Toolbox
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
-from agentv.types.provider import BatchApiProvider, BatchState, BatchTicket, ProviderResponse
+from agentv.types.provider import BatchApiProvider, BatchTicket, ProviderResponse
 from agentv.types.results import Slot
 
 NoteEvent: TypeAlias = Callable[[str, Mapping[str, JsonValue]], None]
+Keep: TypeAlias = Callable[[Mapping[Slot, ProviderResponse | Failure]], None]
 
 FIRST_LOOK_S = 1.0
 LONGEST_WAIT_S = 60.0
-TRIES_TO_LOOK = 10
+TRIES = 10
 """How many times in a row a look at a batch may fail before it is given up: it is paid for already."""
+
+MOST_IN_BATCH = 10_000
+"""Requests in one batch when nothing else is said; the vendors take more, but a lost batch loses all of them."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What became of the requests of a batch, by key. An open one could not be fetched, and may be later."""
+
+    id: str
+    found: Mapping[str, ProviderResponse | Failure]
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,51 +48,81 @@ class BatchApi:
     note: NoteEvent
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
-    async def ask(self, questions: Sequence[Question]) -> Mapping[Slot, ProviderResponse | Failure]:
-        """Return what became of each question. A batch of the same questions that an earlier run left is taken up."""
+    async def ask(self, questions: Sequence[Question], keep: Keep) -> None:
+        """Hand to `keep` what became of each question, from the batch that an earlier run left if there is one.
+
+        A batch that cannot be reached any more is not paid twice: it stays open for the next run, and its questions
+        fail. Raises ProviderError when the vendor refuses the batch or gave it up.
+        """
         by_key = {question.key: question for question in questions}
-        ticket = await self._ticket(by_key)
-        await self._wait(ticket, questions[0])
-        answers = await self.provider.fetch_batch(ticket)
-        self.note("batch_fetched", {"id": ticket.id})
-        return {
-            by_key[key].slot: self.resilient.priced(answer, in_batch=True)
-            for key, answer in answers.items()
-            if key in by_key
-        }
+        answers = await self._taken_up(by_key)
+        if answers is None:
+            requests = {key: question.request for key, question in by_key.items()}
+            ticket = await self._patiently(lambda: self.provider.submit_batch(requests), may_repeat=_was_refused)
+            answers = await self._answers(ticket)
+        keep({by_key[key].slot: self.resilient.priced(found, in_batch=True) for key, found in answers.found.items()})
+        if not answers.is_open:
+            self.note("batch_fetched", {"id": answers.id})
 
-    async def _ticket(self, by_key: Mapping[str, Question]) -> BatchTicket:
-        name = self.resilient.target.name
-        left = self.toolbox.find_open_batch(name, frozenset(by_key))
-        if left is not None:
-            self.toolbox.note(f"target {name!r}: taking up batch {left.id}, which an earlier run handed in")
-            ticket = left
-        else:
-            ticket = await self.provider.submit_batch({key: question.request for key, question in by_key.items()})
-        self.note("batch_submitted", {"id": ticket.id, "target": name, "keys": list(ticket.keys)})
-        return ticket
+    async def _taken_up(self, by_key: Mapping[str, Question]) -> Answers | None:
+        """Return the answers of the batch that an earlier run handed in; None when there is none, or none to be had."""
+        left = self.toolbox.find_open_batch(self.resilient.target.name, frozenset(by_key))
+        if left is None:
+            return None
+        self._tell(f"taking up batch {left.id}, which an earlier run handed in")
+        try:
+            return await self._answers(left)
+        except ProviderError as error:
+            self._tell(f"batch {left.id} is lost ({error.failure.message}); handing in a new one")
+            return None
 
-    async def _wait(self, ticket: BatchTicket, question: Question) -> None:
+    async def _answers(self, ticket: BatchTicket) -> Answers:
+        """Wait for a batch and fetch it; what is told of it in the run's events lets a later run take it up."""
+        self.note("batch_submitted", {"id": ticket.id, "target": self.resilient.target.name, "keys": list(ticket.keys)})
+        try:
+            await self._wait(ticket)
+            return Answers(ticket.id, await self._patiently(lambda: self.provider.fetch_batch(ticket)))
+        except ProviderError as error:
+            if not self._may_pass(error.failure):
+                self.note("batch_failed", {"id": ticket.id})
+                raise
+            said = f"batch {ticket.id} cannot be reached: {error.failure.message}; the same run again takes it up"
+            failure = replace(error.failure, message=said, http_status=None, retryable=False)
+            return Answers(ticket.id, dict.fromkeys(ticket.keys, failure), is_open=True)
+
+    async def _wait(self, ticket: BatchTicket) -> None:
         """Look again and again, less and less often, until the batch is over."""
         pause_s, told = FIRST_LOOK_S, ""
         while True:
-            state = await self._look(ticket)
+            state = await self._patiently(lambda: self.provider.poll_batch(ticket))
             if state.is_over:
                 return
-            said = f"batch {ticket.id}: {state.status}"
-            if said != told:
-                self.toolbox.note(f"target {question.task.target.name!r}: {said}")
-                told = said
+            if state.status != told:
+                self._tell(f"batch {ticket.id}: {state.status}")
+                told = state.status
             await self.sleep(pause_s)
             pause_s = min(pause_s * 2, LONGEST_WAIT_S)
 
-    async def _look(self, ticket: BatchTicket) -> BatchState:
-        for number in range(TRIES_TO_LOOK):
+    async def _patiently(
+        self, call: Callable[[], Awaitable[T]], *, may_repeat: Callable[[Failure], bool] = lambda _failure: True
+    ) -> T:
+        """Call again after trouble that may pass. Raises the last ProviderError."""
+        for number in range(TRIES - 1):
             try:
-                return await self.provider.poll_batch(ticket)
+                return await call()
             except ProviderError as error:
-                may_pass = is_retryable(error.failure, self.resilient.target.retry)
-                if not may_pass or number == TRIES_TO_LOOK - 1:
+                if not self._may_pass(error.failure) or not may_repeat(error.failure):
                     raise
             await self.sleep(min(FIRST_LOOK_S * 2**number, LONGEST_WAIT_S))
-        raise AssertionError("unreachable")
+        return await call()
+
+    def _may_pass(self, failure: Failure) -> bool:
+        return is_retryable(failure, self.resilient.target.retry)
+
+    def _tell(self, message: str) -> None:
+        self.toolbox.note(f"target {self.resilient.target.name!r}: {message}")
+
+
+def _was_refused(failure: Failure) -> bool:
+    """Whether a batch was surely not taken: one that nobody confirmed may run, and would be paid twice."""
+    return failure.http_status is not None

@@ -128,27 +128,30 @@ class ResilientProvider:
 
     async def _permitted(self, request: ProviderRequest, timeout_s: float, permit: Permit | None) -> ProviderResponse:
         """Make one try, and tell the limiter how it went."""
-        refused, retry_after_s, response = None, None, None
         try:
-            response = await _within(self.provider.invoke, request, timeout_s)
-        except ProviderError as error:
-            if error.failure.http_status == REFUSED_STATUS:
-                refused, retry_after_s = True, delay_asked_s(error.failure, self.target.retry)
+            response: ProviderResponse = await _within(self.provider.invoke, request, timeout_s)
+        except BaseException as error:
+            if permit is not None:
+                self._give_back(permit, error)
             raise
-        finally:
-            if permit is not None and response is None:
-                permit.done(refused=refused, retry_after_s=retry_after_s)
-        answered: ProviderResponse = response
+        usage = response.usage
         if permit is not None:
-            usage = answered.usage
             permit.done(
                 used_tokens=None if usage is None else usage.total,
                 requests=1 if usage is None or self.counts_attempts else max(1, usage.requests),
-                quota=answered.quota,
+                quota=response.quota,
             )
-        if answered.usage is not None:
-            self._reply_tokens += (answered.usage.output - self._reply_tokens) / 10
-        return answered
+        if usage is not None:
+            self._reply_tokens += (usage.output - self._reply_tokens) / 10
+        return response
+
+    def _give_back(self, permit: Permit, error: BaseException) -> None:
+        """End a try that brought nothing: only a refusal says something about the pace."""
+        failure = error.failure if isinstance(error, ProviderError) else None
+        if failure is not None and failure.http_status == REFUSED_STATUS:
+            permit.done(refused=True, retry_after_s=delay_asked_s(failure, self.target.retry))
+        else:
+            permit.done(refused=None)
 
     async def invoke_batch_within(
         self, provider: BatchProvider, requests: Sequence[ProviderRequest], *, total_s: float | None

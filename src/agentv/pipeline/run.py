@@ -10,7 +10,7 @@ from agentv.execution.foreign import call_foreign
 from agentv.execution.local import LocalBackend
 from agentv.execution.threads import abandoned_calls
 from agentv.pipeline.answer import slot_of
-from agentv.pipeline.batch import Answered, answer_batch, batch_asker, batches
+from agentv.pipeline.batch import Answered, answer_batch, batching_of
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.case import CaseRunner
 from agentv.pipeline.fingerprints import Fingerprints
@@ -132,16 +132,16 @@ async def _run_target(target: ResolvedTarget, plan: RunPlan, runner: CaseRunner,
     """Do all rows of one target with its number of workers."""
     most = getattr(runner.toolbox.provider(target).provider, "max_workers", None)
     backend = LocalBackend(plan.workers(target, most=most))
-    asker = batch_asker(target, runner, ledger.store.note)
-    if asker is None:
+    batching = batching_of(target, runner, ledger.store.note)
+    if batching is None:
         if target.provider_batching:
             live = runner.toolbox.provider(target).provider
             why = getattr(live, "no_batch_reason", f"a {target.provider} target cannot batch")
             ledger.note(f"target {target.name!r}: {why}; asking case by case")
         await backend.run(runner.run, _until_stopped(plan.tasks(target), ledger.stop), ledger.row)
         return
-    for batch in batches(_until_stopped(plan.tasks(target, by_trial=True), ledger.stop), target.batch_size):
-        answered = await answer_batch(asker, batch, runner)
+    for batch in batching.cut(_until_stopped(plan.tasks(target, by_trial=True), ledger.stop)):
+        answered = await answer_batch(batching, batch, runner)
         await backend.run(partial(_finish, runner, answered), _until_stopped(iter(batch), ledger.stop), ledger.row)
 
 
