@@ -1,18 +1,36 @@
 """Half-price batches, against the fake server's batch endpoint: handed in once, taken up after a kill."""
 
+import asyncio
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from tests.fake_server import serving_fake
 
 from agentv import EvaluatorConfig, RunReport, evaluate
+from agentv.pipeline.answer import Question
+from agentv.pipeline.batch_api import BatchApi
+from agentv.pipeline.clock import make_clock
+from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.resilience import ResilientProvider
+from agentv.pipeline.toolbox import Toolbox
 from agentv.server.fake import FakeServer
+from agentv.storage.open_batches import find_open_batch
+from agentv.storage.run_lock import RunLock
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.provider import BatchState, BatchTicket, ProviderRequest, ProviderResponse
+from agentv.types.results import Slot
+from agentv.types.targets import ResolvedTarget
 
 SUITE = """
 execution: {evaluators: [{name: any, type: length, min: 1}]}
@@ -84,3 +102,126 @@ def test_a_run_that_was_killed_while_waiting_is_taken_up_and_nothing_is_handed_i
         assert any(f"taking up batch {ticket}" in note for note in report.notes)
         again = evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv")
         assert [event["id"] for event in events(again) if event["type"] == "batch_submitted"] != [ticket]
+
+
+def test_what_the_vendor_refused_for_good_is_the_rows_result_and_is_not_asked_again(
+    tmp_path: Path, server: FakeServer
+) -> None:
+    write_project(tmp_path, server, model="fake@content-filter")
+    report = evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv")
+    assert [row.error and row.error.kind for row in report.results] == ["content_filter", "content_filter"]
+    assert all(call.batch for call in server.calls if call.billed)
+
+
+def test_a_batch_that_failed_is_told_as_over_and_is_not_taken_up(tmp_path: Path, server: FakeServer) -> None:
+    write_project(tmp_path, server, model="fake@batch-failed")
+    first, second = (evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv") for _ in range(2))
+    tickets = [
+        [event["id"] for event in events(report) if event["type"] == kind]
+        for report in (first, second)
+        for kind in ("batch_submitted", "batch_failed")
+    ]
+    assert tickets[0] == tickets[1] != tickets[2] == tickets[3]
+
+
+class Desk:
+    """A provider whose batches are ready at once, and whose answers cannot be fetched the first `failures` times."""
+
+    kind = "desk"
+    uses_batch_api = True
+
+    def __init__(self, failures: int = 0, *, for_good: bool = False) -> None:
+        self.failures = failures
+        self.for_good = for_good
+        self.submitted = 0
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:  # noqa: ARG002 - the protocol's
+        raise AssertionError("nobody is asked by himself")
+
+    async def submit_batch(self, requests: Mapping[str, ProviderRequest]) -> BatchTicket:
+        self.submitted += 1
+        return BatchTicket(f"b{self.submitted}", tuple(requests))
+
+    async def poll_batch(self, ticket: BatchTicket) -> BatchState:  # noqa: ARG002 - the protocol's
+        return BatchState(is_over=True, status="completed", done=1, total=1)
+
+    async def fetch_batch(self, ticket: BatchTicket) -> Mapping[str, ProviderResponse | Failure]:
+        if self.failures > 0:
+            self.failures -= 1
+            raise ProviderError(Failure("transport", "no connection", retryable=not self.for_good))
+        return dict.fromkeys(ticket.keys, ProviderResponse(text="yes"))
+
+
+@dataclass
+class Outcome:
+    """What a batch brought, the events that were noted, and how long it waited between."""
+
+    answers: dict[Slot, ProviderResponse | Failure] = field(default_factory=dict)
+    events: list[str] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
+
+
+def ask(home: Path, desk: Desk) -> Outcome:
+    outcome = Outcome()
+
+    async def run() -> None:
+        target, clock, rng = ResolvedTarget("t", "desk", settings=None), make_clock(), random.Random(0)
+        async with Toolbox(specs=load_specs(), clock=clock, rng=rng, home=str(home)) as toolbox:
+            resilient = ResilientProvider(desk, target, counts_attempts=False, clock=clock, rng=rng, prices={})
+
+            async def sleep(seconds: float) -> None:
+                outcome.pauses.append(seconds)
+
+            def note(type_: str, _fields: object) -> None:
+                outcome.events.append(type_)
+
+            api = BatchApi(desk, resilient, toolbox, note, sleep)
+            await api.ask([cast(Question, SimpleNamespace(key="k", slot="s", request=None))], outcome.answers.update)
+
+    asyncio.run(run())
+    return outcome
+
+
+def test_a_batch_that_is_hard_to_fetch_is_asked_for_again_and_again(tmp_path: Path) -> None:
+    outcome = ask(tmp_path, desk := Desk(failures=5))
+    assert [getattr(answer, "text", None) for answer in outcome.answers.values()] == ["yes"]
+    assert desk.submitted == 1
+    assert outcome.pauses == [1, 2, 4, 8, 16]
+    assert outcome.events == ["batch_submitted", "batch_fetched"]
+
+
+def test_a_batch_that_cannot_be_fetched_at_all_stays_open_and_costs_nothing_more(tmp_path: Path) -> None:
+    outcome = ask(tmp_path, Desk(failures=100))
+    (failure,) = outcome.answers.values()
+    assert isinstance(failure, Failure)
+    assert "the same run again takes it up" in failure.message
+    assert not failure.retryable
+    assert outcome.events == ["batch_submitted"]
+
+
+def test_a_batch_that_is_lost_for_good_is_told_as_failed(tmp_path: Path) -> None:
+    with pytest.raises(ProviderError):
+        ask(tmp_path, Desk(failures=1, for_good=True))
+
+
+@pytest.mark.parametrize(
+    ("ended", "alive", "found"), [(None, False, True), ("batch_failed", False, False), (None, True, False)]
+)
+def test_only_what_nobody_waits_for_any_more_is_taken_up(
+    tmp_path: Path,
+    ended: str | None,
+    alive: bool,
+    found: bool,
+) -> None:
+    run = tmp_path / "runs" / "2026-01-01T00-00-00-aaaaaa"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    kinds = ["batch_submitted", *([ended] if ended else [])]
+    lines = [json.dumps({"type": kind, "id": "b1", "target": "t", "keys": ["k"]}) for kind in kinds]
+    (run / "events.jsonl").write_text("\n".join(lines) + "\n")
+    lock = RunLock(run) if alive else None
+    try:
+        assert (find_open_batch(tmp_path, "t", {"k"}) is not None) is found
+    finally:
+        if lock is not None:
+            lock.release()
