@@ -535,7 +535,8 @@ def test_a_workspace_is_kept_or_removed_as_asked(template: Path, keep: str, *, f
     async def work(workspace: Workspace) -> Path | None:
         places.append(workspace.path.parent)
         (workspace.path / "new.txt").write_text("1")
-        assert await workspace.finish(failed=failed) == ()
+        told = await workspace.finish(failed=failed)
+        assert told == ((f"workspace: kept as {workspace.kept_path}",) if keep == "failed" and failed else ())
         return workspace.kept_path
 
     kept = use(WorkspaceConfig(template="template", keep=keep), template.parent, work)  # type: ignore[arg-type] # given

@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from tests.fake_server import serving_fake
 
-from agentv import evaluate
+from agentv import EvalCase, EvaluatorConfig, Message, ProviderRequest, ProviderResponse, evaluate
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.usage import Usage
 
 SUITE = """
 execution: {evaluators: [{name: any, type: length, min: 1}]}
@@ -46,3 +50,35 @@ def test_a_judge_that_waits_for_its_turn_is_not_late(tmp_path: Path) -> None:
         )
         report = evaluate(suite, targets=("t",), folder=tmp_path / ".agentv")
     assert {result.status for row in report.results for result in row.evaluator_results} == {"scored"}
+
+
+class Stumbling:
+    """A provider that fails in the middle of a dialogue the first times, with tokens spent by then."""
+
+    kind = "stumbling"
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:  # noqa: ARG002 - the protocol's
+        if self.failures > 0:
+            self.failures -= 1
+            details = {"usage": {"input": 100, "output": 10, "total": 110, "requests": 2}}
+            raise ProviderError(Failure("transport", "gone", retryable=True, details=details))
+        return ProviderResponse(text="yes", usage=Usage(input=5, output=1, total=6, requests=1))
+
+
+@pytest.mark.parametrize(("failures", "status", "tokens"), [(1, "pass", 116), (9, "error", 220)])
+def test_tokens_of_tries_that_failed_are_counted(tmp_path: Path, failures: int, status: str, tokens: int) -> None:
+    case = EvalCase("a", (Message("user", "hi"),))
+    report = evaluate(
+        [case],
+        target=Stumbling(failures),
+        evaluators=[EvaluatorConfig("any", "length", {"min": 1})],
+        folder=tmp_path,
+        max_retries=1,
+    )
+    (row,) = report.results
+    assert row.status == status
+    assert row.target_usage is not None
+    assert row.target_usage.total == tokens

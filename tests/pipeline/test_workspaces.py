@@ -40,13 +40,13 @@ def run(tmp_path: Path) -> Callable[..., RunReport]:
     (tmp_path / "judge.py").write_text(JUDGE)
     (tmp_path / "agent.py").write_text(AGENT)
 
-    def go(workspace: str, target: str | None = None) -> RunReport:
+    def go(workspace: str, target: str | None = None, max_retries: int | None = 0) -> RunReport:
         (tmp_path / "suite.yaml").write_text(SUITE.format(workspace=workspace, python=sys.executable))
         command = f"{sys.executable} {tmp_path / 'agent.py'}"
         (tmp_path / "targets.yaml").write_text(
             f"targets: [{target or '{name: t, provider: cli, command_template: ' + repr(command) + '}'}]"
         )
-        return evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv", max_retries=0)
+        return evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv", max_retries=max_retries)
 
     return go
 
@@ -70,9 +70,33 @@ def test_every_row_works_in_a_copy_whose_changes_are_kept_and_judged(
 
 def test_a_failed_rows_workspace_is_kept_when_asked_and_its_place_told(run: Callable[..., RunReport]) -> None:
     report = run("{template: template, keep: failed}")
-    passed, failed = (Path(answer["workspace"]["path"]) for answer in answers(report))
-    assert not passed.exists()
-    assert (failed / "notes.txt").read_text() == "first done"
+    (told,) = (note for note in report.notes if "kept as" in note)
+    kept = Path(told.partition("kept as ")[2])
+    assert ": b: workspace: kept as" in told
+    assert (kept / "notes.txt").read_text() == "first done"
+    assert list(kept.parent.iterdir()) == [kept]
+    assert all("path" not in answer["workspace"] for answer in answers(report))
+
+
+def test_a_workspace_that_is_always_kept_has_its_place_in_the_answer(run: Callable[..., RunReport]) -> None:
+    kept = [Path(answer["workspace"]["path"]) for answer in answers(run("{template: template, keep: always}"))]
+    assert [(folder / "notes.txt").read_text() for folder in kept] == ["first done", "first done"]
+
+
+def test_a_second_attempt_finds_the_workspace_as_the_first_did(run: Callable[..., RunReport], tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    stumbling = f"import pathlib; m = pathlib.Path({str(marker)!r}); again = m.exists(); m.touch()"
+    (tmp_path / "agent.py").write_text(f"{AGENT}; {stumbling}; again or __import__('threading').Event().wait()")
+    command = f"{sys.executable} {tmp_path / 'agent.py'}"
+    target = f"{{name: t, provider: cli, command_template: {command!r}, timeout_seconds: 2, max_retries: 1}}"
+    report = run("{template: template}", target=target, max_retries=None)
+    assert report.results[0].attempt == 1
+    assert "+first done\n" in answers(report)[0]["workspace"]["diff"] + "\n"
+
+
+def test_a_template_that_is_not_there_is_refused_before_the_run(run: Callable[..., RunReport]) -> None:
+    with pytest.raises(ConfigError, match=r"no folder .*nowhere to copy"):
+        run("{template: nowhere}")
 
 
 def test_a_setup_that_fails_is_that_rows_error_and_no_call_is_made(run: Callable[..., RunReport]) -> None:

@@ -159,7 +159,8 @@ class Workspace:
                 copy_tree(self.path, self.kept_path, stop)
         except OSError as error:
             return [f"workspace: it could not be kept as {self.kept_path}: {error}"]
-        return []
+        # Of a workspace that is always kept the answer tells the place; of this one nobody knew before it was judged.
+        return [f"workspace: kept as {self.kept_path}"] if self._config.keep == "failed" else []
 
     async def _run(self, text: str, called: str) -> Failure | None:
         """Run a command for sh in the workspace; return why it failed, None when it did well."""

@@ -1,6 +1,6 @@
 """The answer stage: ask a target, or say in one well-named failure why it did not answer."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -17,6 +17,7 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import CallRecord, ProviderRequest, ProviderResponse
 from agentv.types.results import Answer, Slot
+from agentv.types.usage import Usage, total_usage
 
 OnRetry = Callable[[CallRecord, float], None]
 
@@ -43,12 +44,17 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back for one question, or why nothing did, and when. `calls` are the tries it took."""
+    """What came back for one question, or why nothing did, and when.
+
+    `calls` are the tries it took; `usage` and `cost_usd` what they spent when none of them brought an answer.
+    """
 
     outcome: ProviderResponse | Failure
     started_at: datetime
     ended_at: datetime
     calls: tuple[CallRecord, ...] = ()
+    usage: Usage | None = None
+    cost_usd: float | None = None
 
 
 def slot_of(task: CaseTask) -> Slot:
@@ -74,20 +80,33 @@ def make_question(task: CaseTask, case: EvalCase, *, names_files: bool) -> Quest
     return Question(task, case, prompt, request)
 
 
-async def ask(question: Question, *, toolbox: Toolbox, on_retry: OnRetry | None = None) -> Reply:
+async def ask(
+    question: Question,
+    *,
+    toolbox: Toolbox,
+    on_retry: OnRetry | None = None,
+    before_repeat: Callable[[], Awaitable[None]] | None = None,
+) -> Reply:
     """Ask the target. Never raises for a failure of the target: that is the reply's outcome."""
     provider = toolbox.provider(question.task.target)
     started_at = toolbox.clock()
     outcome: ProviderResponse | Failure
     calls: tuple[CallRecord, ...] = ()
+    lost: Usage | None = None
     try:
-        outcome = await provider.invoke_within(question.request, total_s=question.task.timeout_s, on_retry=on_retry)
+        outcome = await provider.invoke_within(
+            question.request, total_s=question.task.timeout_s, on_retry=on_retry, before_repeat=before_repeat
+        )
         calls = outcome.calls
     except ProviderError as error:
         outcome, calls = error.failure, error.calls
+        lost = total_usage(call.usage for call in calls)
     except Exception as error:  # noqa: BLE001 - plug-in code: its fault is this row's result, never the run's end
         outcome = Failure("plugin_error", f"{type(error).__name__}: {error}{raised_at(error)}")
-    return Reply(outcome, started_at, toolbox.clock(), calls)
+    # Waiting for a turn at the account is no part of how long the target took.
+    started_at = calls[0].started_at if calls else started_at
+    cost_usd = None if lost is None else provider.cost_of(lost)
+    return Reply(outcome, started_at, toolbox.clock(), calls, lost, cost_usd)
 
 
 def make_answer(question: Question, reply: Reply, *, cleaner: Cleaner, counts_attempts: bool) -> Answer:
@@ -105,6 +124,7 @@ def make_answer(question: Question, reply: Reply, *, cleaner: Cleaner, counts_at
         calls=cleaner.clean(reply.calls),
     )
     if isinstance(outcome, Failure):
+        answer = replace(answer, usage=reply.usage, cost_usd=reply.cost_usd, billed_usd=reply.cost_usd)
         return replace(answer, error=cleaner.clean(outcome))
     text: object = outcome.text
     if not isinstance(text, str):

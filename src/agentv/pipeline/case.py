@@ -89,9 +89,11 @@ class CaseRunner:
         try:
             async with opening as workspace:
                 question = replace(question, request=replace(question.request, workspace=str(workspace.path)))
-                reply = await ask(question, toolbox=toolbox, on_retry=self.on_retry(task))
+                reply = await ask(
+                    question, toolbox=toolbox, on_retry=self.on_retry(task), before_repeat=workspace.reset
+                )
                 captured = await workspace.capture()
-                kept = captured_to_json(captured, workspace)
+                kept = captured_to_json(captured, workspace, keep=wanted.config.keep)
                 row = await self.judge(question, self.keep(question, reply, workspace=kept))
                 for note in (*captured.notes, *await workspace.finish(failed=row_state(row) != "pass")):
                     self.tell(task, f"{task.case.id}: {note}")

@@ -3,7 +3,7 @@
 import asyncio
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from agentv.types.provider import (
     ProviderResponse,
 )
 from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import Usage, total_usage
 
 DEFAULT_TIMEOUT_S = 600.0
 TRANSPORT_FAILURES_ALLOWED = 20
@@ -81,8 +82,9 @@ class ResilientProvider:
         *,
         total_s: float | None,
         on_retry: Callable[[CallRecord, float], None] | None = None,
+        before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> ProviderResponse:
-        """As `invoke`, with `total_s` for all tries together and a callback before each repeat."""
+        """As `invoke`, with `total_s` for all tries together; `before_repeat` makes all ready for another try."""
         self._refuse_when_stopped()
         attempt_s = self.target.timeout_s or DEFAULT_TIMEOUT_S
         # Waiting for one's turn is no fault of the target's: the deadline for all tries begins when the first may go.
@@ -93,6 +95,8 @@ class ResilientProvider:
         async def one_try(number: int) -> ProviderResponse:
             permit = first if number == 0 else await self._permit(request, until=ends_at)
             attempt = number if self.counts_attempts else request.attempt
+            if number > 0 and before_repeat is not None:
+                await before_repeat()
             timeout_s = max(0.0, min(attempt_s, ends_at - now()))
             return await self._permitted(replace(request, attempt=attempt, timeout_s=timeout_s), timeout_s, permit)
 
@@ -110,7 +114,18 @@ class ResilientProvider:
             self._note_failure(error)
             raise
         self._transport_failures = 0
-        return replace(response, calls=calls or response.calls, cost_usd=self._cost_usd(response))
+        response = replace(response, calls=calls or response.calls, cost_usd=self._cost_usd(response))
+        lost = total_usage(call.usage for call in calls[:-1])
+        return response if lost is None else self._with_lost(response, lost)
+
+    def _with_lost(self, response: ProviderResponse, lost: Usage) -> ProviderResponse:
+        """Add what the tries before it used up: it was paid for, too."""
+        costs = (response.cost_usd, self.cost_of(lost, response.model))
+        return replace(
+            response,
+            usage=total_usage((lost, response.usage)),
+            cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+        )
 
     async def _permit(self, request: ProviderRequest, *, until: float = math.inf) -> Permit | None:
         """Wait for one's turn at the account, at most until then; the deadlines of those who wait do not run."""
@@ -188,12 +203,16 @@ class ResilientProvider:
     def _cost_usd(self, response: ProviderResponse) -> float | None:
         if response.cost_usd is not None or response.usage is None:
             return response.cost_usd
+        return self.cost_of(response.usage, response.model)
+
+    def cost_of(self, usage: Usage, model: str | None = None) -> float | None:
+        """Return the dollars that tokens cost here; None when no price is known."""
         # A server may call its model by another name, or by none: then the name that was asked for has the price.
         asked = getattr(self.target.settings, "model", None)
-        for model in (response.model, asked):
-            price = price_of(self.target, model, self._prices)
+        for name in (model, asked):
+            price = price_of(self.target, name, self._prices)
             if price is not None:
-                return price.cost_usd(response.usage)
+                return price.cost_usd(usage)
         return None
 
     async def aclose(self) -> None:

@@ -15,7 +15,7 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import reference_answer
 from agentv.types.results import Answer, CaseRecord, CaseResult
-from agentv.types.usage import Usage
+from agentv.types.usage import Usage, total_usage
 
 
 def case_record(question: Question, evaluators: tuple[EvaluatorLike, ...], *, single_form: bool) -> CaseRecord:
@@ -174,7 +174,7 @@ def _judges_spent(results: tuple[EvaluatorResult, ...]) -> tuple[Usage | None, f
         return None, None
     costs = [result.cost_usd for result in results if result.usage is not None]
     known = [cost for cost in costs if cost is not None]
-    return sum(usages[1:], start=usages[0]), sum(known) if len(known) == len(costs) else None
+    return total_usage(usages), sum(known) if len(known) == len(costs) else None
 
 
 def _total_cost(row: CaseResult, judge_usage: Usage | None, judge_cost: float | None) -> float | None:

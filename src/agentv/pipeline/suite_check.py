@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from agentv.evaluators.isolation import config_of
+from agentv.execution.workspace_sources import missing_source
 from agentv.loading import missing_files, read_settings
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.capture import Redactor
@@ -80,6 +81,8 @@ class SuiteCheck:
                 self._say(f"workspace: target {target.name!r} ({target.provider}) works in no folder; remove it")
             elif target.provider_batching:
                 self._say(f"workspace: target {target.name!r} batches, and a batch has no folder for each case")
+            elif missing := missing_source(wanted.config, wanted.base_dir):
+                self._say(missing)
 
     def _check(self, evaluator: EvaluatorLike) -> None:
         config = config_of(evaluator)

@@ -109,10 +109,15 @@ class Toolbox:
         return resilient
 
     def _limiter(self, target: ResolvedTarget) -> AccountLimiter:
-        """Return the limiter of a target's account: targets and judges with one address and key share it."""
-        address = sorted(
-            str(target.public_settings[name]) for name in ADDRESS_SETTINGS if name in target.public_settings
-        )
+        """Return the limiter of a target's account: targets and judges with one address and key share it.
+
+        A program or a function has no account that could be known by its settings: it is one by itself.
+        """
+        spec = self.specs.providers.get(target.provider)
+        settings = target.public_settings
+        address = sorted(str(settings[name]).rstrip("/") for name in ADDRESS_SETTINGS if name in settings)
+        if not (spec.is_model_api or spec.is_web_service):
+            address = [target.path, target.name]
         account = digest([target.provider, address, sorted(target.secrets)])
         if account not in self._limiters:
             self._limiters[account] = AccountLimiter(now=asyncio.get_running_loop().time)

@@ -8,7 +8,7 @@ from agentv.pipeline.plan import CaseTask
 from agentv.types.cases import EvalCase, EvalSuite
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.targets import ResolvedTarget
-from agentv.types.workspaces import Captured, WorkspaceConfig, workspace_from_json
+from agentv.types.workspaces import Captured, Keep, WorkspaceConfig, workspace_from_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ def row_name(task: CaseTask) -> str:
     return f"{task.case.id}-{task.target.name}-{task.trial}"
 
 
-def captured_to_json(captured: Captured, workspace: Workspace) -> JsonObject:
-    """Return what an answer keeps of its workspace: the changed files, the diff, and where it is if it is kept."""
+def captured_to_json(captured: Captured, workspace: Workspace, *, keep: Keep) -> JsonObject:
+    """Return what an answer keeps of its workspace: the changed files, the diff, and where one that stays will be."""
     fields: dict[str, JsonValue] = {
         "diff": captured.diff,
         "changed": [changed.to_json() for changed in captured.changed],
     }
-    if workspace.kept_path is not None:
+    if keep == "always":
         fields["path"] = str(workspace.kept_path)
     return fields

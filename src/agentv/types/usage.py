@@ -1,5 +1,6 @@
 """What a call of a model used, and what it cost."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -24,6 +25,12 @@ class Usage:
             total=self.total + other.total,
             requests=self.requests + other.requests,
         )
+
+
+def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
+    """Return the sum of what is known; None when nothing is."""
+    known = [usage for usage in usages if usage is not None]
+    return sum(known[1:], start=known[0]) if known else None
 
 
 @dataclass(frozen=True, slots=True)
