@@ -46,6 +46,8 @@ class Spec:
     """Providers only: an agent that reads files by itself, so that a prompt names them instead of quoting them."""
     works_in_folder: bool = False
     """Providers only: works in a folder, so that a row may get a workspace of its own."""
+    is_canned: bool = False
+    """Providers only: answers from what is written down, so that there is nobody to ask whether he is there."""
     can_judge: bool = False
     """Providers only: may judge its own answers when no `judge_target` is named."""
 

@@ -84,3 +84,34 @@ def test_doctor_asks_every_target_of_the_project(agentv: Callable[..., tuple[int
     assert found["answer default"]["health"] == "ok"
     assert found["answer judge"]["health"] == "error"
     assert found["answer judge"]["remedy"] == "Check the model's name and the settings that go with it."
+
+
+def test_a_target_is_asked_as_its_first_case_would_be_in_a_workspace_of_its_own(
+    agentv: Callable[..., tuple[int, str]], tmp_path: Path
+) -> None:
+    ruled = SUITE + "execution: {evaluators: [{name: any, type: length, min: 1}]}\n"
+    (tmp_path / "evals" / "suite.yaml").write_text(ruled)
+    (tmp_path / "template").mkdir()
+    command = f"echo {{EVAL_ID}} >> {tmp_path / 'ids'}; touch made; echo OK"
+    target = (
+        f"{{name: default, provider: cli, command_template: {json.dumps(command)}, workspace: {{template: template}}}}"
+    )
+    code, said = agentv(f"targets: [{target}]", "check", "--online")
+    assert code == 0, said
+    assert (tmp_path / "ids").read_text() == "a\n"
+    assert list((tmp_path / "template").iterdir()) == []
+    assert "answers  default" in said
+
+
+def test_canned_answers_are_not_asked_for(agentv: Callable[..., tuple[int, str]]) -> None:
+    canned = "targets: [{name: default, provider: mock, response: x}]"
+    code, said = agentv(canned, "check", "--online")
+    assert (code, said.splitlines()[1].split()) == (0, ["canned", "default", "mock", "not", "asked"])
+    code, said = agentv(canned, "doctor", "--online")
+    assert "its answers are written down" in said
+
+
+def test_check_asks_the_target_that_is_named(agentv: Callable[..., tuple[int, str]], server: FakeServer) -> None:
+    code, said = agentv(targets(server, "fake"), "check", "--online", "--target", "judge")
+    assert code == 0
+    assert [line.split()[:2] for line in said.splitlines()[1:]] == [["answers", "judge"]]

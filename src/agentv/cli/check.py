@@ -20,7 +20,17 @@ EXIT_NOTHING = 5
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--online", is_flag=True, help="Then ask every target and judge one short question (this may cost).")
-def command(paths: tuple[str, ...], format_: str, as_json: bool, online: bool) -> int:  # noqa: FBT001 - click's flags
+@click.option("--target", "targets", multiple=True, metavar="NAME", help="With --online: ask it; repeat for several.")
+@click.option("--targets", "targets_file", metavar="FILE", help="With --online: targets file, instead of the nearest.")
+def command(
+    paths: tuple[str, ...],
+    format_: str,
+    *,
+    as_json: bool,
+    online: bool,
+    targets: tuple[str, ...],
+    targets_file: str | None,
+) -> int:
     """Find every problem of eval files, and of the targets and project files that they use.
 
     PATHS are files or folders (default: evals). Without --online nothing of a suite is executed or imported. Exits
@@ -40,5 +50,5 @@ def command(paths: tuple[str, ...], format_: str, as_json: bool, online: bool) -
     if online and checked.files:
         from agentv.cli.probing import probe_paths, show_probes
 
-        return show_probes(probe_paths(paths))
+        return show_probes(probe_paths(paths, targets, targets_file))
     return 0 if checked.files else EXIT_NOTHING

@@ -82,7 +82,9 @@ def _answers(folder: Path) -> Iterator[Finding]:
             yield Finding(f"answer {config.name}", "warning", "not asked", str(error))
     for answer in probe(resolved, specs, find_home(folder)):
         about = f"answer {answer.target}"
-        if answer.error is None:
+        if answer.is_canned:
+            yield Finding(about, "ok", "not asked: its answers are written down")
+        elif answer.error is None:
             yield Finding(about, "ok", f"answers in {answer.took_s:.1f} s")
         else:
             yield Finding(about, "error", answer.error, answer.remedy)

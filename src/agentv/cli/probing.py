@@ -2,13 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from agentv.pipeline.plan import CaseTask
     from agentv.pipeline.probe import Probe
     from agentv.registry import Specs
     from agentv.types.targets import ResolvedTarget
@@ -16,24 +17,34 @@ if TYPE_CHECKING:
 EXIT_UNANSWERED = 3
 
 
-def probe_paths(paths: Sequence[str]) -> "list[Probe]":
-    """Ask the targets and judges that eval files use."""
+def probe_paths(paths: Sequence[str], targets: tuple[str, ...], targets_file: str | None) -> "list[Probe]":
+    """Ask the targets and judges that eval files use, or those named, each as its first case would."""
     from agentv.loading import find_home
     from agentv.pipeline.inputs import load_inputs
     from agentv.pipeline.options import RunOptions
     from agentv.pipeline.planning import make_plan
+    from agentv.types.cases import EvalCase
 
-    cwd, options = Path.cwd(), RunOptions()
+    cwd, options = Path.cwd(), RunOptions(targets=targets, targets_file=targets_file)
     inputs = load_inputs(paths, options, cwd=cwd, env=os.environ)
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(find_home(cwd)))
-    return probe((*plan.targets, *plan.judges), plan.specs, Path(plan.home))
+
+    def first_task(target: "ResolvedTarget") -> "CaseTask | None":
+        return next((task for task in plan.tasks(target) if isinstance(task.case, EvalCase)), None)
+
+    return probe((*plan.targets, *plan.judges), plan.specs, Path(plan.home), first_task)
 
 
-def probe(targets: "Sequence[ResolvedTarget]", specs: "Specs", home: Path) -> "list[Probe]":
+def probe(
+    targets: "Sequence[ResolvedTarget]",
+    specs: "Specs",
+    home: Path,
+    first_task: "Callable[[ResolvedTarget], CaseTask | None]" = lambda _target: None,
+) -> "list[Probe]":
     """Ask targets."""
     from agentv.pipeline.probe import probe_targets
 
-    return asyncio.run(probe_targets(targets, specs=specs, home=str(home)))
+    return asyncio.run(probe_targets(targets, specs=specs, home=str(home), first_task=first_task))
 
 
 def show_probes(probes: "Sequence[Probe]") -> int:
@@ -43,6 +54,9 @@ def show_probes(probes: "Sequence[Probe]") -> int:
 
     width = max((len(found.target) for found in probes), default=0)
     for found in probes:
+        if found.is_canned:
+            click.echo(f"canned   {one_line(found.target):<{width}}  {found.provider}  not asked")
+            continue
         mark = "answers" if found.error is None else "FAILS  "
         click.echo(f"{mark}  {one_line(found.target):<{width}}  {found.provider}  {seconds_text(found.took_s)}")
         if found.error is not None:

@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Protocol
 
 from agentv.evaluators.isolation import config_of
 from agentv.execution.callables import raised_at
-from agentv.execution.workspaces import open_workspace
 from agentv.pipeline.answer import OnRetry, Question, Reply, ask, make_answer, make_question
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.capture import Cleaner
@@ -17,7 +15,7 @@ from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.rows import broken_row, case_record, crashed_row, judged_row, skipped_row, unanswered_row
 from agentv.pipeline.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
 from agentv.pipeline.toolbox import Toolbox
-from agentv.pipeline.workspaces import WantedWorkspace, captured_to_json, row_name, wanted_workspace
+from agentv.pipeline.workspaces import WantedWorkspace, captured_to_json, open_wanted, row_name, wanted_workspace
 from agentv.scoring.summary import row_state
 from agentv.types.cases import BrokenCase, EvalCase, EvaluatorLike
 from agentv.types.errors import ProviderError, StorageError
@@ -78,16 +76,9 @@ class CaseRunner:
     async def _in_workspace(self, question: Question, wanted: WantedWorkspace) -> CaseResult:
         """Ask in a folder of the row's own, capture what was changed there, and judge before the folder goes."""
         task, toolbox = question.task, self.toolbox
-        opening = open_workspace(
-            wanted.config,
-            name=row_name(task),
-            base_dir=wanted.base_dir,
-            home=Path(toolbox.home),
-            shared=toolbox.shared,
-        )
         started_at = toolbox.clock()
         try:
-            async with opening as workspace:
+            async with open_wanted(wanted, row_name(task), toolbox) as workspace:
                 question = replace(question, request=replace(question.request, workspace=str(workspace.path)))
                 reply = await ask(
                     question, toolbox=toolbox, on_retry=self.on_retry(task), before_repeat=workspace.reset

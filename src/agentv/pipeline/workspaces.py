@@ -1,10 +1,12 @@
 """Which workspace a row gets, and what is kept of it (formats.md, "Workspace")."""
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentv.execution.workspaces import Workspace
+from agentv.execution.workspaces import Workspace, open_workspace
 from agentv.pipeline.plan import CaseTask
+from agentv.pipeline.toolbox import Toolbox
 from agentv.types.cases import EvalCase, EvalSuite
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.targets import ResolvedTarget
@@ -21,10 +23,24 @@ class WantedWorkspace:
 
 def wanted_workspace(case: EvalCase, suite: EvalSuite, target: ResolvedTarget) -> WantedWorkspace | None:
     """Return the workspace of a case: its own, else its suite's, else the target's. Raises ValueError."""
-    written, base_dir = case.workspace or suite.workspace, suite.base_dir
-    if written is None:
-        written, base_dir = target.workspace, target.base_dir
-    return None if written is None else WantedWorkspace(workspace_from_json(written), Path(base_dir))
+    written = case.workspace or suite.workspace
+    return target_workspace(target) if written is None else _wanted(written, suite.base_dir)
+
+
+def target_workspace(target: ResolvedTarget) -> WantedWorkspace | None:
+    """Return the workspace that a target names itself. Raises ValueError."""
+    return None if target.workspace is None else _wanted(target.workspace, target.base_dir)
+
+
+def _wanted(written: JsonObject, base_dir: str) -> WantedWorkspace:
+    return WantedWorkspace(workspace_from_json(written), Path(base_dir))
+
+
+def open_wanted(wanted: WantedWorkspace, name: str, toolbox: Toolbox) -> AbstractAsyncContextManager[Workspace]:
+    """Return the workspace, to be entered. Raises ProviderError then when it cannot be made."""
+    return open_workspace(
+        wanted.config, name=name, base_dir=wanted.base_dir, home=Path(toolbox.home), shared=toolbox.shared
+    )
 
 
 def row_name(task: CaseTask) -> str:
