@@ -11,16 +11,21 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall
 
+_PREFIX = "python:"
+
 
 class CannedTools:
-    """Answers by tool name: any JSON, or `{python: path.py:function}`, called with the tool's input."""
+    """Answers by tool name: any JSON, or `python:path.py:function`, called with the tool's input.
+
+    The function may also be written as a mapping, `{python: path.py:function}`.
+    """
 
     def __init__(self, answers: JsonObject, base_dir: str) -> None:
         self._answers = answers
         self._functions = {
-            name: load_callable(str(answer["python"]), base_dir)
+            name: load_callable(reference, base_dir)
             for name, answer in answers.items()
-            if isinstance(answer, Mapping) and answer.keys() == {"python"}
+            if (reference := _function_reference(answer)) is not None
         }
 
     async def answer(self, calls: Sequence[ToolCall], *, timeout_s: float) -> tuple[ToolCall, ...]:
@@ -44,3 +49,11 @@ class CannedTools:
         except (Exception, SystemExit) as error:
             message = f"the answer of tool {call.tool!r} raised {type(error).__name__}: {error}{raised_at(error)}"
             raise ProviderError(Failure("plugin_error", message)) from error
+
+
+def _function_reference(answer: JsonValue) -> str | None:
+    if isinstance(answer, str) and answer.startswith(_PREFIX):
+        return answer.removeprefix(_PREFIX).strip()
+    if isinstance(answer, Mapping) and answer.keys() == {"python"}:
+        return str(answer["python"])
+    return None

@@ -31,7 +31,7 @@ class ModelSettings:
     )
     tool_responses: JsonObject = field(
         default_factory=dict,
-        metadata={"help": "What each tool answers, by name: any JSON, or {python: path.py:function}."},
+        metadata={"help": "What each tool answers, by name: any JSON, or python:path.py:function."},
     )
     max_steps: int = field(default=1, metadata={"help": "How often the model goes on after answers of tools."})
     batch_api: bool = field(
