@@ -280,6 +280,18 @@ def test_a_call_that_failed_gives_no_reason_to_go_faster() -> None:
     assert run_virtually(work(refused=False)) < run_virtually(work(refused=None)) / 1.2
 
 
+def test_a_learned_pace_recovers_from_calls_of_many_requests_too() -> None:
+    async def work(requests: int) -> float:
+        loop = asyncio.get_running_loop()
+        limiter = AccountLimiter(now=loop.time)
+        (await limiter.acquire()).done(refused=True, retry_after_s=1)
+        for _ in range(840 // requests):
+            (await limiter.acquire()).done(requests=requests)
+        return loop.time()
+
+    assert run_virtually(work(7)) == pytest.approx(run_virtually(work(1)), rel=0.1)
+
+
 def test_a_waiter_that_is_cancelled_keeps_nobody_waiting() -> None:
     async def work() -> float:
         loop = asyncio.get_running_loop()

@@ -124,15 +124,23 @@ def test_a_batch_that_failed_is_told_as_over_and_is_not_taken_up(tmp_path: Path,
     assert tickets[0] == tickets[1] != tickets[2] == tickets[3]
 
 
+UNREACHABLE = Failure("transport", "no connection", retryable=True)
+GONE = Failure("bad_request", "no such batch", http_status=404)
+WITHDRAWN = Failure("auth", "the key is not valid", http_status=401)
+TIMED_OUT = Failure("server_error", "the gateway timed out", http_status=504, retryable=True)
+BUSY = Failure("rate_limited", "too many batches", http_status=429, retryable=True)
+
+
 class Desk:
     """A provider whose batches are ready at once, and whose answers cannot be fetched the first `failures` times."""
 
     kind = "desk"
     uses_batch_api = True
 
-    def __init__(self, failures: int = 0, *, for_good: bool = False) -> None:
+    def __init__(self, failures: int = 0, failure: Failure = UNREACHABLE) -> None:
         self.failures = failures
-        self.for_good = for_good
+        self.failure = failure
+        self.refusal: Failure | None = None
         self.submitted = 0
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:  # noqa: ARG002 - the protocol's
@@ -140,6 +148,8 @@ class Desk:
 
     async def submit_batch(self, requests: Mapping[str, ProviderRequest]) -> BatchTicket:
         self.submitted += 1
+        if self.refusal is not None:
+            raise ProviderError(self.refusal)
         return BatchTicket(f"b{self.submitted}", tuple(requests))
 
     async def poll_batch(self, ticket: BatchTicket) -> BatchState:  # noqa: ARG002 - the protocol's
@@ -148,8 +158,8 @@ class Desk:
     async def fetch_batch(self, ticket: BatchTicket) -> Mapping[str, ProviderResponse | Failure]:
         if self.failures > 0:
             self.failures -= 1
-            raise ProviderError(Failure("transport", "no connection", retryable=not self.for_good))
-        return dict.fromkeys(ticket.keys, ProviderResponse(text="yes"))
+            raise ProviderError(self.failure)
+        return dict.fromkeys(ticket.keys, ProviderResponse(text="yes", cost_usd=2.0))
 
 
 @dataclass
@@ -159,10 +169,12 @@ class Outcome:
     answers: dict[Slot, ProviderResponse | Failure] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
+    error: Failure | None = None
 
 
-def ask(home: Path, desk: Desk) -> Outcome:
+def ask(home: Path, desk: Desk, slots: tuple[str, ...] = ("s",)) -> Outcome:
     outcome = Outcome()
+    questions = [cast(Question, SimpleNamespace(key="k", slot=slot, request=None)) for slot in slots]
 
     async def run() -> None:
         target, clock, rng = ResolvedTarget("t", "desk", settings=None), make_clock(), random.Random(0)
@@ -176,7 +188,10 @@ def ask(home: Path, desk: Desk) -> Outcome:
                 outcome.events.append(type_)
 
             api = BatchApi(desk, resilient, toolbox, note, sleep)
-            await api.ask([cast(Question, SimpleNamespace(key="k", slot="s", request=None))], outcome.answers.update)
+            try:
+                await api.ask(questions, outcome.answers.update)
+            except ProviderError as error:
+                outcome.error = error.failure
 
     asyncio.run(run())
     return outcome
@@ -190,8 +205,9 @@ def test_a_batch_that_is_hard_to_fetch_is_asked_for_again_and_again(tmp_path: Pa
     assert outcome.events == ["batch_submitted", "batch_fetched"]
 
 
-def test_a_batch_that_cannot_be_fetched_at_all_stays_open_and_costs_nothing_more(tmp_path: Path) -> None:
-    outcome = ask(tmp_path, Desk(failures=100))
+@pytest.mark.parametrize("why", [UNREACHABLE, WITHDRAWN])
+def test_a_batch_that_cannot_be_fetched_at_all_stays_open_and_costs_nothing_more(tmp_path: Path, why: Failure) -> None:
+    outcome = ask(tmp_path, Desk(100, why))
     (failure,) = outcome.answers.values()
     assert isinstance(failure, Failure)
     assert "the same run again takes it up" in failure.message
@@ -200,8 +216,25 @@ def test_a_batch_that_cannot_be_fetched_at_all_stays_open_and_costs_nothing_more
 
 
 def test_a_batch_that_is_lost_for_good_is_told_as_failed(tmp_path: Path) -> None:
-    with pytest.raises(ProviderError):
-        ask(tmp_path, Desk(failures=1, for_good=True))
+    outcome = ask(tmp_path, Desk(1, GONE))
+    assert outcome.error == GONE
+    assert outcome.events == ["batch_submitted", "batch_failed"]
+
+
+@pytest.mark.parametrize(("why", "times"), [(BUSY, 10), (TIMED_OUT, 1), (UNREACHABLE, 1)])
+def test_only_a_batch_that_was_surely_not_taken_is_handed_in_again(tmp_path: Path, why: Failure, times: int) -> None:
+    desk = Desk()
+    desk.refusal = why
+    assert ask(tmp_path, desk).error == why
+    assert desk.submitted == times
+
+
+def test_a_question_that_stands_in_two_suites_is_paid_once_and_answers_both(tmp_path: Path) -> None:
+    answers = ask(tmp_path, Desk(), slots=("one", "two")).answers.values()
+    assert [isinstance(answer, ProviderResponse) and (answer.text, answer.cost_usd) for answer in answers] == [
+        ("yes", 1.0),
+        ("yes", 0.0),
+    ]
 
 
 @pytest.mark.parametrize(

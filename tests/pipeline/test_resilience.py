@@ -1,13 +1,21 @@
 """What stands between a row and its model: turns at the account, deadlines, and what a try used."""
 
+import asyncio
+import random
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.fake_server import serving_fake
 
 from agentv import EvalCase, EvaluatorConfig, Message, ProviderRequest, ProviderResponse, evaluate
+from agentv.execution.limits import AccountLimiter
+from agentv.pipeline.clock import make_clock
+from agentv.pipeline.resilience import ResilientProvider
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
+from agentv.types.provider import Provider
+from agentv.types.targets import ResolvedTarget, RetryPolicy
 from agentv.types.usage import Usage
 
 SUITE = """
@@ -82,3 +90,34 @@ def test_tokens_of_tries_that_failed_are_counted(tmp_path: Path, failures: int, 
     assert row.status == status
     assert row.target_usage is not None
     assert row.target_usage.total == tokens
+
+
+class Wordless:
+    """A provider that breaks its protocol: there is no reply at all."""
+
+    kind = "wordless"
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:  # noqa: ARG002 - the protocol's
+        return cast(ProviderResponse, None)
+
+
+@pytest.mark.parametrize("provider", [Wordless(), Stumbling(1)], ids=["no reply", "no fresh workspace"])
+def test_whatever_goes_wrong_in_a_try_gives_its_turn_back(provider: Provider) -> None:
+    async def fail() -> None:
+        raise RuntimeError("no space")
+
+    async def run() -> int:
+        limiter = AccountLimiter(now=asyncio.get_running_loop().time)
+        target, clock, rng = (
+            ResolvedTarget("t", provider.kind, settings=None, retry=RetryPolicy(initial_delay_s=0)),
+            make_clock(),
+            random.Random(0),
+        )
+        resilient = ResilientProvider(
+            provider, target, counts_attempts=True, clock=clock, rng=rng, prices={}, limiter=limiter
+        )
+        with pytest.raises((RuntimeError, AttributeError)):
+            await resilient.invoke_within(ProviderRequest(question="hi"), total_s=None, before_repeat=fail)
+        return limiter.in_flight
+
+    assert asyncio.run(run()) == 0

@@ -210,7 +210,7 @@ class AccountLimiter:
         if math.isfinite(self._at_once) and self._at_once < self._most_at_once:
             # One more at once after as many good calls as are under way: additive, as networks do it.
             self._at_once = min(self._most_at_once, self._at_once + 1 / max(1.0, self._at_once))
-        if self._learned is not None and self._accepted_count % 20 == 0:
+        if self._learned is not None and self._accepted_count // 20 > (self._accepted_count - requests) // 20:
             self._learned.per_minute *= FASTER
 
     def _refused(self, sent_at: float, retry_after_s: float | None) -> None:

@@ -120,11 +120,11 @@ def _failed(failure: Failure, started_at: datetime, ended_at: datetime, wait_s: 
         status=failure.http_status,
         request_id=request_id if isinstance(request_id, str) else None,
         error=failure.message,
-        usage=_usage_before(failure),
+        usage=usage_before(failure),
     )
 
 
-def _usage_before(failure: Failure) -> Usage | None:
+def usage_before(failure: Failure) -> Usage | None:
     """Return what a try had used when it failed, from `details.usage`: the turns of a dialogue before the last one."""
     told = (failure.details or {}).get("usage")
     if not isinstance(told, Mapping):

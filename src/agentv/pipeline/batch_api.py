@@ -23,6 +23,13 @@ LONGEST_WAIT_S = 60.0
 TRIES = 10
 """How many times in a row a look at a batch may fail before it is given up: it is paid for already."""
 
+GONE = "bad_request"
+"""How it sounds when the vendor gave a batch up or does not know it. Anything else (a key that was withdrawn, a reply
+that nobody can read) says nothing about a batch, which is paid for and may be fetched later."""
+
+NOT_TAKEN = (429, 503)
+"""Statuses after which nothing was taken: a batch that nobody confirmed may run all the same, and be paid twice."""
+
 MOST_IN_BATCH = 10_000
 """Requests in one batch when nothing else is said; the vendors take more, but a lost batch loses all of them."""
 
@@ -54,19 +61,26 @@ class BatchApi:
         A batch that cannot be reached any more is not paid twice: it stays open for the next run, and its questions
         fail. Raises ProviderError when the vendor refuses the batch or gave it up.
         """
-        by_key = {question.key: question for question in questions}
-        answers = await self._taken_up(by_key)
+        by_key: dict[str, list[Question]] = {}
+        for question in questions:  # one question may stand in two suites
+            by_key.setdefault(question.key, []).append(question)
+        answers = await self._taken_up(frozenset(by_key))
         if answers is None:
-            requests = {key: question.request for key, question in by_key.items()}
+            requests = {key: asked[0].request for key, asked in by_key.items()}
             ticket = await self._patiently(lambda: self.provider.submit_batch(requests), may_repeat=_was_refused)
             answers = await self._answers(ticket)
-        keep({by_key[key].slot: self.resilient.priced(found, in_batch=True) for key, found in answers.found.items()})
+        for key, asked in by_key.items():
+            if key not in answers.found:
+                continue
+            answer = self.resilient.priced(answers.found[key], in_batch=True)
+            first, *others = (question.slot for question in asked)
+            keep({first: answer, **dict.fromkeys(others, _for_free(answer))})
         if not answers.is_open:
             self.note("batch_fetched", {"id": answers.id})
 
-    async def _taken_up(self, by_key: Mapping[str, Question]) -> Answers | None:
+    async def _taken_up(self, keys: frozenset[str]) -> Answers | None:
         """Return the answers of the batch that an earlier run handed in; None when there is none, or none to be had."""
-        left = self.toolbox.find_open_batch(self.resilient.target.name, frozenset(by_key))
+        left = self.toolbox.find_open_batch(self.resilient.target.name, keys)
         if left is None:
             return None
         self._tell(f"taking up batch {left.id}, which an earlier run handed in")
@@ -83,7 +97,7 @@ class BatchApi:
             await self._wait(ticket)
             return Answers(ticket.id, await self._patiently(lambda: self.provider.fetch_batch(ticket)))
         except ProviderError as error:
-            if not self._may_pass(error.failure):
+            if error.failure.kind == GONE:
                 self.note("batch_failed", {"id": ticket.id})
                 raise
             said = f"batch {ticket.id} cannot be reached: {error.failure.message}; the same run again takes it up"
@@ -123,6 +137,10 @@ class BatchApi:
         self.toolbox.note(f"target {self.resilient.target.name!r}: {message}")
 
 
+def _for_free(answer: ProviderResponse | Failure) -> ProviderResponse | Failure:
+    """Return an answer as another row has it for which it was not asked again."""
+    return answer if isinstance(answer, Failure) else replace(answer, usage=None, cost_usd=0.0)
+
+
 def _was_refused(failure: Failure) -> bool:
-    """Whether a batch was surely not taken: one that nobody confirmed may run, and would be paid twice."""
-    return failure.http_status is not None
+    return failure.http_status in NOT_TAKEN

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentv.execution.foreign import DeadlineError, call_foreign, off_the_clock
 from agentv.execution.limits import AccountLimiter, Permit
-from agentv.execution.retry import OVERTIME_S, delay_asked_s, retry_call
+from agentv.execution.retry import OVERTIME_S, delay_asked_s, retry_call, usage_before
 from agentv.pipeline.prices import price_of
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -93,10 +93,10 @@ class ResilientProvider:
         ends_at = math.inf if total_s is None else now() + total_s
 
         async def one_try(number: int) -> ProviderResponse:
-            permit = first if number == 0 else await self._permit(request, until=ends_at)
-            attempt = number if self.counts_attempts else request.attempt
             if number > 0 and before_repeat is not None:
                 await before_repeat()
+            permit = first if number == 0 else await self._permit(request, until=ends_at)
+            attempt = number if self.counts_attempts else request.attempt
             timeout_s = max(0.0, min(attempt_s, ends_at - now()))
             return await self._permitted(replace(request, attempt=attempt, timeout_s=timeout_s), timeout_s, permit)
 
@@ -145,28 +145,35 @@ class ResilientProvider:
         """Make one try, and tell the limiter how it went."""
         try:
             response: ProviderResponse = await _within(self.provider.invoke, request, timeout_s)
+            usage, quota = response.usage, response.quota
         except BaseException as error:
             if permit is not None:
                 self._give_back(permit, error)
             raise
-        usage = response.usage
         if permit is not None:
-            permit.done(
-                used_tokens=None if usage is None else usage.total,
-                requests=1 if usage is None or self.counts_attempts else max(1, usage.requests),
-                quota=response.quota,
-            )
+            permit.done(used_tokens=_tokens(usage), requests=self._requests(usage), quota=quota)
         if usage is not None:
             self._reply_tokens += (usage.output - self._reply_tokens) / 10
         return response
 
     def _give_back(self, permit: Permit, error: BaseException) -> None:
         """End a try that brought nothing: only a refusal says something about the pace."""
-        failure = error.failure if isinstance(error, ProviderError) else None
-        if failure is not None and failure.http_status == REFUSED_STATUS:
-            permit.done(refused=True, retry_after_s=delay_asked_s(failure, self.target.retry))
-        else:
+        if not isinstance(error, ProviderError):
             permit.done(refused=None)
+            return
+        failure = error.failure
+        is_refused = failure.http_status == REFUSED_STATUS
+        before = usage_before(failure)
+        permit.done(
+            used_tokens=_tokens(before),
+            requests=self._requests(before),
+            refused=is_refused or None,
+            retry_after_s=delay_asked_s(failure, self.target.retry) if is_refused else None,
+        )
+
+    def _requests(self, usage: Usage | None) -> int:
+        """Return how many requests of the account one call made: an agent's own are not the account's."""
+        return 1 if usage is None or self.counts_attempts else max(1, usage.requests)
 
     async def invoke_batch_within(
         self, provider: BatchProvider, requests: Sequence[ProviderRequest], *, total_s: float | None
@@ -219,6 +226,10 @@ class ResilientProvider:
         """Let go of what the provider holds open."""
         if isinstance(self.provider, ClosingProvider):
             await self.provider.aclose()
+
+
+def _tokens(usage: Usage | None) -> int | None:
+    return None if usage is None else usage.total
 
 
 async def _within(call: Callable[..., Any], argument: object, timeout_s: float) -> Any:
