@@ -83,10 +83,6 @@ class StoredRun:
         """Yield the current generation of judged rows: for each slot the highest that there is."""
         return self._current("results.jsonl", record_to_result)
 
-    def all_answers(self) -> Iterator[Answer]:
-        """Yield the answers of every generation."""
-        return self._read("answers.jsonl", record_to_answer)
-
     def all_results(self) -> Iterator[CaseResult]:
         """Yield the judged rows of every generation."""
         return self._read("results.jsonl", record_to_result)
