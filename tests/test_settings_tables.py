@@ -32,7 +32,7 @@ def page_with(text: str, tables: Mapping[str, str]) -> str:
 
 def pages() -> dict[Path, str]:
     specs = load_specs()
-    tables = {spec.name: table_of(spec) for spec in specs.providers}
+    tables = {spec.name: table_of(spec) for registry in (specs.providers, specs.evaluators) for spec in registry}
     tables["evaluators"] = "\n\n".join(map(table_of, specs.evaluators))
     tables["providers"] = "\n\n".join(map(table_of, specs.providers))
     return {path: page_with(path.read_text("utf-8"), tables) for path in DOCS.rglob("*.md")}

@@ -6,6 +6,7 @@ from dataclasses import replace
 from numbers import Real
 
 from agentv.scoring.aggregation import is_met, weighted_mean
+from agentv.scoring.criterion_results import criterion_named, failed_result, result_of
 from agentv.scoring.plain_values import described, plain_text, unit_number
 from agentv.scoring.scales import denormalize, normalize
 from agentv.scoring.score_fields import checked_result, checked_score
@@ -101,7 +102,7 @@ def _from_results(
 
 def place_result(result: EvaluationResult, *, kind: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult:
     """Return one criterion's result with its 0..1 value, or with the error that says why it has none."""
-    criterion = _criterion(result.criterion_name, criteria, scale=result.scale)
+    criterion = criterion_named(result.criterion_name, criteria, scale=result.scale)
     typed = replace(result, evaluator_type=result.evaluator_type or kind, scale=criterion.scale)
     if typed.error is not None:
         return replace(typed, value=None)
@@ -109,11 +110,6 @@ def place_result(result: EvaluationResult, *, kind: str, criteria: Sequence[Eval
         return replace(typed, value=_value_of(typed, criterion))
     except (EvaluatorError, ValueError) as error:
         return replace(typed, value=None, error=str(error))
-
-
-def _criterion(name: str, criteria: Sequence[EvaluationCriteria], *, scale: str) -> EvaluationCriteria:
-    """Return the criterion of that name; one that nobody defined is on the scale it is used with."""
-    return next((each for each in criteria if each.name == name), EvaluationCriteria(name, scale=scale))
 
 
 def _value_of(result: EvaluationResult, criterion: EvaluationCriteria) -> float | None:
@@ -153,7 +149,7 @@ def _negated_result(result: EvaluationResult, criteria: Sequence[EvaluationCrite
     if result.value is None:
         return result
     value = 1.0 - result.value
-    criterion = _criterion(result.criterion_name, criteria, scale=result.scale)
+    criterion = criterion_named(result.criterion_name, criteria, scale=result.scale)
     return replace(result, score=denormalize(value, criterion), value=value)
 
 
@@ -161,14 +157,7 @@ def _implicit_result(
     score: EvaluationScore, name: str, kind: str, criteria: Sequence[EvaluationCriteria]
 ) -> EvaluationResult:
     """Return the judgement of the one criterion that an evaluator stands for when it names none."""
-    criterion = _criterion(name or kind, criteria, scale="numeric")
-    failed = score.error is not None
-    return EvaluationResult(
-        criterion_name=criterion.name,
-        score=None if failed else denormalize(score.score, criterion),
-        value=None if failed else score.score,
-        scale=criterion.scale,
-        reasoning=score.reasoning,
-        evaluator_type=kind,
-        error=score.error.message if score.error is not None else None,
-    )
+    criterion = criterion_named(name or kind, criteria, scale="numeric")
+    if score.error is not None:
+        return failed_result(score.error.message, criterion, kind=kind, reasoning=score.reasoning)
+    return result_of(score.score, criterion, kind=kind, reasoning=score.reasoning)
