@@ -45,15 +45,18 @@ PUBLIC = [
     "UnknownNameError",
     "__version__",
     "build_evaluator_registry",
+    "cohen_kappa",
     "evaluate",
     "evaluate_async",
     "evaluator",
     "is_evaluator_kind",
+    "krippendorff_alpha",
     "load_suite",
     "load_targets",
     "provider",
     "run_evaluators_for_case",
     "summarize_trace",
+    "weighted_kappa",
 ]
 
 

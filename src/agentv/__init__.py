@@ -19,6 +19,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     "agentv.evaluators.tool_trajectory": ("ToolTrajectoryEvaluator",),
     "agentv.pipeline.evaluators_for_case": ("run_evaluators_for_case",),
     "agentv.pipeline.plugins": ("evaluator", "provider"),
+    "agentv.scoring.agreement": ("cohen_kappa", "krippendorff_alpha", "weighted_kappa"),
     "agentv.scoring.traces": ("summarize_trace",),
     "agentv.types.cases": ("EvalCase", "EvalSuite", "EvaluatorConfig"),
     "agentv.types.errors": (

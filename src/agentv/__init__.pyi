@@ -53,6 +53,15 @@ from agentv.pipeline.plugins import (
 from agentv.pipeline.plugins import (
     provider as provider,
 )
+from agentv.scoring.agreement import (
+    cohen_kappa as cohen_kappa,
+)
+from agentv.scoring.agreement import (
+    krippendorff_alpha as krippendorff_alpha,
+)
+from agentv.scoring.agreement import (
+    weighted_kappa as weighted_kappa,
+)
 from agentv.scoring.traces import (
     summarize_trace as summarize_trace,
 )

@@ -1,0 +1,141 @@
+"""How far annotators agree beyond chance: Cohen's kappa, weighted kappa, Krippendorff's alpha.
+
+Each is 1.0 when all agree, 0.0 when they agree as often as chance would have it, and below 0 when less often. Each is
+None where it is not defined: when nothing was judged twice, and when everybody gave everything one and the same label,
+for then chance alone agrees always, and nothing tells whether the annotators looked.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+Label: TypeAlias = str | bool | float
+"""What an annotator says of one thing: a category, or a number."""
+
+Weights: TypeAlias = Literal["linear", "quadratic"]
+Metric: TypeAlias = Literal["nominal", "ordinal", "interval"]
+
+
+def cohen_kappa(first: Sequence[Label | None], second: Sequence[Label | None]) -> float | None:
+    """Return Cohen's kappa of two annotators, (po - pe) / (1 - pe): every disagreement counts the same.
+
+    `po` is the share of things on which both agree, `pe` the share that chance gives: the sum over the labels of the
+    product of both annotators' shares. The sequences say what each gave to the same things in the same order; a thing
+    that either of them left out (None) is left out. Raises ValueError for different lengths.
+    Cohen 1960, Educational and Psychological Measurement 20(1).
+
+    >>> cohen_kappa(["yes", "yes", "no", "no"], ["yes", "no", "no", "no"])
+    0.5
+    """
+    pairs = _pairs(first, second)
+    firsts, seconds = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
+    observed = len(pairs) * sum(one != other for one, other in pairs)
+    expected = len(pairs) ** 2 - sum(count * seconds[label] for label, count in firsts.items())
+    return 1 - observed / expected if expected else None
+
+
+def weighted_kappa(
+    first: Sequence[Label | None],
+    second: Sequence[Label | None],
+    *,
+    weights: Weights = "quadratic",
+    order: Sequence[Label] | None = None,
+) -> float | None:
+    """Return the weighted kappa of two annotators, 1 - sum(w * o) / sum(w * e): near misses count for less.
+
+    `o` and `e` are the observed and the chance share of each pair of labels, `w` the distance between the two, or its
+    square. `order` lists the labels from one end to the other, one step apart; without it the labels are numbers, and
+    as far apart as these. Raises ValueError for a label that has no place. Cohen 1968, Psychological Bulletin 70(4).
+
+    >>> weighted_kappa(["low", "high"], ["low", "mid"], order=["low", "mid", "high"])
+    0.6666666666666667
+    """
+    pairs = _pairs(first, second)
+    places = _places((label for pair in pairs for label in pair), order)
+    power = 1 if weights == "linear" else 2
+    observed = math.fsum(abs(places[one] - places[other]) ** power for one, other in pairs)
+    firsts, seconds = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
+    expected = math.fsum(
+        count * times * abs(places[one] - places[other]) ** power
+        for one, count in firsts.items()
+        for other, times in seconds.items()
+    )
+    return 1 - len(pairs) * observed / expected if expected else None
+
+
+def krippendorff_alpha(
+    units: Iterable[Sequence[Label | None]], *, metric: Metric = "nominal", order: Sequence[Label] | None = None
+) -> float | None:
+    """Return Krippendorff's alpha of any number of annotators, 1 - Do / De; things may lack some labels.
+
+    Each of `units` is one thing that was judged, with what each annotator said of it, None where one said nothing; a
+    thing with fewer than two labels counts for nothing. `Do` is the mean difference within the things, `De` that of
+    all labels thrown together. The difference of two labels is by `metric`: `nominal` 0 or 1; `interval` their squared
+    distance, for numbers; `ordinal` the squared distance of their ranks, for numbers or the labels in `order`. Raises
+    ValueError for a label that has no place. Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
+
+    >>> krippendorff_alpha([["yes", "yes"], ["no", "no", None], ["yes", "no"]])
+    0.4444444444444444
+    """
+    judged = [said for said in ([label for label in unit if label is not None] for unit in units) if len(said) > 1]
+    labels = [label for said in judged for label in said]
+    if metric == "nominal":
+        expected = _unlike(labels)
+        observed = math.fsum(_unlike(said) / (len(said) - 1) for said in judged)
+    else:
+        places = _places(labels, order)
+        if metric == "ordinal":
+            places = _ranks(labels, places)
+        expected = _scatter([places[label] for label in labels])
+        observed = math.fsum(_scatter([places[label] for label in said]) / (len(said) - 1) for said in judged)
+    return 1 - (len(labels) - 1) * observed / expected if expected else None
+
+
+def _pairs(first: Sequence[Label | None], second: Sequence[Label | None]) -> list[tuple[Label, Label]]:
+    if len(first) != len(second):
+        raise ValueError(f"the annotators judged {len(first)} and {len(second)} things; both must list the same ones")
+    return [(one, other) for one, other in zip(first, second, strict=True) if one is not None and other is not None]
+
+
+def _unlike(labels: Sequence[Label]) -> float:
+    """Return in how many ordered pairs of labels the two differ."""
+    return len(labels) ** 2 - sum(count**2 for count in Counter(labels).values())
+
+
+def _scatter(numbers: Sequence[float]) -> float:
+    """Return the sum of the squared differences over all ordered pairs: 2 n times the sum around the mean."""
+    mean = math.fsum(numbers) / len(numbers) if numbers else 0.0
+    return 2 * len(numbers) * math.fsum((number - mean) ** 2 for number in numbers)
+
+
+def _places(labels: Iterable[Label], order: Sequence[Label] | None) -> Mapping[Label, float]:
+    """Return where each label stands, the first at 0 and the last at 1: the coefficients know no unit."""
+    if order is not None:
+        known = {label: float(position) for position, label in enumerate(order)}
+        unknown = {label for label in labels if label not in known}
+        if unknown:
+            raise ValueError(f"{min(map(repr, unknown))} is none of the labels {', '.join(map(str, order))}")
+        return known
+    numbers = {label: _number(label) for label in labels}
+    low, high = min(numbers.values(), default=0.0), max(numbers.values(), default=0.0)
+    # Halved first: the difference of two finite numbers may be none.
+    span = high / 2 - low / 2
+    return {label: (number / 2 - low / 2) / span if span else 0.0 for label, number in numbers.items()}
+
+
+def _number(label: Label) -> float:
+    if isinstance(label, str) or not math.isfinite(label):
+        raise ValueError(f"{label!r} is no finite number; give `order`, the labels from one end to the other")
+    return float(label)
+
+
+def _ranks(labels: Sequence[Label], places: Mapping[Label, float]) -> Mapping[Label, float]:
+    """Return each label's mean rank. Krippendorff's ordinal difference is the distance between these, squared."""
+    counts = Counter(labels)
+    ranks: dict[Label, float] = {}
+    below = 0
+    for label in sorted(counts, key=places.__getitem__):
+        ranks[label] = (below + counts[label] / 2) / len(labels)
+        below += counts[label]
+    return ranks
