@@ -34,6 +34,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "is_json": {"schema": {"type": "object"}, "fenced": True},
     "numeric": {"value": 4, "tolerance": 0.5},
     "length": {"max": 100, "unit": "tokens"},
+    "rule_based": {
+        "rules": [
+            {"criterion": "digits", "type": "regex", "pattern": r"\d+"},
+            {"criterion": "terms", "type": "includes", "keywords": ["30 days", "{", "\x00", "😀"]},
+            {"criterion": "terms", "type": "keyword_count", "keyword": "word", "max": 3},
+            {"criterion": "shape", "type": "json_parse", "fenced": True},
+        ]
+    },
 }
 CANDIDATES = {
     "plain": "Sure, you have 30 days.",

@@ -83,5 +83,6 @@ def test_the_kinds_there_are() -> None:
         "is_json",
         "numeric",
         "length",
+        "rule_based",
     )
     assert {spec.name for spec in EVALUATORS if spec.cost == "paid"} == {"llm_judge", "rubric"}

@@ -99,6 +99,13 @@ EVALUATORS: Registry = make_registry(
             settings="agentv.evaluators.number_rules:LengthSettings",
             factory="agentv.evaluators.number_rules:make_length",
         ),
+        Spec(
+            "rule_based",
+            "a list of deterministic rules, each for a criterion of its own",
+            settings="agentv.evaluators.rule_based:RuleBasedSettings",
+            factory="agentv.evaluators.rule_based:make_rule_based",
+            aliases=("RuleBased",),
+        ),
     ),
 )
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from agentv.evaluators.json_schema import check_schema, schema_problems
-from agentv.evaluators.rules import Finding, RuleEvaluator, quoted
+from agentv.evaluators.rules import Check, Finding, RuleEvaluator, quoted
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import EvaluatorTools
@@ -31,6 +31,11 @@ class JsonSettings:
 
 def make_is_json(config: EvaluatorConfig, settings: JsonSettings, _tools: EvaluatorTools) -> RuleEvaluator:
     """Make an `is_json`."""
+    return RuleEvaluator("is_json", json_check(settings), source=config.source, inline=False)
+
+
+def json_check(settings: JsonSettings) -> Check:
+    """Return the check whether a text is JSON, and fits the schema if there is one."""
 
     def check(text: str) -> Finding:
         inner = fenced_text(text) if settings.fenced else text
@@ -43,7 +48,7 @@ def make_is_json(config: EvaluatorConfig, settings: JsonSettings, _tools: Evalua
         problems = list(_first(schema_problems(value, settings.schema)))
         return Finding(not problems, () if problems else ("is JSON that fits the schema",), tuple(problems))
 
-    return RuleEvaluator("is_json", check, source=config.source, inline=False)
+    return check
 
 
 def fenced_text(text: str) -> str:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Literal, TypeAlias
 
-from agentv.evaluators.rules import Finding, RuleEvaluator, quoted
+from agentv.evaluators.rules import Check, Finding, RuleEvaluator, quoted
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.protocols import EvaluatorTools
 
@@ -16,6 +16,18 @@ _NUMBER = re.compile(
     r"(?<![\w.])[-+]?(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,4})?", re.ASCII
 )
 _TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def check_range(least: int | None, most: int | None, what: str, names: tuple[str, str] = ("min", "max")) -> None:
+    """Raise ValueError for bounds of `what` that say nothing or that nothing can meet; `names` are the settings'."""
+    low, high = names
+    if least is None and most is None:
+        raise ValueError(f"`{what}` needs `{low}`, `{high}` or both")
+    for name, bound in ((low, least), (high, most)):
+        if bound is not None and bound < 0:
+            raise ValueError(f"`{name}` must be at least 0")
+    if least is not None and most is not None and least > most:
+        raise ValueError(f"`{low}` {least} is larger than `{high}` {most}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +59,21 @@ class LengthSettings:
 
     def __post_init__(self) -> None:
         """Refuse a range that says nothing or that no text can meet."""
-        if self.min is None and self.max is None:
-            raise ValueError("`length` needs `min`, `max` or both")
-        if (self.min is not None and self.min < 0) or (self.max is not None and self.max < 0):
-            raise ValueError("`min` and `max` must be at least 0")
-        if self.min is not None and self.max is not None and self.min > self.max:
-            raise ValueError(f"`min` {self.min} is larger than `max` {self.max}")
+        check_range(self.min, self.max, "length")
 
 
 def make_numeric(config: EvaluatorConfig, settings: NumericSettings, _tools: EvaluatorTools) -> RuleEvaluator:
-    """Make a `numeric`: it compares the last number of a text, thousands commas read, in decimal arithmetic."""
+    """Make a `numeric`."""
+    return RuleEvaluator("numeric", numeric_check(settings), source=config.source)
+
+
+def make_length(config: EvaluatorConfig, settings: LengthSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+    """Make a `length`."""
+    return RuleEvaluator("length", length_check(settings), source=config.source)
+
+
+def numeric_check(settings: NumericSettings) -> Check:
+    """Return the check of the last number of a text, thousands commas read, in decimal arithmetic."""
     values = settings.value if isinstance(settings.value, tuple) else (settings.value,)
     wanted = [Decimal(repr(value)) for value in values]
     tolerance = Decimal(repr(settings.tolerance))
@@ -72,7 +89,7 @@ def make_numeric(config: EvaluatorConfig, settings: NumericSettings, _tools: Eva
             return Finding(passed=True, hits=(f"is {_shown(number)}",))
         return Finding(passed=False, misses=(f"expected {expected}, got {_shown(number)}",))
 
-    return RuleEvaluator("numeric", check, source=config.source)
+    return check
 
 
 def last_number(text: str) -> Decimal | None:
@@ -88,8 +105,8 @@ def _shown(number: Decimal) -> str:
     return text if len(text) <= 40 else f"{number:.10g}"  # noqa: PLR2004 - a line, not a page, of digits
 
 
-def make_length(config: EvaluatorConfig, settings: LengthSettings, _tools: EvaluatorTools) -> RuleEvaluator:
-    """Make a `length`."""
+def length_check(settings: LengthSettings) -> Check:
+    """Return the check of a text's length."""
 
     def check(text: str) -> Finding:
         count = count_units(text, settings.unit)
@@ -100,7 +117,7 @@ def make_length(config: EvaluatorConfig, settings: LengthSettings, _tools: Evalu
             return Finding(passed=False, misses=(f"expected at most {settings.max} {settings.unit}, got {count}",))
         return Finding(passed=True, hits=(f"has {got}",))
 
-    return RuleEvaluator("length", check, source=config.source)
+    return check
 
 
 def count_units(text: str, unit: Unit) -> int:

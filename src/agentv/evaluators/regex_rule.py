@@ -5,7 +5,7 @@ from typing import Literal
 
 import regex
 
-from agentv.evaluators.rules import Finding, RuleEvaluator, quoted
+from agentv.evaluators.rules import Check, Finding, RuleEvaluator, quoted
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvaluatorError
 from agentv.types.protocols import EvaluatorTools
@@ -24,7 +24,9 @@ class RegexSettings:
         default="",
         metadata={"help": "any of i (ignore case), m (^ and $ at lines), s (. matches newlines), x (verbose)"},
     )
-    expect: Literal["match", "no_match"] = field(default="match", metadata={"help": "whether a match is wanted"})
+    expect: Literal["match", "no_match"] = field(
+        default="match", metadata={"help": "whether a match is wanted", "aliases": ("expected_outcome",)}
+    )
 
     def __post_init__(self) -> None:
         """Refuse a pattern that cannot be compiled, before anything runs."""
@@ -47,6 +49,14 @@ def compile_pattern(settings: RegexSettings) -> "regex.Pattern[str]":
 
 def make_regex(config: EvaluatorConfig, settings: RegexSettings, _tools: EvaluatorTools) -> RuleEvaluator:
     """Make a `regex`."""
+    return RuleEvaluator("regex", regex_check(settings), source=config.source, inline=False)
+
+
+def regex_check(settings: RegexSettings) -> Check:
+    """Return the check for a pattern, which is compiled here, once.
+
+    The check raises EvaluatorError with kind `regex_timeout` for a match that takes more than a second.
+    """
     pattern = compile_pattern(settings)
     shown = quoted(settings.pattern)
 
@@ -63,7 +73,7 @@ def make_regex(config: EvaluatorConfig, settings: RegexSettings, _tools: Evaluat
             return Finding(passed=True, hits=(f"no match of {shown}",))
         return Finding(passed=False, misses=(f"expected no match of {shown}, found {quoted(found[0])}",))
 
-    return RuleEvaluator("regex", check, source=config.source, inline=False)
+    return check
 
 
 def _matched(found: "regex.Match[str] | None", miss: str) -> Finding:

@@ -33,8 +33,11 @@ Check: TypeAlias = Callable[[str], Finding]
 class RuleEvaluator:
     """A deterministic check of one text: 1.0 when it passes, 0.0 when not.
 
-    `inline` tells that the check is quick whatever the text, so that it needs no thread of its own.
+    `inline` tells that the check is quick whatever the text, so that it needs no thread of its own. It keeps nothing
+    between two judgements, so one object may judge many answers, at the same time too.
     """
+
+    reusable = True
 
     def __init__(self, kind: str, check: Check, *, source: str = "response", inline: bool = True) -> None:
         self.kind = kind

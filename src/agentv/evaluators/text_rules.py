@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from agentv.evaluators.rules import Finding, RuleEvaluator, quoted
+from agentv.evaluators.rules import Check, Finding, RuleEvaluator, quoted
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import EvaluatorTools
@@ -76,28 +76,53 @@ def texts_of(value: Scalar | tuple[Scalar, ...]) -> tuple[str, ...]:
 
 def make_contains(config: EvaluatorConfig, settings: ContainsSettings, _tools: EvaluatorTools) -> RuleEvaluator:
     """Make a `contains`."""
-    return _rule("contains", config, settings, lambda text, wanted: wanted in text, ("contains", "expected"))
+    return RuleEvaluator("contains", contains_check(settings), source=config.source)
 
 
 def make_starts_with(config: EvaluatorConfig, settings: EdgeSettings, _tools: EvaluatorTools) -> RuleEvaluator:
     """Make a `starts_with`."""
-    words = ("starts with", "expected it to start with")
-    return _rule("starts_with", config, settings, lambda text, wanted: text.strip().startswith(wanted.strip()), words)
+    return RuleEvaluator("starts_with", starts_with_check(settings), source=config.source)
 
 
 def make_ends_with(config: EvaluatorConfig, settings: EdgeSettings, _tools: EvaluatorTools) -> RuleEvaluator:
     """Make an `ends_with`."""
-    words = ("ends with", "expected it to end with")
-    return _rule("ends_with", config, settings, lambda text, wanted: text.strip().endswith(wanted.strip()), words)
+    return RuleEvaluator("ends_with", ends_with_check(settings), source=config.source)
 
 
 def make_equals(config: EvaluatorConfig, settings: EqualsSettings, _tools: EvaluatorTools) -> RuleEvaluator:
     """Make an `equals`."""
-    return _rule("equals", config, settings, _is_same, ("equals", "expected"))
+    return RuleEvaluator("equals", equals_check(settings), source=config.source)
 
 
 def make_one_of(config: EvaluatorConfig, settings: OneOfSettings, _tools: EvaluatorTools) -> RuleEvaluator:
     """Make a `one_of`."""
+    return RuleEvaluator("one_of", one_of_check(settings), source=config.source)
+
+
+def contains_check(settings: ContainsSettings) -> Check:
+    """Return the check whether a text contains others."""
+    return _check(settings, lambda text, wanted: wanted in text, ("contains", "expected"))
+
+
+def starts_with_check(settings: EdgeSettings) -> Check:
+    """Return the check how a text starts."""
+    words = ("starts with", "expected it to start with")
+    return _check(settings, lambda text, wanted: text.strip().startswith(wanted.strip()), words)
+
+
+def ends_with_check(settings: EdgeSettings) -> Check:
+    """Return the check how a text ends."""
+    words = ("ends with", "expected it to end with")
+    return _check(settings, lambda text, wanted: text.strip().endswith(wanted.strip()), words)
+
+
+def equals_check(settings: EqualsSettings) -> Check:
+    """Return the check whether a text is another."""
+    return _check(settings, _is_same, ("equals", "expected"))
+
+
+def one_of_check(settings: OneOfSettings) -> Check:
+    """Return the check whether a text is one of a list."""
     allowed = texts_of(settings.values)
     same = _compared(_is_same, case_sensitive=settings.case_sensitive)
 
@@ -107,7 +132,7 @@ def make_one_of(config: EvaluatorConfig, settings: OneOfSettings, _tools: Evalua
             return Finding(passed=True, hits=(f"is {quoted(found)}",))
         return Finding(passed=False, misses=(f"expected one of {_listed(allowed)}, got {quoted(text)}",))
 
-    return RuleEvaluator("one_of", check, source=config.source)
+    return check
 
 
 def _is_same(text: str, wanted: str) -> bool:
@@ -122,14 +147,8 @@ def _listed(texts: tuple[str, ...]) -> str:
     return ", ".join(map(quoted, texts))
 
 
-def _rule(
-    kind: str,
-    config: EvaluatorConfig,
-    settings: ContainsSettings | EdgeSettings | EqualsSettings,
-    holds: Holds,
-    words: tuple[str, str],
-) -> RuleEvaluator:
-    """Return a rule over one wanted text or several; `words` open its hits and its misses."""
+def _check(settings: ContainsSettings | EdgeSettings | EqualsSettings, holds: Holds, words: tuple[str, str]) -> Check:
+    """Return a check over one wanted text or several; `words` open its hits and its misses."""
     wanted = texts_of(settings.value)
     hit, miss = words
     compared = _compared(holds, case_sensitive=settings.case_sensitive)
@@ -145,4 +164,4 @@ def _rule(
         one_of = "any of " if len(wanted) > 1 else ""
         return Finding(passed=False, misses=(f"{miss} {one_of}{_listed(wanted)}, got {quoted(text)}",))
 
-    return RuleEvaluator(kind, check, source=config.source)
+    return check

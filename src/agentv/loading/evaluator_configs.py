@@ -10,7 +10,7 @@ from agentv.loading.documents import JsonPath
 from agentv.loading.eval_models import EvaluatorModel
 from agentv.loading.legacy import SingleFormModel
 from agentv.loading.reader import Reader
-from agentv.loading.settings import missing_files, setting_names, settings_type, validate_settings
+from agentv.loading.settings import missing_files, named_criteria, setting_names, settings_type, validate_settings
 from agentv.registry import Registry, Spec
 from agentv.scoring.sources import parse_source
 from agentv.types.cases import EvaluatorConfig
@@ -116,6 +116,8 @@ def _settings(
             settings[key] = cast(JsonValue, read_evaluators(reader, (*at, key), scope))
     for path in () if made is None else missing_files(made, scope.base_dir):
         reader.error((*at, *_path_naming(path, settings)), f"there is no file {path}")
+    for name in named_criteria(made):
+        _check_criterion(reader, (*at, *_path_of(name, settings)), name, scope)
     return settings
 
 
@@ -124,6 +126,12 @@ def _path_naming(path: str, settings: JsonObject) -> JsonPath:
     name = Path(path).name
     texts = [(text, at) for at, text in _texts(settings, ()) if name in text]
     return min(texts, key=lambda found: len(found[0]))[1] if texts else ()
+
+
+def _path_of(text: str, settings: JsonObject) -> JsonPath:
+    """Return where in the settings a text stands as the whole value of a key that is about a criterion."""
+    places = (at for at, found in _texts(settings, ()) if found == text and str(at[-1]).startswith("criterion"))
+    return next(places, ())
 
 
 def _texts(value: JsonValue, at: JsonPath) -> Iterator[tuple[JsonPath, str]]:

@@ -2,13 +2,15 @@
 
 A dataclass may refuse values of its own in `__post_init__` by raising ValueError with a plain sentence; when the
 sentence starts with a setting's name, the problem is shown at that setting. It may have a method
-`files(base_dir: str) -> tuple[str, ...]` that returns the files it names: those are looked for before a run.
+`files(base_dir: str) -> tuple[str, ...]` that returns the files it names: those are looked for before a run. A field
+that is a list of objects may say in its metadata that `nested` keys of each may stand under another key (the PRD's
+rules keep theirs under `config`).
 """
 
 import dataclasses
 import types
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, Required, Union, cast, get_args, get_origin, get_type_hints
 
@@ -98,6 +100,12 @@ def missing_files(settings: object, base_dir: str) -> tuple[str, ...]:
     return tuple(path for path in named_files(settings, base_dir) if not Path(path).is_file())
 
 
+def named_criteria(settings: object) -> tuple[str, ...]:
+    """Return the criteria that an evaluator's settings name by a method `criteria()`, which it may have; each once."""
+    criteria = getattr(settings, "criteria", None)
+    return tuple(dict.fromkeys(criteria())) if callable(criteria) else ()
+
+
 def _object_shape(settings: type) -> Any:
     """Return the shape of a dataclass: a strict typed dict in front of the dataclass itself."""
     hints = get_type_hints(settings, localns={"JsonValue": Any}, include_extras=True)
@@ -129,7 +137,21 @@ def _field_shape(field: "dataclasses.Field[object]", hint: Any) -> Any:
     shape = _ANNOTATED[_shape(tuple[Any, ...] if members else hint), described]
     if members:
         shape = _ANNOTATED[shape, defined_as("Evaluators")]
+    if "nested" in field.metadata:
+        shape = _ANNOTATED[shape, BeforeValidator(partial(_flattened, key=field.metadata["nested"]))]
     return _REQUIRED[shape] if required else _NOT_REQUIRED[shape]
+
+
+def _flattened(raw: object, *, key: str) -> object:
+    """Return a list of objects with what stands in each under `key` beside its other keys, as some write it."""
+    return [_unnested(item, key) for item in raw] if isinstance(raw, list | tuple) else raw
+
+
+def _unnested(item: object, key: str) -> object:
+    inner = item.get(key) if isinstance(item, Mapping) else None
+    if not isinstance(item, Mapping) or not isinstance(inner, Mapping) or inner.keys() & item.keys():
+        return item
+    return {**{name: value for name, value in item.items() if name != key}, **inner}
 
 
 def _shape(hint: Any) -> Any:

@@ -1,0 +1,81 @@
+"""Rules on literal keywords: which of them a text includes, and how often it has one. `C++` means itself."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agentv.evaluators.number_rules import check_range
+from agentv.evaluators.rules import Check, Finding, quoted
+
+_CASE_HELP = "whether `Yes` and `yes` are different"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncludesSettings:
+    """Settings of the rule `includes`."""
+
+    keywords: tuple[str, ...] = field(metadata={"help": "literal texts to look for"})
+    expect: Literal["all", "any", "none"] = field(
+        default="all",
+        metadata={"help": "how many of them the text must have: all, any, none", "aliases": ("expected_outcome",)},
+    )
+    case_sensitive: bool = field(default=False, metadata={"help": _CASE_HELP})
+
+    def __post_init__(self) -> None:
+        """Refuse what every text has, and no keyword at all."""
+        if not self.keywords or "" in self.keywords:
+            raise ValueError("`keywords` must name at least one text, and none that is empty")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeywordCountSettings:
+    """Settings of the rule `keyword_count`."""
+
+    keyword: str = field(metadata={"help": "a literal text to count, wherever it stands, overlaps not counted"})
+    min: int | None = field(default=None, metadata={"help": "at least so many times"})
+    max: int | None = field(default=None, metadata={"help": "at most so many times"})
+    case_sensitive: bool = field(default=False, metadata={"help": _CASE_HELP})
+
+    def __post_init__(self) -> None:
+        """Refuse a range that says nothing or that no text can meet."""
+        if not self.keyword:
+            raise ValueError("`keyword` must not be empty: every text has the empty text")
+        check_range(self.min, self.max, "keyword_count")
+
+
+def includes_check(settings: IncludesSettings) -> Check:
+    """Return the check which keywords a text includes."""
+    wanted = tuple(dict.fromkeys(settings.keywords))
+    folded = wanted if settings.case_sensitive else tuple(keyword.casefold() for keyword in wanted)
+
+    def check(text: str) -> Finding:
+        searched = text if settings.case_sensitive else text.casefold()
+        found = tuple(keyword for keyword, fold in zip(wanted, folded, strict=True) if fold in searched)
+        absent = tuple(keyword for keyword in wanted if keyword not in found)
+        there, lacking = _lines("includes", found), _lines("does not include", absent)
+        if settings.expect == "none":
+            return Finding(not found, hits=lacking, misses=there)
+        passed = bool(found) if settings.expect == "any" else not absent
+        return Finding(passed, hits=there, misses=() if passed else lacking)
+
+    return check
+
+
+def keyword_count_check(settings: KeywordCountSettings) -> Check:
+    """Return the check how often a text has a keyword."""
+    keyword = settings.keyword if settings.case_sensitive else settings.keyword.casefold()
+    shown, least, most = quoted(settings.keyword), settings.min, settings.max
+
+    def check(text: str) -> Finding:
+        count = (text if settings.case_sensitive else text.casefold()).count(keyword)
+        got = f"has {shown} {count} time{'' if count == 1 else 's'}"
+        if least is not None and count < least:
+            return Finding(passed=False, misses=(f"{got}, expected at least {least}",))
+        if most is not None and count > most:
+            return Finding(passed=False, misses=(f"{got}, expected at most {most}",))
+        return Finding(passed=True, hits=(got,))
+
+    return check
+
+
+def _lines(words: str, keywords: tuple[str, ...]) -> tuple[str, ...]:
+    return (f"{words} {', '.join(map(quoted, keywords))}",) if keywords else ()
