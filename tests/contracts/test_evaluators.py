@@ -7,6 +7,7 @@ import inspect
 import math
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator
 from agentv.types.messages import Message, ToolCall
 
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 SETTINGS: dict[str, dict[str, Any]] = {
     "llm_judge": {},
     "rubric": {"rubrics": ["Is right"]},
@@ -42,6 +44,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
             {"criterion": "shape", "type": "json_parse", "fenced": True},
         ]
     },
+    "human": {"file": str(FIXTURES / "feedback.csv")},
 }
 CANDIDATES = {
     "plain": "Sure, you have 30 days.",
@@ -137,4 +140,4 @@ def test_importing_the_registry_imports_no_evaluator() -> None:
 
 def test_quick_rules_say_that_they_are() -> None:
     quick = {type_ for type_ in SETTINGS if getattr(make(type_, Tools()), "inline", False)}
-    assert quick == {"contains", "equals", "one_of", "starts_with", "ends_with", "numeric", "length"}
+    assert quick == {"contains", "equals", "one_of", "starts_with", "ends_with", "numeric", "length", "human"}

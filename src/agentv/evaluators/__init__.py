@@ -106,6 +106,12 @@ EVALUATORS: Registry = make_registry(
             factory="agentv.evaluators.rule_based:make_rule_based",
             aliases=("RuleBased",),
         ),
+        Spec(
+            "human",
+            "what people said of the answer, from JSON Lines or CSV files",
+            settings="agentv.evaluators.human:HumanSettings",
+            factory="agentv.evaluators.human:make_human",
+        ),
     ),
 )
 

@@ -6,7 +6,7 @@ from agentv.loading.places import find_eval_files, find_home, find_repository_ro
 from agentv.loading.project import ProjectConfig, load_project
 from agentv.loading.resolve import resolve_target
 from agentv.loading.schemas import json_schema
-from agentv.loading.settings import missing_files, named_files, read_settings
+from agentv.loading.settings import content_problems, missing_files, named_files, read_settings
 from agentv.loading.suites import load_suite
 from agentv.loading.targets import choose_target, load_targets
 
@@ -15,6 +15,7 @@ __all__ = [
     "ProjectConfig",
     "check_paths",
     "choose_target",
+    "content_problems",
     "find_eval_files",
     "find_home",
     "find_repository_root",

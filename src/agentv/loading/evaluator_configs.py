@@ -10,7 +10,14 @@ from agentv.loading.documents import JsonPath
 from agentv.loading.eval_models import EvaluatorModel
 from agentv.loading.legacy import SingleFormModel
 from agentv.loading.reader import Reader
-from agentv.loading.settings import missing_files, named_criteria, setting_names, settings_type, validate_settings
+from agentv.loading.settings import (
+    content_problems,
+    missing_files,
+    named_criteria,
+    setting_names,
+    settings_type,
+    validate_settings,
+)
 from agentv.registry import Registry, Spec
 from agentv.scoring.sources import parse_source
 from agentv.types.cases import EvaluatorConfig
@@ -118,6 +125,9 @@ def _settings(
         reader.error((*at, *_path_naming(path, settings)), f"there is no file {path}")
     for name in named_criteria(made):
         _check_criterion(reader, (*at, *_path_of(name, settings)), name, scope)
+    for problem in () if made is None else content_problems(made, scope.base_dir):
+        if problem not in reader.problems:  # several cases may name one file
+            reader.problems.append(problem)
     return settings
 
 

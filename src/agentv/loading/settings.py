@@ -2,7 +2,8 @@
 
 A dataclass may refuse values of its own in `__post_init__` by raising ValueError with a plain sentence; when the
 sentence starts with a setting's name, the problem is shown at that setting. It may have a method
-`files(base_dir: str) -> tuple[str, ...]` that returns the files it names: those are looked for before a run. A field
+`files(base_dir: str) -> tuple[str, ...]` that returns the files it names: those are looked for before a run. When they
+are there, a method `problems(base_dir: str) -> tuple[Problem, ...]` is asked what is wrong inside them. A field
 that is a list of objects may say in its metadata that `nested` keys of each may stand under another key (the PRD's
 rules keep theirs under `config`).
 """
@@ -24,6 +25,7 @@ from agentv.loading.spellings import Names, SpellingNotes, make_names
 from agentv.registry import Spec
 from agentv.types.errors import EvalFileError, PluginError
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.problems import Problem
 
 # Shapes are built at run time; mypy would take these for types written down.
 _ANNOTATED, _UNION, _TUPLE, _DICT = cast(Any, Annotated), cast(Any, Union), cast(Any, tuple), cast(Any, dict)
@@ -104,6 +106,20 @@ def named_criteria(settings: object) -> tuple[str, ...]:
     """Return the criteria that an evaluator's settings name by a method `criteria()`, which it may have; each once."""
     criteria = getattr(settings, "criteria", None)
     return tuple(dict.fromkeys(criteria())) if callable(criteria) else ()
+
+
+def content_problems(settings: object, base_dir: str) -> tuple[Problem, ...]:
+    """Return what is wrong inside the files that settings name; nothing while one of them is missing.
+
+    A settings class tells it by a method `problems(base_dir)`, which it may have.
+    """
+    problems = getattr(settings, "problems", None)
+    if not callable(problems) or missing_files(settings, base_dir):
+        return ()
+    try:
+        return tuple(problems(base_dir))
+    except OSError as error:
+        return (Problem(str(error.filename), f"cannot be read: {error.strerror}"),)
 
 
 def _object_shape(settings: type) -> Any:

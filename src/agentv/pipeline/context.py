@@ -46,6 +46,8 @@ def build_context(
         metadata=case.metadata,
         workspace_path=workspace_path,
         diff=_diff_of(answer),
+        suite=answer.slot.suite,
+        trial=answer.slot.trial,
     )
 
 

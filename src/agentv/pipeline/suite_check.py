@@ -7,7 +7,7 @@ from itertools import islice
 
 from agentv.evaluators.isolation import config_of
 from agentv.execution.workspace_sources import missing_source
-from agentv.loading import missing_files, read_settings
+from agentv.loading import content_problems, missing_files, read_settings
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.context import tags_of
@@ -104,6 +104,8 @@ class SuiteCheck:
             return
         for missing in missing_files(settings, config.base_dir):
             self._say(f"evaluator {config.name!r}: there is no file {missing}")
+        for problem in content_problems(settings, config.base_dir):
+            self.findings.add(problem.render())
         for member in member_configs(settings):
             self._check(member)
         if self.plan.options.only != "free" and needs_judge(settings):

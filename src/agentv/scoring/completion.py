@@ -48,6 +48,8 @@ def _completed(
     output: object, name: str, kind: str, criteria: Sequence[EvaluationCriteria], *, negate: bool
 ) -> EvaluationScore:
     score = _complete(output, name, kind, criteria)
+    if score.status == "skipped":  # nothing was judged, so that there is no criterion with a value
+        return score
     if negate and score.error is None:
         score = _negated(score, criteria)
     return score if score.results else replace(score, results=(_implicit_result(score, name, kind, criteria),))

@@ -121,7 +121,7 @@ class EvaluationContext:
 
     `candidate` is the answer's text. `candidate_trace` is None unless the provider gave a trace; the summary is set by
     output messages or a trace. `system_prompt` replaces a judge's own instructions. `ground_truth` defaults to the
-    case's reference answer.
+    case's reference answer. `suite` (its path) and `trial` (from 0) say with case and target which row is judged.
     """
 
     eval_case: EvalCase
@@ -150,6 +150,8 @@ class EvaluationContext:
     metadata: JsonObject = field(default_factory=dict)
     workspace_path: str | None = None
     diff: str | None = None
+    suite: str = ""
+    trial: int = 0
 
 
 EvaluatorOutput: TypeAlias = EvaluationScore | EvaluationResult | Sequence[EvaluationResult] | float | bool

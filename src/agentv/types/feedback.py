@@ -1,0 +1,58 @@
+"""What people say of answers: as they write it down, and as a run keeps it."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
+
+from agentv.types.cases import Location
+from agentv.types.results import Slot
+
+HumanScore: TypeAlias = str | bool | int | float
+"""A score as a person gives it, on the criterion's own scale: 4, "4/5", "85%", true, "good"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What one annotator says of one criterion of an answer to the case `eval_id`.
+
+    `suite`, `target` and `trial` say to which answer it belongs; what is None does not matter. `annotator` is empty
+    when nobody signed it. `location` is the line that it was read from.
+    """
+
+    eval_id: str
+    criterion: str
+    score: HumanScore
+    annotator: str = ""
+    reasoning: str | None = None
+    time: datetime | None = None
+    suite: str | None = None
+    target: str | None = None
+    trial: int | None = None
+    location: Location = field(default_factory=lambda: Location(""))
+
+    @property
+    def place(self) -> str:
+        """Where it was read, as `file:line`."""
+        return f"{self.location.path}:{self.location.line}"
+
+    def is_about(self, slot: Slot) -> bool:
+        """Whether it may be meant for the answer in `slot`: whatever it says of suite, target and trial fits."""
+        said = ((self.suite, slot.suite), (self.target, slot.target), (self.trial, slot.trial))
+        return self.eval_id == slot.eval_id and all(mine is None or mine == its for mine, its in said)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """One annotator's score of one criterion of the answer in `slot`, as `labels.jsonl` keeps it.
+
+    `answer_key` is that of the answer that was judged. `seq` is the number of its line, None before it is written.
+    """
+
+    slot: Slot
+    answer_key: str
+    criterion: str
+    score: HumanScore
+    annotator: str
+    time: datetime
+    reasoning: str | None = None
+    seq: int | None = None

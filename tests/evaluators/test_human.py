@@ -1,0 +1,218 @@
+"""What people said stands beside the judges, on every scale, and silence is no score."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.judging import evaluator_of, make_context, make_evaluator
+
+from agentv.api import evaluate
+from agentv.loading import content_problems, load_suite
+from agentv.pipeline.plugins import load_specs
+from agentv.scoring.completion import to_score
+from agentv.types.cases import EvalCase, EvaluatorConfig
+from agentv.types.errors import ConfigError, EvalFileError, EvaluatorError
+from agentv.types.evaluation import EvaluationScore
+from agentv.types.json_value import JsonObject
+from agentv.types.scales import EvaluationCriteria
+from agentv.types.targets import ResolvedTarget
+
+TONE = EvaluationCriteria("tone", scale="likert5")
+LABELS = EvaluationCriteria("tone", scale="labels", labels=("poor", "fair", "good"))
+
+
+def entry(score: Any, annotator: str = "", **more: Any) -> JsonObject:
+    return {"eval_id": "refund-1", "criterion": "tone", "score": score, "annotator": annotator, **more}
+
+
+def write(path: Path, *entries: JsonObject) -> Path:
+    path.write_text("".join(json.dumps(each) + "\n" for each in entries), "utf-8")
+    return path
+
+
+def judged(file: Path, *, criterion: str | None = None, **context: Any) -> EvaluationScore:
+    human = make_evaluator(EvaluatorConfig("people", "human", {"file": str(file)}, criterion=criterion))
+    made = make_context(**{"criteria": (TONE,), **context})
+    return to_score(human.evaluate(made), name=criterion or "people", kind="human", criteria=made.criteria)
+
+
+def said(score: EvaluationScore, at: int = 0) -> Any:
+    metadata = score.results[at].metadata
+    assert metadata is not None
+    return metadata["annotators"]
+
+
+def test_one_annotators_score_is_kept_on_its_own_scale(tmp_path: Path) -> None:
+    score = judged(write(tmp_path / "a.jsonl", entry(4, "anna", reasoning="kind", time="2026-01-31T12:00:00Z")))
+    (result,) = score.results
+    assert (score.score, result.score, result.value, result.reasoning) == (0.75, 4.0, 0.75, "kind")
+    assert (result.scale, result.evaluator_type) == ("likert5", "human")
+    assert said(score) == [
+        {
+            "annotator": "anna",
+            "score": 4,
+            "value": 0.75,
+            "reasoning": "kind",
+            "time": "2026-01-31T12:00:00+00:00",
+            "line": f"{tmp_path}/a.jsonl:1",
+        }
+    ]
+
+
+def test_several_annotators_are_averaged_and_their_spread_and_own_scores_kept(tmp_path: Path) -> None:
+    score = judged(
+        write(tmp_path / "a.jsonl", entry(4, "anna", reasoning="kind"), entry("5/5", "ben", reasoning="very"))
+    )
+    (result,) = score.results
+    assert (result.value, result.score, result.reasoning) == (0.875, 4.5, "anna: kind | ben: very")
+    assert result.metadata is not None
+    assert result.metadata["spread"] == {"values": [0.75, 1.0], "min": 0.75, "max": 1.0, "stdev": 0.125}
+    assert [each["score"] for each in said(score)] == [4, "5/5"]
+
+
+def test_several_files_are_taken_together(tmp_path: Path) -> None:
+    files = [str(write(tmp_path / f"{name}.jsonl", entry(given, name))) for name, given in (("anna", 1), ("ben", 5))]
+    human = evaluator_of("human", file=files)
+    assert to_score(human.evaluate(make_context(criteria=(TONE,))), criteria=(TONE,)).score == 0.5
+
+
+@pytest.mark.parametrize(
+    ("criterion", "given", "value"),
+    [
+        (TONE, "4", 0.75),
+        (TONE, "4/5", 0.75),
+        (LABELS, "Fair", 0.5),
+        (EvaluationCriteria("tone", scale="percent"), "85%", 0.85),
+        (EvaluationCriteria("tone", scale="percent"), 85, 0.85),
+        (EvaluationCriteria("tone", scale="pass/fail"), "fail", 0.0),
+        (EvaluationCriteria("tone"), True, 1.0),
+        (EvaluationCriteria("tone", scale="numeric", max=10), 7, 0.7),
+        (None, 0.7, 0.7),
+        (None, "7/10", 0.7),
+        (None, "yes", 1.0),
+    ],
+)
+def test_scores_are_read_on_the_scale_of_their_criterion(
+    tmp_path: Path, criterion: EvaluationCriteria | None, given: Any, value: float
+) -> None:
+    score = judged(write(tmp_path / "a.jsonl", entry(given)), criteria=(criterion,) if criterion else ())
+    assert score.error is None
+    assert score.score == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("criteria", "given", "message"),
+    [
+        ((TONE,), 6, "6 is outside 1 to 5 (likert5)"),
+        ((LABELS,), "great", "'great' is none of the labels poor, fair, good"),
+        ((), 4, "4 is outside 0 to 1 (tone); define 'tone' under `criteria`, with its scale"),
+    ],
+)
+def test_a_score_that_its_scale_does_not_have_is_an_error_with_its_line(
+    tmp_path: Path, criteria: tuple[EvaluationCriteria, ...], given: Any, message: str
+) -> None:
+    score = judged(write(tmp_path / "a.jsonl", entry(1, "anna"), entry(given, "ben")), criteria=criteria)
+    (result,) = score.results
+    assert (score.status, result.value, result.error) == ("error", None, f"{tmp_path}/a.jsonl:2: {message}")
+
+
+def test_words_on_a_scale_of_ones_own_are_kept_and_not_averaged(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", entry("warm"), entry("cold"), entry("warm"))
+    score = judged(file, criteria=(EvaluationCriteria("tone", scale="temperature"),))
+    (result,) = score.results
+    assert (score.status, result.score, result.value, result.error) == ("skipped", "warm", None, None)
+
+
+def test_a_case_that_nobody_judged_is_skipped_and_says_so(tmp_path: Path) -> None:
+    score = judged(write(tmp_path / "a.jsonl", {**entry(5), "eval_id": "refund-2"}))
+    assert (score.status, score.error, score.results) == ("skipped", None, ())
+    assert score.reasoning == "nobody judged 'refund-1'"
+
+
+def test_negate_does_not_make_a_score_of_silence(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl")
+    output = evaluator_of("human", file=str(file)).evaluate(make_context())
+    score = to_score(output, name="people", kind="human", negate=True)
+    assert (score.status, score.score, score.results) == ("skipped", 0.0, ())
+
+
+def test_one_criterion_may_be_asked_for_alone(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", entry(5), {**entry(1), "criterion": "length"})
+    assert [result.criterion_name for result in judged(file).results] == ["tone", "length"]
+    assert [result.criterion_name for result in judged(file, criterion="tone").results] == ["tone"]
+    assert judged(file, criterion="style").reasoning == "nobody judged the criterion 'style' of 'refund-1'"
+
+
+def test_feedback_on_a_session_is_found_by_its_id(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", {"session_id": "s-17", "criterion": "tone", "score": 5})
+    assert judged(file, session_id="s-17").score == 1.0
+    assert judged(file, session_id="s-18").status == "skipped"
+
+
+@pytest.mark.parametrize("which", [{"target": "other"}, {"trial": 1}, {"suite": "evals/b.yaml"}])
+def test_feedback_on_another_answer_of_the_case_is_left_out(tmp_path: Path, which: dict[str, Any]) -> None:
+    file = write(tmp_path / "a.jsonl", entry(5, "anna"), entry(1, "ben", **which))
+    assert judged(file, suite="evals/a.yaml").score == 1.0
+    that: dict[str, Any] = {"suite": "evals/b.yaml", "trial": 1, "target": ResolvedTarget("other", "mock", None)}
+    assert judged(file, **that).score == 0.5
+
+
+def test_a_file_is_read_again_when_it_changed(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", entry(1))
+    assert judged(file).score == 0.0
+    write(file, entry(5))
+    os.utime(file, ns=(0, 0))
+    assert judged(file).score == 1.0
+
+
+def test_every_bad_line_is_told_before_the_run(tmp_path: Path) -> None:
+    (tmp_path / "said.csv").write_text("eval_id,criterion,score,trial\na,tone,1,one\na,tone,1,0\n,tone,1,\n")
+    suite = tmp_path / "suite.yaml"
+    suite.write_text(
+        "execution: {evaluators: [{name: people, type: human, file: said.csv}]}\n"
+        "evalcases: [{id: a, input_messages: [{role: user, content: hi}], expected_outcome: ok,\n"
+        "  evaluators: [{name: people, type: human, file: said.csv}]}]\n"
+    )
+    with pytest.raises(EvalFileError) as refused:
+        load_suite(suite, specs=load_specs())
+    told = [(Path(each.path).name, each.line) for each in refused.value.problems if each.path.endswith("said.csv")]
+    assert told == [("said.csv", 2), ("said.csv", 4)]
+
+
+def test_bad_lines_stop_a_run_from_python_too(tmp_path: Path) -> None:
+    (tmp_path / "said.jsonl").write_text("{}\n")
+    config = EvaluatorConfig("people", "human", {"file": "said.jsonl"}, base_dir=str(tmp_path))
+    with pytest.raises(ConfigError, match=r"said\.jsonl:1:1  \$  'eval_id' is missing"):
+        evaluate([EvalCase("a", "hi")], task=lambda _: "hi", evaluators=[config])  # type: ignore[arg-type]
+
+
+def test_a_run_counts_only_what_people_judged(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", {**entry(1.0), "eval_id": "seen"})
+    report = evaluate(
+        [EvalCase("seen", "hi"), EvalCase("unseen", "hi")],  # type: ignore[arg-type]
+        task=lambda _: "hello",
+        evaluators=[EvaluatorConfig("people", "human", {"file": str(file)})],
+    )
+    seen, unseen = report.results
+    assert (seen.status, seen.score) == ("pass", 1.0)
+    assert (unseen.status, unseen.score, unseen.verdict) == ("skipped", None, None)
+    assert unseen.reasoning == "nobody judged 'unseen'"
+    assert (report.counts, report.targets[0].mean_score) == ({"pass": 1, "skipped": 1}, 1.0)
+
+
+def test_a_file_that_is_gone_is_that_evaluators_error(tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError, match=r"cannot read .*gone\.jsonl: No such file"):
+        evaluator_of("human", file=str(tmp_path / "gone.jsonl"))
+
+
+def test_nothing_is_asked_of_a_file_that_is_not_there(tmp_path: Path) -> None:
+    spec = load_specs().evaluators.get("human")
+    assert content_problems(spec.load_settings()(file="gone.jsonl"), str(tmp_path)) == ()
+
+
+@pytest.mark.parametrize("file", ["", [], ["a.csv", ""]])
+def test_a_setting_that_names_no_file_is_refused(file: Any) -> None:
+    with pytest.raises(EvalFileError, match="`file` must name a file"):
+        evaluator_of("human", file=file)

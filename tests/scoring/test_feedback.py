@@ -1,0 +1,157 @@
+"""What annotators hand in, as they hand it in: JSON Lines and CSV, with their mistakes."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentv.scoring.feedback import FeedbackFile, latest, parse_feedback
+from agentv.types.feedback import Feedback
+
+GOOD = {"eval_id": "refund-1", "criterion": "tone", "score": 4}
+
+
+def lines(*entries: Any) -> FeedbackFile:
+    text = "\n".join(entry if isinstance(entry, str) else json.dumps(entry) for entry in entries)
+    return parse_feedback(text.encode(), source="said.jsonl")
+
+
+def problems(found: FeedbackFile) -> list[str]:
+    return [problem.render() for problem in found.problems]
+
+
+def test_a_line_says_who_gave_which_score_to_what() -> None:
+    said = {**GOOD, "annotator": "anna", "reasoning": "kind", "time": "2026-01-31T12:00:00+01:00"}
+    (read,) = lines({**said, "suite": "evals/a.yaml", "target": "agent", "trial": 2, "colour": "red"}).feedback
+    assert (read.eval_id, read.criterion, read.score) == ("refund-1", "tone", 4)
+    assert (read.annotator, read.reasoning) == ("anna", "kind")
+    assert read.time == datetime(2026, 1, 31, 11, tzinfo=UTC)
+    assert (read.suite, read.target, read.trial, read.place) == ("evals/a.yaml", "agent", 2, "said.jsonl:1")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"evalId": "refund-1", "criterionName": "tone", "score": 4},
+        {"session_id": "refund-1", "criterion_name": "tone", "score": 4},
+        {"eval_id": "refund-1", "evalId": "other", "criterion": "tone", "score": 4},
+    ],
+)
+def test_other_spellings_of_the_keys_are_read(entry: dict[str, Any]) -> None:
+    (read,) = lines(entry).feedback
+    assert (read.eval_id, read.criterion, read.score) == ("refund-1", "tone", 4)
+
+
+def test_a_time_without_a_zone_is_utc_and_a_number_is_milliseconds() -> None:
+    first, second = lines({**GOOD, "time": "2026-01-31 12:00"}, {**GOOD, "time": 1769860800000}).feedback
+    assert first.time == second.time == datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+def test_blank_lines_and_scores_left_open_say_nothing() -> None:
+    found = lines("", GOOD, "  ", {**GOOD, "score": None}, {**GOOD, "score": " "})
+    assert (len(found.feedback), found.problems) == (1, [])
+
+
+def test_every_bad_line_is_told_and_the_others_are_read() -> None:
+    found = lines(
+        GOOD,
+        "{oops",
+        "[1]",
+        {"eval_id": "a", "score": 1},
+        {"eval_id": "a", "criteron": "x", "score": 1},
+        {**GOOD, "score": [4]},
+        {**GOOD, "time": "yesterday"},
+        {**GOOD, "trial": -1},
+        '{"eval_id": "a", "eval_id": "b"}',
+        '{"eval_id": "a", "criterion": "b", "score": NaN}',
+        {**GOOD, "annotator": ["anna", "ben"]},
+        GOOD,
+    )
+    assert len(found.feedback) == 2
+    assert problems(found) == [
+        "said.jsonl:2:1  $  this line is no valid JSON: Expecting property name enclosed in double quotes (column 2)",
+        "said.jsonl:3:1  $  a line must be a JSON object; with eval_id, criterion and score",
+        "said.jsonl:4:1  $  'criterion' is missing",
+        "said.jsonl:5:1  $  'criterion' is missing; did you mean 'criteron'?",
+        "said.jsonl:6:1  $  'score' is [4]; it must be a number, true, false, or a text such as 4/5, 85% or a label",
+        "said.jsonl:7:1  $  'time' is 'yesterday'; it must be like 2026-01-31T12:00:00Z",
+        "said.jsonl:8:1  $  'trial' is -1; it must be a whole number from 0",
+        "said.jsonl:9:1  $  this line cannot be read: a key stands twice",
+        "said.jsonl:10:1  $  this line cannot be read: NaN is no number here",
+        "said.jsonl:11:1  $  'annotator' is ['anna', 'ben']; it must be a text",
+    ]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_spreadsheet_is_read_whatever_it_puts_between_its_cells(delimiter: str) -> None:
+    rows = ["eval_id,criterion,score,annotator,trial", "refund-1,tone,4,anna,0", "", ",,,,", "7,tone,,anna,"]
+    text = "\ufeff" + "\r\n".join(rows).replace(",", delimiter)
+    (read,) = parse_feedback(text.encode(), source="said.csv").feedback
+    assert (read.eval_id, read.score, read.annotator, read.trial, read.place) == (
+        "refund-1",
+        "4",
+        "anna",
+        0,
+        "said.csv:2",
+    )
+
+
+def test_a_cell_of_several_lines_does_not_shift_the_lines_of_the_others() -> None:
+    text = 'eval_id,criterion,score,reasoning\na,x,1,"one\ntwo, three"\nb,x,1,,surplus\nc,x,1,fine\n'
+    found = parse_feedback(text.encode(), source="said.csv")
+    assert [(read.place, read.reasoning) for read in found.feedback] == [
+        ("said.csv:2", "one\ntwo, three"),
+        ("said.csv:5", "fine"),
+    ]
+    assert problems(found) == ["said.csv:4:1  $  the row has more cells than the head, which has 4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "said.csv:1:1  $  the file is empty; a head with eval_id, criterion, score, and a row for each score"),
+        ("eval_id,score\na,1\n", "said.csv:1:1  $  the head has no column 'criterion'; it has: eval_id, score"),
+        ("eval_id,criterion,score,score\na,b,1,2\n", "said.csv:1:1  $  the head has the column 'score' twice"),
+        ('eval_id,criterion,score\na,b,"1\n', "said.csv:2:1  $  this is no valid CSV: unexpected end of data"),
+    ],
+)
+def test_a_spreadsheet_that_cannot_be_read_says_why(text: str, message: str) -> None:
+    assert problems(parse_feedback(text.encode(), source="said.csv")) == [message]
+
+
+def test_text_that_is_not_utf_8_is_told_with_its_line() -> None:
+    found = parse_feedback("eval_id,criterion,score\né".encode("latin-1"), source="said.csv")
+    assert problems(found) == ["said.csv:2:1  $  byte 0xe9 is not UTF-8; save the file as UTF-8"]
+
+
+def test_what_has_no_suffix_is_known_by_its_first_character() -> None:
+    assert len(parse_feedback(json.dumps(GOOD).encode(), source="-").feedback) == 1
+    assert len(parse_feedback(b"eval_id,criterion,score\na,b,1\n", source="-").feedback) == 1
+
+
+@given(st.binary() | st.text().map(str.encode), st.sampled_from(["x.jsonl", "x.csv", "-"]))
+def test_any_bytes_at_all_are_read_or_told(data: bytes, source: str) -> None:
+    found = parse_feedback(data, source=source)
+    assert all(problem.path == source and problem.line >= 1 for problem in found.problems)
+
+
+def said(annotator: str, score: int, **more: Any) -> Feedback:
+    return Feedback("refund-1", "tone", score, annotator, **more)
+
+
+def test_an_annotators_later_score_counts_and_unsigned_ones_count_each() -> None:
+    scores = latest([said("anna", 1), said("", 2), said("ben", 3), said("anna", 4), said("", 5)])
+    assert sorted((each.annotator, each.score) for each in scores) == [("", 2), ("", 5), ("anna", 4), ("ben", 3)]
+
+
+def test_later_is_by_the_clock_where_both_tell_the_time() -> None:
+    early, late = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+    assert latest([said("anna", 1, time=late), said("anna", 2, time=early)])[0].score == 1
+    assert latest([said("anna", 1, time=late), said("anna", 2)])[0].score == 2
+
+
+def test_a_score_of_exactly_this_answer_outweighs_one_of_the_case() -> None:
+    assert latest([said("anna", 1, target="agent"), said("anna", 2)])[0].score == 1
