@@ -45,6 +45,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         ]
     },
     "human": {"file": str(FIXTURES / "feedback.csv")},
+    "lexical_similarity": {},
 }
 CANDIDATES = {
     "plain": "Sure, you have 30 days.",
@@ -140,4 +141,5 @@ def test_importing_the_registry_imports_no_evaluator() -> None:
 
 def test_quick_rules_say_that_they_are() -> None:
     quick = {type_ for type_ in SETTINGS if getattr(make(type_, Tools()), "inline", False)}
-    assert quick == {"contains", "equals", "one_of", "starts_with", "ends_with", "numeric", "length", "human"}
+    rules = {"contains", "equals", "one_of", "starts_with", "ends_with", "numeric", "length"}
+    assert quick == rules | {"human", "lexical_similarity"}

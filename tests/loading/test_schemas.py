@@ -137,6 +137,13 @@ def test_settings_are_described() -> None:
     assert json_schema("eval", SPECS)["$defs"]["code_judge"]["properties"]["type"] == {"enum": ["code_judge", "code"]}
 
 
+@pytest.mark.parametrize(("algorithm", "valid"), [("rouge_l", True), ("sorensen-dice", True), ("soundex", False)])
+def test_a_value_may_be_spelled_as_others_spell_it(algorithm: str, valid: bool) -> None:
+    evaluators = [{"name": "a", "type": "lexical_similarity", "algorithm": algorithm}]
+    suite = {"execution": {"evaluators": evaluators}, "evalcases": "*.yaml"}
+    assert validator("eval", load_specs()).is_valid(suite) is valid
+
+
 def test_an_exported_row_is_valid_and_every_key_is_described() -> None:
     schema = json_schema("results", SPECS)
     jsonschema.Draft202012Validator(schema).validate(

@@ -19,7 +19,7 @@ class Everything:
     number: float = 1.0
     whole: int | None = None
     switch: bool = False
-    choice: Literal["a", "b"] = field(default="a", metadata={"help": "one of two"})
+    choice: Literal["a", "b"] = field(default="a", metadata={"help": "one of two", "spellings": {"A-one": "a"}})
     texts: tuple[str, ...] = ()
     text_or_texts: str | tuple[str, ...] = field(default="", metadata={"aliases": ("words", "wordList")})
     pair: tuple[int, int] = (0, 0)
@@ -57,6 +57,11 @@ def test_a_choice_between_one_and_several() -> None:
     assert read(text="x", text_or_texts="a") == Everything("x", text_or_texts="a")
     assert read(text="x", words=["a", "b"]) == Everything("x", text_or_texts=("a", "b"))
     assert read(text="x", wordList="a") == read(text="x", word_list="a") == Everything("x", text_or_texts="a")
+
+
+def test_a_value_may_be_spelled_as_others_spell_it() -> None:
+    assert read(text="x", choice="A-one") == Everything("x", choice="a")
+    assert refused(text="x", choice="B-one") != []
 
 
 def test_names_that_python_classes_use_are_ordinary_settings() -> None:

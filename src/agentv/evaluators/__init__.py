@@ -112,6 +112,13 @@ EVALUATORS: Registry = make_registry(
             settings="agentv.evaluators.human:HumanSettings",
             factory="agentv.evaluators.human:make_human",
         ),
+        Spec(
+            "lexical_similarity",
+            "how alike the text and a reference are, by letters or words",
+            settings="agentv.evaluators.lexical_similarity:LexicalSimilaritySettings",
+            factory="agentv.evaluators.lexical_similarity:make_lexical_similarity",
+            aliases=("LexicalSimilarity",),
+        ),
     ),
 )
 

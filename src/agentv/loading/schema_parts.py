@@ -1,12 +1,12 @@
 """What our JSON Schemas need beyond pydantic's: other spellings of keys, parts that are put together later."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from pydantic import GetJsonSchemaHandler, WithJsonSchema
-from pydantic_core import CoreSchema
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
+from pydantic_core import CoreSchema, core_schema
 
 from agentv.loading.spellings import Names
 
@@ -60,9 +60,30 @@ class Spelled:
 
     names: Names
 
-    def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
         """Describe the keys with all their spellings."""
-        return with_spellings(handler.resolve_ref_schema(handler(core_schema)), self.names)
+        return with_spellings(handler.resolve_ref_schema(handler(schema)), self.names)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpelledValue:
+    """Lets a text be spelled as others spell it; `spellings` are their words and ours."""
+
+    spellings: Mapping[str, str]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Read the other spellings as ours."""
+        return core_schema.no_info_before_validator_function(self._ours, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
+        """Accept the other spellings, and list only ours."""
+        ours = handler(schema)
+        kept: Schema = {key: ours.pop(key) for key in ("default", "description") if key in ours}
+        others = "|".join(map(re.escape, sorted(self.spellings)))
+        return {**kept, "anyOf": [ours, {"type": "string", "pattern": f"^({others})$"}]}
+
+    def _ours(self, value: object) -> object:
+        return self.spellings.get(value, value) if isinstance(value, str) else value
 
 
 def joined(first: Schema, second: Schema) -> Schema:

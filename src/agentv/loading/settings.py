@@ -5,7 +5,8 @@ sentence starts with a setting's name, the problem is shown at that setting. It 
 `files(base_dir: str) -> tuple[str, ...]` that returns the files it names: those are looked for before a run. When they
 are there, a method `problems(base_dir: str) -> tuple[Problem, ...]` is asked what is wrong inside them. A field
 that is a list of objects may say in its metadata that `nested` keys of each may stand under another key (the PRD's
-rules keep theirs under `config`).
+rules keep theirs under `config`), and any field may give `aliases` of its key and `spellings` of its values, as others
+write them.
 """
 
 import dataclasses
@@ -20,7 +21,7 @@ from typing_extensions import TypedDict  # the one that pydantic can read before
 
 from agentv.loading.documents import Document, JsonPath
 from agentv.loading.reader import Reader
-from agentv.loading.schema_parts import Spelled, defined_as
+from agentv.loading.schema_parts import Spelled, SpelledValue, defined_as
 from agentv.loading.spellings import Names, SpellingNotes, make_names
 from agentv.registry import Spec
 from agentv.types.errors import EvalFileError, PluginError
@@ -155,6 +156,8 @@ def _field_shape(field: "dataclasses.Field[object]", hint: Any) -> Any:
         shape = _ANNOTATED[shape, defined_as("Evaluators")]
     if "nested" in field.metadata:
         shape = _ANNOTATED[shape, BeforeValidator(partial(_flattened, key=field.metadata["nested"]))]
+    if "spellings" in field.metadata:
+        shape = _ANNOTATED[shape, SpelledValue(field.metadata["spellings"])]
     return _REQUIRED[shape] if required else _NOT_REQUIRED[shape]
 
 

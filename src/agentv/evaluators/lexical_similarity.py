@@ -1,0 +1,190 @@
+"""`lexical_similarity`: how alike the answer's text and a reference are, letter by letter or word by word."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from math import isfinite
+from typing import Any, Literal, TypeAlias
+
+from agentv.evaluators.extras import require_extra
+from agentv.evaluators.rules import judged_text, quoted
+from agentv.scoring.aggregation import is_met
+from agentv.scoring.similarity import MEASURES, Measure, Prepared, prepared, similarity
+from agentv.scoring.sources import expected_answer, parse_source, source_value
+from agentv.scoring.text_forms import TextForm, UnicodeForm
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import EvaluatorError
+from agentv.types.evaluation import EvaluationContext, EvaluationScore
+from agentv.types.json_value import JsonValue
+from agentv.types.messages_json import compact_json
+from agentv.types.protocols import EvaluatorTools
+
+Algorithm: TypeAlias = Literal["sorensen_dice", "jaro_winkler", "levenshtein", "token_set", "bleu", "chrf", "rouge_l"]
+
+_KEPT_REFERENCES = 64
+"""How many references stay prepared: a case's own is compared with many answers, and by several attempts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LexicalSimilaritySettings:
+    """Settings of `lexical_similarity`."""
+
+    algorithm: Algorithm = field(
+        default="sorensen_dice",
+        metadata={
+            "help": "how texts are compared; bleu and chrf need the extra `text`",
+            "spellings": {
+                "sorensen-dice": "sorensen_dice",
+                "jaro-winkler": "jaro_winkler",
+                "token-set": "token_set",
+                "rouge-l": "rouge_l",
+            },
+        },
+    )
+    reference: str | tuple[str, ...] = field(
+        default="ground_truth",
+        metadata={
+            "help": "where the text to compare with stands, or a list of such places; the best of them counts",
+            "aliases": ("reference_field",),
+        },
+    )
+    threshold: float | None = field(
+        default=None,
+        metadata={
+            "help": "from here on 1, below 0; default: the similarity itself",
+            "aliases": ("similarity_threshold",),
+        },
+    )
+    case_sensitive: bool = field(default=False, metadata={"help": "whether `Yes` and `yes` are different"})
+    normalize_whitespace: bool = field(default=True, metadata={"help": "take a run of white space for one blank"})
+    unicode: UnicodeForm = field(
+        default="NFC",
+        metadata={"help": "NFC: é is é however it is written; NFKC: wide letters and ligatures too; none"},
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse a place that is none, a threshold that nothing or everything meets, and an extra that is missing."""
+        if not self.references:
+            raise ValueError("`reference` must name at least one place")
+        for path in self.references:
+            try:
+                parse_source(path)
+            except ValueError as error:
+                raise ValueError(f"`reference` {error}") from error
+        if self.threshold is not None and not (isfinite(self.threshold) and 0 < self.threshold <= 1):
+            raise ValueError("`threshold` must be above 0 and at most 1")
+        if self.algorithm in {"bleu", "chrf"}:
+            require_extra("sacrebleu", f"`algorithm` {self.algorithm}", "text")
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The places of references, one or several."""
+        return (self.reference,) if isinstance(self.reference, str) else self.reference
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """A reference that is ready to be compared with, and how it is called in results."""
+
+    prepared: Prepared
+    shown: str
+
+
+class LexicalSimilarityEvaluator:
+    """Scores how alike a text and its reference are, 0..1.
+
+    Takes a settings object, keywords of the same names, or both.
+
+    >>> LexicalSimilarityEvaluator(algorithm="levenshtein").kind
+    'lexical_similarity'
+    """
+
+    kind = "lexical_similarity"
+    reusable = True
+
+    def __init__(
+        self, settings: LexicalSimilaritySettings | None = None, /, *, source: str = "response", **keywords: Any
+    ) -> None:
+        given = replace(settings, **keywords) if settings is not None else LexicalSimilaritySettings(**keywords)
+        self._settings = given
+        self._source = source
+        self._measure = _measure(given.algorithm)
+        self._form = TextForm(
+            unicode=given.unicode,
+            case_sensitive=given.case_sensitive,
+            normalize_whitespace=given.normalize_whitespace,
+        )
+        self._reference: Callable[[str], _Reference] = lru_cache(_KEPT_REFERENCES)(self._made_reference)
+        # sacrebleu counts in Python, which takes seconds on a megabyte; the others are bounded.
+        self.inline = given.algorithm not in {"bleu", "chrf"}
+
+    def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Compare the text with every reference; the best counts. Raises EvaluatorError when there is none."""
+        candidate = self._prepared(judged_text(context, self._source))
+        best, where, shown = -1.0, "", ""
+        for place, text in _references(context, self._settings.references):
+            reference = self._reference(text)
+            found = self._compared(candidate, reference.prepared)
+            if found > best:
+                best, where, shown = found, place, reference.shown
+        return self._scored(best, f"{self._settings.algorithm} {best:.3f} with {where} {shown}")
+
+    def _scored(self, value: float, told: str) -> EvaluationScore:
+        threshold = self._settings.threshold
+        if threshold is None:
+            score, line = value, told
+        else:
+            score, line = float(value >= threshold), f"{told} (threshold {threshold:g})"
+        if is_met(score):
+            return EvaluationScore(score=score, hits=(line,), reasoning=line)
+        return EvaluationScore(score=score, misses=(line,), reasoning=line)
+
+    def _compared(self, candidate: Prepared, reference: Prepared) -> float:
+        try:
+            return similarity(self._measure, candidate, reference)
+        except ValueError as error:
+            advice = "compare a part of the text (`source`), or take sorensen_dice"
+            raise EvaluatorError(f"{self._settings.algorithm}: {error}; {advice}") from error
+
+    def _prepared(self, text: str) -> Prepared:
+        return prepared(self._measure, self._form.of(text))
+
+    def _made_reference(self, text: str) -> _Reference:
+        return _Reference(self._prepared(text), quoted(text))
+
+
+def make_lexical_similarity(
+    config: EvaluatorConfig, settings: LexicalSimilaritySettings, _tools: EvaluatorTools
+) -> LexicalSimilarityEvaluator:
+    """Make a `lexical_similarity`."""
+    return LexicalSimilarityEvaluator(settings, source=config.source)
+
+
+def _measure(algorithm: Algorithm) -> Measure:
+    if algorithm in {"bleu", "chrf"}:
+        # Imported here: sacrebleu costs 0.1 s, and is not there without its extra.
+        from agentv.evaluators.translation_measures import make_translation_measure  # noqa: PLC0415
+
+        return make_translation_measure(algorithm)
+    return MEASURES[algorithm]
+
+
+def _references(context: EvaluationContext, paths: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield each reference with the place where it stands; a list of texts has a place for each."""
+    for path in paths:
+        value = _value(context, path)
+        if isinstance(value, str):
+            yield path, value
+        elif isinstance(value, list | tuple) and value and all(isinstance(item, str | int | float) for item in value):
+            for number, item in enumerate(value):
+                yield f"{path}.{number}", item if isinstance(item, str) else compact_json(item)
+        elif value in ([], ()):
+            raise EvaluatorError(f"the reference {path!r} is an empty list: there is nothing to compare with")
+        else:
+            yield path, judged_text(context, path)
+
+
+def _value(context: EvaluationContext, path: str) -> JsonValue:
+    if path == "ground_truth":  # by far the most frequent place, and no path to walk
+        return expected_answer(context)
+    return None if path.startswith("files.") else source_value(context, path)
