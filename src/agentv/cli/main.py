@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, Entry] = {
     "eval": Entry("agentv.cli.run", "The same as run.", hidden=True),
     "show": Entry("agentv.cli.show", "Look into a stored run: reasons, answers, transcripts."),
     "runs": Entry("agentv.cli.runs", "List stored runs."),
+    "generate": Entry("agentv.cli.generate", "Let a model write requirements, or cases, into eval files."),
     "convert": Entry("agentv.cli.convert", "Turn eval files and results into other formats."),
     "serve-fake": Entry("agentv.cli.serve_fake", "Serve fake model APIs, to try a suite with no key."),
     "doctor": Entry("agentv.cli.doctor", "Say what this machine has and what is missing."),

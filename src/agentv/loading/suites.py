@@ -50,10 +50,13 @@ def load_suite(path: str | Path, *, specs: Specs) -> EvalSuite:
     return replace(read.suite, warnings=warnings)
 
 
-def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True) -> ReadSuite:
-    """Return what can be read of an eval file. Without its plug-ins an unknown type is only a warning."""
+def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True, content: bytes | None = None) -> ReadSuite:
+    """Return what can be read of an eval file. Without its plug-ins an unknown type is only a warning.
+
+    `content` is what a YAML file is going to hold: it is read in the place of what stands there now, if anything does.
+    """
     try:
-        data = b"" if path.suffix == ".jsonl" else read_bytes(path)
+        data = b"" if path.suffix == ".jsonl" else read_bytes(path) if content is None else content
         reader = _open_top_level(path, data)
     except EvalFileError as error:
         return ReadSuite(None, error.problems)

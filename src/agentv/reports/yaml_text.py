@@ -23,6 +23,11 @@ def yaml_item(record: JsonObject) -> str:
     return "".join(f"{'- ' if index == 0 else '  '}{line}\n" if line else "\n" for index, line in enumerate(lines))
 
 
+def yaml_line(value: JsonValue) -> str:
+    """Return a value on one line: JSON that a YAML reader takes for the same."""
+    return _ESCAPED.sub(_escape, json.dumps(value, ensure_ascii=False))
+
+
 def _mapping(value: JsonObject, indent: str) -> Iterator[str]:
     for key, item in value.items():
         name = _scalar(key)
@@ -83,7 +88,7 @@ def _scalar(value: JsonValue) -> str:
             return value
         if '"' in value or "\\" in value:
             return "'" + value.replace("'", "''") + "'"
-    return _ESCAPED.sub(_escape, json.dumps(value, ensure_ascii=False))
+    return yaml_line(value)
 
 
 def _number(value: float) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from agentv.server.fake.conversation import CHARACTERS_PER_TOKEN, Question, Reply, Tool, ToolUse
 from agentv.server.fake.examples import example_object, example_of
 from agentv.server.fake.fields import as_object
+from agentv.server.fake.generated import generated_reply
 from agentv.server.fake.verdicts import judge_reply
 from agentv.types.messages_json import compact_json
 
@@ -20,9 +21,10 @@ _STEP = re.compile(r"^@(call|say) +(.+)$", re.MULTILINE)
 def answer(question: Question) -> Reply:
     """Return the reply.
 
-    A judge's prompt gets a verdict (verdicts.py). Lines `@call TOOL {"json": "arguments"}` and `@say TEXT` in what the
-    user says are steps, one a turn. The model `calls-tool`, and every model that is told to, calls a tool with
-    arguments made from its schema. Who asks for JSON gets an example of the schema; all others what they said.
+    A judge's prompt gets a verdict (verdicts.py), that of `agentv generate` what it asks for (generated.py). Lines
+    `@call TOOL {"json": "arguments"}` and `@say TEXT` in what the user says are steps, one a turn. The model
+    `calls-tool`, and every model that is told to, calls a tool with arguments made from its schema. Who asks for JSON
+    gets an example of the schema; all others what they said.
     """
     reply = _reply_to(question)
     if question.thinks:
@@ -45,6 +47,9 @@ def _reply_to(question: Question) -> Reply:
     if question.tools and wants_tool and result is None:
         tool = next((tool for tool in question.tools if tool.name == question.must_call), question.tools[0])
         return _calling(question, tool)
+    made = generated_reply(question)
+    if made is not None:
+        return Reply(made)
     if question.schema is not None:
         return Reply(compact_json(example_of(question.schema)))
     return Reply(f"You said: {question.said[:_ECHOED]}" if result is None else f"The tool answered: {result[:_ECHOED]}")

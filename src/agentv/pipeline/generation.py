@@ -1,0 +1,164 @@
+"""Asking a target to make something up, many times over: as judges are asked, with one try to mend a bad reply."""
+
+import random
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from agentv.execution.callables import raised_at
+from agentv.execution.local import LocalBackend
+from agentv.pipeline.capture import Cleaner
+from agentv.pipeline.clock import make_clock
+from agentv.pipeline.generation_prompts import GenerationPrompt
+from agentv.pipeline.resilience import ResilientProvider
+from agentv.pipeline.targets import KnownTargets
+from agentv.pipeline.toolbox import Toolbox
+from agentv.registry import Specs
+from agentv.scoring.generated import UnusableReplyError
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject
+from agentv.types.provider import CheckedProvider, ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import Usage, total_usage
+
+T = TypeVar("T")
+TRIES = 2
+"""How often one thing is asked for: a reply that cannot be used is sent back once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish(Generic[T]):
+    """One thing to ask for. `id` names it in messages; `values` fill the prompt; `parse` reads the reply.
+
+    `parse` gets reply, nonce and the texts that were shown, and raises UnusableReplyError.
+    """
+
+    id: str
+    values: Mapping[str, str]
+    parse: Callable[[str, str, Iterable[str]], T]
+
+
+@dataclass(frozen=True, slots=True)
+class Made(Generic[T]):
+    """What came of one wish: a value, or the failure that says why there is none; neither when it was not asked."""
+
+    id: str
+    value: T | None = None
+    failure: Failure | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who is asked, and how: `target` of `known`, `concurrency` calls at once.
+
+    `stops` ends it after the first failure: what is under way is finished, the others are not asked. `timeout_s`
+    bounds each call with its retries. `on_done` hears how many are done.
+    """
+
+    prompt: GenerationPrompt
+    target: ResolvedTarget
+    known: KnownTargets
+    specs: Specs
+    home: str
+    eval_dir: str
+    concurrency: int = 4
+    stops: bool = True
+    timeout_s: float | None = None
+    redact: tuple[str, ...] = ()
+    prices: Mapping[str, JsonObject] = field(default_factory=dict)
+    nonce: Callable[[], str] = lambda: secrets.token_hex(8)
+    on_done: Callable[[int], None] = lambda _count: None
+
+
+async def ask_for(wishes: Sequence[Wish[T]], asking: Asking) -> list[Made[T]]:
+    """Ask for each thing; the results are in the order of the wishes. Never raises for a failure of the target.
+
+    Raises ProviderError when the target's own healthcheck fails.
+    """
+    made: dict[int, Made[T]] = {}
+    async with Toolbox(
+        specs=asking.specs,
+        clock=make_clock(),
+        rng=random.Random(0),  # noqa: S311 - spreads retries, keeps no secret
+        home=asking.home,
+        prices=asking.prices,
+        workers=lambda _target: asking.concurrency,
+    ) as toolbox:
+        provider = toolbox.provider(asking.target)
+        cleaner = Cleaner(toolbox.redactor(asking.known, asking.redact))
+        if isinstance(provider.provider, CheckedProvider):
+            await provider.provider.healthcheck()
+
+        def waiting() -> Iterator[int]:
+            for index in range(len(wishes)):
+                if asking.stops and any(each.failure for each in made.values()):
+                    return
+                yield index
+
+        async def work(index: int) -> tuple[int, Made[T]]:
+            return index, await _ask(wishes[index], provider, cleaner, asking)
+
+        def emit(result: tuple[int, Made[T]]) -> None:
+            made[result[0]] = result[1]
+            asking.on_done(len(made))
+
+        await LocalBackend(asking.concurrency).run(work, waiting(), emit)
+    return [made.get(index, Made(wish.id)) for index, wish in enumerate(wishes)]
+
+
+async def _ask(wish: Wish[T], provider: ResilientProvider, cleaner: Cleaner, asking: Asking) -> Made[T]:
+    responses: list[ProviderResponse] = []
+    reason: str | None = None
+    for _ in range(TRIES):
+        nonce = asking.nonce()
+        try:
+            response = await provider.invoke_within(make_request(wish, asking, nonce, reason), total_s=asking.timeout_s)
+        except ProviderError as error:
+            failure = Failure(error.failure.kind, cleaner.text(error.failure.message))
+            lost = total_usage(call.usage for call in error.calls)
+            return _made(wish, responses, failure=failure, lost=lost)
+        except Exception as error:  # noqa: BLE001 - plug-in code: its fault is this wish's failure
+            failure = Failure("plugin_error", cleaner.text(f"{type(error).__name__}: {error}{raised_at(error)}"))
+            return _made(wish, responses, failure=failure)
+        responses.append(response)
+        try:
+            value = cleaner.clean(wish.parse(response.text, nonce, wish.values.values()))
+        except UnusableReplyError as error:
+            reason = str(error)
+        else:
+            return _made(wish, responses, value=value)
+    name = asking.target.name
+    return _made(wish, responses, failure=Failure("malformed_reply", f"the reply of {name!r}, asked twice, {reason}"))
+
+
+def make_request(wish: Wish[T], asking: Asking, nonce: str, reason: str | None = None) -> ProviderRequest:
+    """Return what the target is asked. Only who may judge has a place for instructions; others get one text."""
+    user, system = asking.prompt.user(wish.values, nonce=nonce, reason=reason), asking.prompt.system(nonce=nonce)
+    apart = asking.specs.providers.get(asking.target.provider).can_judge
+    return ProviderRequest(
+        question=user if apart else f"{system}\n\n{user}",
+        system_prompt=system if apart else None,
+        eval_case_id=wish.id,
+        eval_dir=asking.eval_dir,
+        response_schema=asking.prompt.schema,
+        metadata={"nonce": nonce},
+    )
+
+
+def _made(
+    wish: Wish[T],
+    responses: Sequence[ProviderResponse],
+    *,
+    value: T | None = None,
+    failure: Failure | None = None,
+    lost: Usage | None = None,
+) -> Made[T]:
+    costs = [response.cost_usd for response in responses]
+    known = [cost for cost in costs if cost is not None]
+    usage = total_usage([*(response.usage for response in responses), lost])
+    whole = bool(known) and len(known) == len(costs) and lost is None
+    return Made(wish.id, value, failure, usage, sum(known) if whole else None)
