@@ -46,6 +46,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
     "human": {"file": str(FIXTURES / "feedback.csv")},
     "lexical_similarity": {},
+    "keyword_coverage": {"expected_keywords": ["30 days", "wor", "👩", "C++"]},
 }
 CANDIDATES = {
     "plain": "Sure, you have 30 days.",
@@ -142,4 +143,4 @@ def test_importing_the_registry_imports_no_evaluator() -> None:
 def test_quick_rules_say_that_they_are() -> None:
     quick = {type_ for type_ in SETTINGS if getattr(make(type_, Tools()), "inline", False)}
     rules = {"contains", "equals", "one_of", "starts_with", "ends_with", "numeric", "length"}
-    assert quick == rules | {"human", "lexical_similarity"}
+    assert quick == rules | {"human", "lexical_similarity", "keyword_coverage"}

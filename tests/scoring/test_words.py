@@ -69,3 +69,9 @@ def test_the_words_of_a_text() -> None:
     assert words_of("cafe\u0301 и чай") == ("cafe\u0301", "и", "чай")
     assert words_of("你好, Welt") == ("你", "好", "Welt")
     assert words_of("?! ") == ()
+
+
+@given(st.text(min_size=1, max_size=20))
+def test_a_text_is_whole_in_itself(text: str) -> None:
+    assert has_words(text, text)
+    assert has_words(f"({text})", text) == has_words(f"x ({text}) y", text)

@@ -119,6 +119,13 @@ EVALUATORS: Registry = make_registry(
             factory="agentv.evaluators.lexical_similarity:make_lexical_similarity",
             aliases=("LexicalSimilarity",),
         ),
+        Spec(
+            "keyword_coverage",
+            "which share of the expected keywords the text has",
+            settings="agentv.evaluators.keyword_coverage:KeywordCoverageSettings",
+            factory="agentv.evaluators.keyword_coverage:make_keyword_coverage",
+            aliases=("KeywordCoverage",),
+        ),
     ),
 )
 

@@ -13,7 +13,8 @@ import regex
 _UNSPACED = r"[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Bopomofo}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 # A mark belongs to the character before it, and what follows a joiner to what stands before the joiner, whatever these
 # are: a match never ends inside what people see as one character.
-_EDGE = rf"(?!\p{{M}}|\u200d)(?<!\u200d)(?:(?<!\w)|(?!\w)|(?<={_UNSPACED})|(?={_UNSPACED}))"
+_WITHIN_CHARACTER = r"(?<=\S)[\p{M}\u200d]|(?<=\u200d)\S"
+_EDGE = rf"(?:(?<!\w)|(?!\w)|(?<={_UNSPACED})|(?={_UNSPACED}))(?!{_WITHIN_CHARACTER})"
 
 _edge = regex.compile(_EDGE)
 _word = regex.compile(rf"{_UNSPACED}\p{{M}}*|(?:(?!{_UNSPACED})\w)+")
