@@ -9,10 +9,11 @@ from pydantic_core import ErrorDetails
 from agentv.loading.documents import Document, JsonPath, Mark, child, find_container, has_child, shown_path
 from agentv.loading.file_model import FileModel
 from agentv.loading.sentences import Sentence, mismatch, sentence, wanted_by
-from agentv.loading.spellings import Names, SpellingNotes, snake_case
+from agentv.loading.spellings import Names, SpellingNotes
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem, Severity
+from agentv.types.wire_names import snake_case
 
 T = TypeVar("T")
 M = TypeVar("M", bound=FileModel)

@@ -1,23 +1,10 @@
 """Keys as people spell them: aliases and camelCase twins → our snake_case names; what is no name at all is noted."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from agentv.types.json_value import JsonValue
-
-_UPPER = re.compile(r"(?<=[a-z0-9])([A-Z])")
-
-
-def camel_case(name: str) -> str:
-    """Return `max_retries` as `maxRetries`."""
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
-
-
-def snake_case(name: str) -> str:
-    """Return `maxRetries` as `max_retries`."""
-    return _UPPER.sub(lambda match: "_" + match[1].lower(), name)
+from agentv.types.wire_names import camel_case, snake_case
 
 
 @dataclass(frozen=True, slots=True, eq=False)

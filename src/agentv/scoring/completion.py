@@ -1,11 +1,11 @@
 """The one border where what an evaluator returned becomes an EvaluationScore. NaN and infinity never pass it."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
 
-from agentv.scoring.aggregation import is_met, weighted_mean
+from agentv.scoring.aggregation import is_met
+from agentv.scoring.criteria_score import mean_over_criteria, weights_of
 from agentv.scoring.criterion_results import criterion_named, failed_result, result_of
 from agentv.scoring.plain_values import described, plain_text, unit_number
 from agentv.scoring.scales import denormalize, normalize
@@ -86,11 +86,11 @@ def _from_results(
 ) -> EvaluationScore:
     placed = tuple(place_result(checked_result(result), kind=kind, criteria=criteria) for result in results)
     valued = [result for result in placed if result.value is not None]
-    weights = {criterion.name: criterion.weight for criterion in criteria}
+    entries = ((result.criterion_name, 1.0, result.value or 0.0) for result in valued)
     broken = tuple(f"{result.criterion_name}: {result.error}" for result in placed if result.error is not None)
     misses = tuple(_line(result) for result in valued if not is_met(result.value))
     score = EvaluationScore(
-        score=_criteria_mean(valued, weights),
+        score=mean_over_criteria(entries, weights_of(criteria)),
         hits=tuple(_line(result) for result in valued if is_met(result.value)),
         misses=misses + broken,
         expected_aspect_count=len(placed),
@@ -120,16 +120,6 @@ def _value_of(result: EvaluationResult, criterion: EvaluationCriteria) -> float 
     if result.score is None:
         raise EvaluatorError("there is neither a score nor an error")
     return normalize(result.score, criterion)
-
-
-def _criteria_mean(valued: Sequence[EvaluationResult], weights: Mapping[str, float]) -> float:
-    """Return the weighted mean over criteria; several results for one criterion enter as their mean, once."""
-    by_name: dict[str, list[float]] = defaultdict(list)
-    for result in valued:
-        by_name[result.criterion_name].append(result.value or 0.0)
-    return weighted_mean(
-        (weights.get(name, 1.0), weighted_mean((1.0, value) for value in values)) for name, values in by_name.items()
-    )
 
 
 def _line(result: EvaluationResult) -> str:

@@ -3,12 +3,15 @@
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 from agentv.types.cases import EvalCase, EvaluatorConfig
+from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.failures import Failure
+from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, Message, TraceEvent, TraceSummary
+from agentv.types.messages_json import content_text
 from agentv.types.provider import Provider
 from agentv.types.scales import EvaluationCriteria, EvaluationScale
 from agentv.types.targets import ResolvedTarget
@@ -49,6 +52,51 @@ class EvaluationResult:
     evaluator_type: str = ""
     error: str | None = None
     metadata: JsonObject | None = None
+
+    @classmethod
+    def from_dict(cls, raw: object) -> Self:
+        """Read a result from JSON, keys in snake_case or camelCase. Raises EvalFileError with every problem."""
+        problems = Problems(cls.__name__)
+        result = cls.read(raw, problems, "$")
+        problems.raise_any()
+        return result
+
+    @classmethod
+    def read(cls, raw: object, problems: Problems, at: str) -> Self:
+        """Read a result that stands at a path inside another object, noting what is wrong with it."""
+        fields = Fields(raw, problems, at)
+        result = cls(
+            criterion_name=fields.required_text("criterion_name", "criterion"),
+            score=fields.read("score", _own_score),
+            value=fields.number("value"),
+            scale=fields.text("scale") or "binary",
+            reasoning=fields.text("reasoning"),
+            evaluator_type=fields.text("evaluator_type") or "",
+            error=fields.text("error"),
+            metadata=fields.mapping("metadata"),
+        )
+        fields.close()
+        return result
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Return the result as JSON with the camelCase keys of the older documents; what is not known is absent."""
+        known: dict[str, JsonValue] = {
+            "criterionName": self.criterion_name,
+            "score": self.score,
+            "value": self.value,
+            "scale": self.scale,
+            "reasoning": self.reasoning,
+            "evaluatorType": self.evaluator_type,
+            "error": self.error,
+            "metadata": self.metadata,
+        }
+        return {key: value for key, value in known.items() if value is not None}
+
+
+def _own_score(value: JsonValue) -> float | bool | str:
+    if isinstance(value, bool | int | float | str):
+        return value
+    raise ValueError(f"must be a number, true, false or a text, got {type(value).__name__}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +200,24 @@ class EvaluationContext:
     diff: str | None = None
     suite: str = ""
     trial: int = 0
+
+    def to_input(self) -> EvaluationInput:
+        """Return what evaluators of the criteria door's own shape are given."""
+        last = self.output_messages[-1] if self.output_messages else None
+        is_answer = last is not None and last.content is not None and content_text(last.content) == self.candidate
+        return EvaluationInput(
+            response=last if is_answer and last is not None else self.candidate,
+            criteria=self.criteria,
+            prompt=self.prompt_inputs.question,
+            context=self.context,
+            ground_truth=self.ground_truth,
+            agent_config=self.agent_config,
+            message_history=self.message_history,
+            timestamp=self.now,
+            session_id=self.session_id,
+            agent_id=self.agent_id,
+            metadata={**self.eval_case.metadata, **self.metadata},
+        )
 
 
 EvaluatorOutput: TypeAlias = EvaluationScore | EvaluationResult | Sequence[EvaluationResult] | float | bool

@@ -210,7 +210,7 @@ def message_from_json(value: JsonValue) -> Message | None:
     metadata = value.get("metadata")
     return Message(
         role=cast(Role, value["role"]),
-        content=content_from_json(value.get("content")),
+        content=content_from_json(_first(value, "content_parts", "contentParts") or value.get("content")),
         name=_optional_text(value.get("name")),
         tool_calls=tuple(call for call in read if call is not None),
         tool_call_id=_optional_text(_first(value, "tool_call_id", "toolCallId")),

@@ -1,12 +1,22 @@
 """Named criteria and the scales they are judged on."""
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Self, TypeAlias
+
+from agentv.types.fields import Fields, Problems
+from agentv.types.json_value import JsonValue
 
 EvaluationScale: TypeAlias = str
 """One of NAMED_SCALES, or the name of a custom one; ordered labels stand in `EvaluationCriteria.labels`."""
 
 NAMED_SCALES: tuple[EvaluationScale, ...] = ("binary", "pass/fail", "likert5", "numeric", "percent")
+
+LABELS: EvaluationScale = "labels"
+"""The scale of a criterion whose ordered labels were given in the place of a scale's name."""
+
+MIN_LABELS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +33,63 @@ class EvaluationCriteria:
     min: float | None = None
     max: float | None = None
     labels: tuple[str, ...] = ()
+
+    @classmethod
+    def from_dict(cls, raw: object) -> Self:
+        """Read a criterion from JSON, keys in snake_case or camelCase. Raises EvalFileError with every problem."""
+        problems = Problems(cls.__name__)
+        criterion = cls.read(raw, problems, "$")
+        problems.raise_any()
+        return criterion
+
+    @classmethod
+    def read(cls, raw: object, problems: Problems, at: str) -> Self:
+        """Read a criterion that stands at a path inside another object, noting what is wrong with it."""
+        fields = Fields(raw, problems, at)
+        scale, labels = fields.read("scale", _scale) or ("binary", ())
+        listed = tuple(str(label) for _, label in fields.items("labels"))
+        weight = fields.number("weight")
+        criterion = cls(
+            name=fields.required_text("name", "criterion_name"),
+            description=fields.text("description") or "",
+            scale=scale,
+            weight=1.0 if weight is None else weight,
+            min=fields.number("min"),
+            max=fields.number("max"),
+            labels=labels or listed,
+        )
+        fields.close()
+        return criterion
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Return the criterion as JSON; a list of labels is its scale."""
+        known: dict[str, JsonValue] = {
+            "name": self.name,
+            "description": self.description,
+            "scale": list(self.labels) if self.scale == LABELS else self.scale,
+            "weight": self.weight,
+            "min": self.min,
+            "max": self.max,
+            "labels": list(self.labels) if self.labels and self.scale != LABELS else None,
+        }
+        return {key: value for key, value in known.items() if value is not None}
+
+    def faults(self) -> Iterator[str]:
+        """Yield what makes the criterion unusable, each a sentence that opens with the field."""
+        if not self.name.strip():
+            yield "`name` must not be empty"
+        if not (math.isfinite(self.weight) and self.weight >= 0):
+            yield f"`weight` must be a finite number of at least 0, not {self.weight:g}"
+        if self.scale == LABELS and len(set(map(str.casefold, self.labels))) < MIN_LABELS:
+            yield "`scale` must list at least two different labels, from worst to best"
+        low, high = 0.0 if self.min is None else self.min, 1.0 if self.max is None else self.max
+        if (self.min is not None or self.max is not None) and not -math.inf < low < high < math.inf:
+            yield f"`min` must be less than `max`; {low:g} to {high:g} is no range"
+
+
+def _scale(value: JsonValue) -> tuple[EvaluationScale, tuple[str, ...]]:
+    if isinstance(value, str):
+        return value, ()
+    if isinstance(value, list | tuple) and all(isinstance(label, str) for label in value):
+        return LABELS, tuple(str(label) for label in value)
+    raise ValueError(f"must be the name of a scale ({', '.join(NAMED_SCALES)}) or a list of labels")

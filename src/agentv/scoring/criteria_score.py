@@ -1,0 +1,82 @@
+"""From results per criterion to one score: a criterion's weight enters once, however many results it has."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from agentv.scoring.aggregation import weighted_mean
+from agentv.types.evaluation import EvaluationResult
+from agentv.types.scales import EvaluationCriteria
+
+ErrorPolicy: TypeAlias = Literal["exclude", "zero"]
+"""What a result with an error counts: nothing, or 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedResult:
+    """A result, and what its evaluator weighs among those of the same criterion (finite, >= 0)."""
+
+    result: EvaluationResult
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class CriteriaScore:
+    """`overall` is 0..1, None when nothing could be scored; `scored` of `expected` results entered it."""
+
+    overall: float | None
+    scored: int
+    expected: int
+
+
+def criteria_score(
+    weighed: Sequence[WeighedResult], criteria: Sequence[EvaluationCriteria], *, error_policy: ErrorPolicy = "exclude"
+) -> CriteriaScore:
+    """Return the weighted mean over criteria; several results of one criterion enter as their mean, once.
+
+    A criterion that nobody defined weighs 1. A result without a value and without an error is on a scale of the
+    user's own: it is expected, and not scored. An evaluator of weight 0 is told of and counts for nothing.
+    """
+    values = [(each, _counted(each.result, error_policy)) for each in weighed]
+    entering = [(each.result.criterion_name, each.weight, value) for each, value in values if value is not None]
+    weighing = [entry for entry in entering if entry[1] > 0]
+    overall = mean_over_criteria(weighing, weights_of(criteria)) if weighing else None
+    return CriteriaScore(overall, scored=len(weighing), expected=len(weighed))
+
+
+def _counted(result: EvaluationResult, error_policy: ErrorPolicy) -> float | None:
+    if result.error is not None:
+        return 0.0 if error_policy == "zero" else None
+    return result.value
+
+
+def weights_of(criteria: Iterable[EvaluationCriteria]) -> Mapping[str, float]:
+    """Return what each criterion weighs, by its name."""
+    return {criterion.name: criterion.weight for criterion in criteria}
+
+
+def mean_over_criteria(entries: Iterable[tuple[str, float, float]], weights: Mapping[str, float]) -> float:
+    """Return the mean over criteria of `(criterion, weight among its results, value)`."""
+    by_name: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for name, weight, value in entries:
+        by_name[name].append((weight, value))
+    return weighted_mean((weights.get(name, 1.0), weighted_mean(pairs)) for name, pairs in by_name.items())
+
+
+def mixed_ranges(results: Iterable[EvaluationResult], criteria: Iterable[EvaluationCriteria]) -> tuple[str, ...]:
+    """Return a warning for each `numeric` criterion without bounds whose results lie on both sides of 1.
+
+    Whether 0.9 is out of 1 or out of 100 cannot be known then (decisions.md, "Normalisation").
+    """
+    scores: dict[str, list[float]] = defaultdict(list)
+    for result in results:
+        if isinstance(result.score, int | float) and not isinstance(result.score, bool):
+            scores[result.criterion_name].append(result.score)
+    open_ended = [each.name for each in criteria if each.scale == "numeric" and each.min is None and each.max is None]
+    return tuple(
+        f"criterion {name!r} got scores on both sides of 1 ({min(scores[name]):g} and {max(scores[name]):g}); say what "
+        "its highest score is with `max`"
+        for name in open_ended
+        if any(0 < score < 1 for score in scores[name]) and any(score > 1 for score in scores[name])
+    )

@@ -1,0 +1,126 @@
+"""One JSON object read key by key, in either spelling, with every problem noted instead of the first one raised.
+
+For objects that a program hands over (`from_dict`); files that people write are read in `loading`, with their lines.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
+
+from agentv.types.errors import EvalFileError, nearest
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.problems import Problem
+from agentv.types.wire_names import camel_case
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Problems:
+    """What is wrong with one object; `what` is how messages call it."""
+
+    what: str
+    noted: list[Problem] = field(default_factory=list)
+
+    def note(self, at: str, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> None:
+        """Note a problem at a path, which starts with `$`."""
+        self.noted.append(Problem(self.what, message, json_path=at, allowed=allowed, suggestion=suggestion))
+
+    def raise_any(self) -> None:
+        """Raise EvalFileError with everything that was noted, if anything was."""
+        if self.noted:
+            raise EvalFileError(self.what, self.noted)
+
+
+class Fields:
+    """The keys of one object. Ask for each key once, then call `close`, which notes the keys that nobody asked for."""
+
+    def __init__(self, raw: object, problems: Problems, at: str = "$") -> None:
+        self.at = at
+        self._problems = problems
+        self._known: list[str] = []
+        self._raw: Mapping[str, object] = {}
+        if isinstance(raw, Mapping):
+            self._raw = cast(Mapping[str, object], raw)
+        else:
+            problems.note(at, f"must be an object, got {type(raw).__name__}")
+
+    def any(self, name: str, *others: str) -> JsonValue:
+        """Return the value under a name, its camelCase twin or one of its other names; None when it is absent."""
+        self._known += (name, *others)
+        for spelled in (name, camel_case(name), *others):
+            if self._raw.get(spelled) is not None:
+                return cast(JsonValue, self._raw[spelled])
+        return None
+
+    def text(self, name: str, *others: str) -> str | None:
+        """Return the text under a name."""
+        return self._of_sort(str, "a text", name, *others)
+
+    def required_text(self, name: str, *others: str) -> str:
+        """Return the text under a name; note its absence."""
+        value = self.text(name, *others)
+        if value is None and not self._is_there(name, *others):
+            self._problems.note(self.at, f"`{name}` is missing")
+        return value or ""
+
+    def number(self, name: str) -> float | None:
+        """Return the number under a name; a bool is none."""
+        value = self.any(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return value
+        if value is not None:
+            self._wrong(name, "a number", value)
+        return None
+
+    def mapping(self, name: str) -> JsonObject | None:
+        """Return the object under a name."""
+        value = self.any(name)
+        if value is not None and not isinstance(value, Mapping):
+            self._wrong(name, "an object", value)
+            return None
+        return value
+
+    def items(self, name: str, *others: str) -> Iterator[tuple[str, JsonValue]]:
+        """Yield the items of the list under a name, each with its path."""
+        value = self.any(name, *others)
+        if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
+            self._wrong(name, "a list", value)
+            return
+        for index, item in enumerate(value or ()):
+            yield f"{self.at}.{name}[{index}]", item
+
+    def read(self, name: str, read: Callable[[JsonValue], T]) -> T | None:
+        """Return what `read` makes of the value under a name; its ValueError says what is wrong with it."""
+        value = self.any(name)
+        try:
+            return None if value is None else read(value)
+        except ValueError as error:
+            self._problems.note(f"{self.at}.{name}", str(error))
+            return None
+
+    def close(self) -> None:
+        """Note every key that was not asked for."""
+        spelled = {way: name for name in self._known for way in (name, camel_case(name))}
+        for key in self._raw:
+            if key not in spelled:
+                near = nearest(str(key), spelled)
+                self._problems.note(
+                    f"{self.at}.{key}",
+                    f"unknown key {key!r}",
+                    allowed=f"allowed: {', '.join(dict.fromkeys(spelled.values()))}",
+                    suggestion=None if near is None else spelled[near],
+                )
+
+    def _of_sort(self, sort: type[T], called: str, name: str, *others: str) -> T | None:
+        value = self.any(name, *others)
+        if value is None or isinstance(value, sort):
+            return value
+        self._wrong(name, called, value)
+        return None
+
+    def _is_there(self, *names: str) -> bool:
+        return any(self._raw.get(way) is not None for name in names for way in (name, camel_case(name)))
+
+    def _wrong(self, name: str, wanted: str, value: object) -> None:
+        self._problems.note(f"{self.at}.{name}", f"must be {wanted}, got {type(value).__name__}")
