@@ -3,6 +3,16 @@
 import agentv
 
 PUBLIC = [
+    "AggregatedEvaluationResult",
+    "CriteriaEvaluator",
+    "EvaluationInput",
+    "EvaluationRunConfig",
+    "EvaluationRunError",
+    "EvaluationRunner",
+    "EvaluationStorageProvider",
+    "JsonFileStorageProvider",
+    "run_evaluation",
+    "run_evaluation_sync",
     "AgentvError",
     "CaseResult",
     "CodeEvaluator",

@@ -10,17 +10,33 @@ from collections.abc import Mapping
 from agentv.version import __version__ as __version__
 
 _HOMES: Mapping[str, tuple[str, ...]] = {
-    "agentv.api": ("evaluate", "evaluate_async", "load_suite", "load_targets"),
+    "agentv.api": (
+        "evaluate",
+        "evaluate_async",
+        "load_suite",
+        "load_targets",
+        "run_evaluation",
+        "run_evaluation_sync",
+    ),
     "agentv.evaluators": ("EVALUATOR_KIND_VALUES", "EvaluatorKind", "is_evaluator_kind"),
     "agentv.evaluators.code_judge": ("CodeEvaluator", "CodeEvaluatorOptions"),
     "agentv.evaluators.composite": ("CompositeEvaluator",),
     "agentv.evaluators.llm_judge": ("LlmJudgeEvaluator", "LlmJudgeEvaluatorOptions", "PromptEvaluator"),
     "agentv.evaluators.registry": ("build_evaluator_registry",),
     "agentv.evaluators.tool_trajectory": ("ToolTrajectoryEvaluator",),
+    "agentv.pipeline.evaluation_config": ("EvaluationRunConfig",),
+    "agentv.pipeline.evaluation_runner": ("EvaluationRunner",),
     "agentv.pipeline.evaluators_for_case": ("run_evaluators_for_case",),
     "agentv.pipeline.plugins": ("evaluator", "provider"),
     "agentv.scoring.agreement": ("cohen_kappa", "krippendorff_alpha", "weighted_kappa"),
     "agentv.scoring.traces": ("summarize_trace",),
+    "agentv.storage.json_file": ("JsonFileStorageProvider",),
+    "agentv.types.aggregated_result": (
+        "AggregatedEvaluationResult",
+        "CriteriaEvaluator",
+        "EvaluationRunError",
+        "EvaluationStorageProvider",
+    ),
     "agentv.types.cases": ("EvalCase", "EvalSuite", "EvaluatorConfig"),
     "agentv.types.errors": (
         "AgentvError",
@@ -42,6 +58,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
         "Evaluator",
         "EvaluatorResult",
     ),
+    "agentv.types.evaluation_input": ("EvaluationInput",),
     "agentv.types.messages": ("Message", "ToolCall", "TraceEvent", "TraceSummary"),
     "agentv.types.provider": ("Provider", "ProviderRequest", "ProviderResponse"),
     "agentv.types.results": ("CaseResult", "RunReport"),

@@ -1,4 +1,4 @@
-"""What people call from Python: evaluate(), evaluate_async(), load_suite(), load_targets()."""
+"""What people call from Python: evaluate() over a suite, run_evaluation() on an answer at hand, and loaders."""
 
 import asyncio
 import os
@@ -8,10 +8,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from agentv import loading
 from agentv.pipeline.clock import make_clock
+from agentv.pipeline.evaluation_config import EvaluationRunConfig
+from agentv.pipeline.evaluation_runner import EvaluationRunner
 from agentv.pipeline.given import Given, Source, TargetLike, load_given
 from agentv.pipeline.inputs import load_project_parts
 from agentv.pipeline.keeping import make_store
@@ -19,10 +21,14 @@ from agentv.pipeline.options import RunOptions, make_options
 from agentv.pipeline.planning import make_plan
 from agentv.pipeline.run import run_plan
 from agentv.registry import Specs
+from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.cases import EvalSuite, EvaluatorLike
+from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.events import Observer, RowFinished, RunEvent
 from agentv.types.results import CaseResult, RunReport
 from agentv.types.targets import TargetConfig
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -107,6 +113,41 @@ async def _evaluate(
     return replace(report, results=tuple(rows.results))
 
 
+async def run_evaluation(given: EvaluationInput, config: EvaluationRunConfig) -> AggregatedEvaluationResult:
+    """Judge an answer that exists already by named criteria, and keep the judgement if the configuration says where.
+
+    Keep one configuration for many answers: it is read and checked once. To keep connections to judges open between
+    answers, use EvaluationRunner. Raises EvalFileError with every problem of the configuration and the criteria before
+    anything runs; failures of evaluators, judges and stores are the result's `run_errors`.
+
+        criteria = (EvaluationCriteria("polite"), EvaluationCriteria("short", scale="likert5"))
+        config = EvaluationRunConfig(evaluators=[
+            {"type": "contains", "value": "please", "criterion": "polite"},
+            {"type": "length", "max": 40, "unit": "words", "criterion": "short"},
+        ])
+        result = await run_evaluation(EvaluationInput("Wait, please.", criteria), config)
+        assert result.overall_score == 1.0
+    """
+    return await _runner_of(config).run(given)
+
+
+def run_evaluation_sync(given: EvaluationInput, config: EvaluationRunConfig) -> AggregatedEvaluationResult:
+    """Do what `run_evaluation` does from plain code, a notebook included."""
+    return _run_blocking(run_evaluation(given, config))
+
+
+def _runner_of(config: EvaluationRunConfig) -> EvaluationRunner:
+    """Return the runner of a configuration, made when it is first used; it lives as long as the configuration."""
+    kept = vars(config)
+    if _RUNNER not in kept:
+        kept[_RUNNER] = EvaluationRunner(config)
+    runner: EvaluationRunner = kept[_RUNNER]
+    return runner
+
+
+_RUNNER = "_runner"
+
+
 def load_suite(path: str | os.PathLike[str], *, specs: Specs | None = None) -> EvalSuite:
     """Read one eval file. Raises EvalFileError with all of its problems.
 
@@ -123,14 +164,14 @@ def load_targets(path: str | os.PathLike[str], *, specs: Specs | None = None) ->
     return loading.load_targets(file, specs=specs or load_project_parts([file.parent])[0])
 
 
-def _run_blocking(work: Coroutine[Any, Any, RunReport]) -> RunReport:
+def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, in a thread of its own when this one has a loop already (a notebook)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
     runner = asyncio.Runner()
-    outcome: list[RunReport | BaseException] = []
+    outcome: list[T | BaseException] = []
 
     def run() -> None:
         with runner:

@@ -1,13 +1,14 @@
 """One evaluator on one context: whatever it does becomes a score, and nobody waits longer than its deadline."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from agentv.execution.callables import raised_at
 from agentv.execution.foreign import DeadlineError, call_foreign
 from agentv.scoring.completion import failed_score, score_of_failure, to_score
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError, EvaluatorError, ProviderError
-from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator
+from agentv.types.evaluation import EvaluationContext, EvaluationScore, is_evaluator
 
 
 def config_of(evaluator: EvaluatorLike) -> EvaluatorConfig:
@@ -29,12 +30,15 @@ async def isolated_score(
     """Make an evaluator, let it judge, and return its completed score. Only cancellation of the run itself is raised.
 
     An evaluator with a true attribute `inline` is called in the event loop; one with `times_its_parts` keeps a
-    deadline for each of its parts instead of one for the whole (a composite).
+    deadline for each of its parts instead of one for the whole (a composite). One that is `reusable` was made from its
+    config and judges many answers, so that it is not given the config again with each.
     """
     try:
         evaluator = make()
-        if not isinstance(evaluator, Evaluator):
+        if not is_evaluator(evaluator):
             return failed_score(f"{type(evaluator).__name__} is no evaluator: it needs `kind` and `evaluate(context)`")
+        if not getattr(evaluator, "reusable", False):
+            context = replace(context, evaluator=config)
         limit_s = None if getattr(evaluator, "times_its_parts", False) else timeout_s
         inline = bool(getattr(evaluator, "inline", False))
         output = await call_foreign(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)

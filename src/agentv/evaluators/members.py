@@ -1,7 +1,6 @@
 """Runs a composite's members where no run does it: one after another, each one's fault its own."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from agentv.evaluators.isolation import config_of, isolated_score
@@ -40,5 +39,5 @@ async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike) -> Ev
             raise EvaluatorError(f"{config.name!r} is no evaluator object; only a run can make one of a config")
         return evaluator
 
-    score = await isolated_score(make, replace(context, evaluator=config), config, timeout_s=None)
+    score = await isolated_score(make, context, config, timeout_s=None)
     return to_result(score, config)

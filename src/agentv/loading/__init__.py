@@ -5,6 +5,13 @@ from agentv.loading.dotenv import load_env
 from agentv.loading.places import find_eval_files, find_home, find_repository_root, find_targets_file
 from agentv.loading.project import ProjectConfig, load_project
 from agentv.loading.resolve import resolve_target
+from agentv.loading.run_configs import (
+    ReadRunConfig,
+    load_run_config,
+    named_parts_around,
+    read_given_entries,
+    read_plain_keys,
+)
 from agentv.loading.schemas import json_schema
 from agentv.loading.settings import content_problems, missing_files, named_files, read_settings
 from agentv.loading.suites import load_suite
@@ -13,6 +20,7 @@ from agentv.loading.targets import choose_target, load_targets
 __all__ = [
     "Checked",
     "ProjectConfig",
+    "ReadRunConfig",
     "check_paths",
     "choose_target",
     "content_problems",
@@ -23,10 +31,14 @@ __all__ = [
     "json_schema",
     "load_env",
     "load_project",
+    "load_run_config",
     "load_suite",
     "load_targets",
     "missing_files",
     "named_files",
+    "named_parts_around",
+    "read_given_entries",
+    "read_plain_keys",
     "read_settings",
     "resolve_target",
 ]

@@ -57,6 +57,22 @@ class Document:
             value = child(value, key)
         return place
 
+    def lift(self, at: JsonPath, key: Key) -> tuple[Key, ...]:
+        """Move the entries of the object under `key` into the object at `at`, which contains it.
+
+        Entries that stand there already stay as they are; their keys are returned.
+        """
+        outer, inner = self.at(at), self.at((*at, key))
+        if not isinstance(outer, dict) or not isinstance(inner, dict):
+            return ()
+        del outer[key]
+        twice = tuple(name for name in inner if name in outer)
+        outer.update({name: value for name, value in inner.items() if name not in outer})
+        places, inner_places = self.marks.get(id(outer)), self.marks.get(id(inner))
+        if isinstance(places, dict) and inner_places is not None:
+            places.update({name: spot for name, spot in inner_places.items() if name not in twice})
+        return twice
+
 
 def child(value: JsonValue, key: Key) -> JsonValue:
     """Return one entry of an object or list; None when there is none."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
+from agentv.loading.criteria import NamedCriteria
 from agentv.loading.documents import JsonPath
 from agentv.loading.eval_models import EvaluatorModel
 from agentv.loading.legacy import SingleFormModel
@@ -24,7 +25,6 @@ from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Severity
-from agentv.types.scales import EvaluationCriteria
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class EvaluatorScope:
     registry: Registry
     base_dir: str
     profiles: Mapping[str, EvaluatorConfig] = field(default_factory=dict)
-    criteria: Mapping[str, EvaluationCriteria] = field(default_factory=dict)
+    criteria: NamedCriteria = field(default_factory=dict)
     criteria_names: frozenset[str] | None = None
     unknown_type: Severity = "error"
 
@@ -71,13 +71,14 @@ def read_evaluator(
     if not isinstance(raw, Mapping):
         reader.error(at, "must be an object with name and type, or the name of an evaluator in .agentv/criteria.yaml")
         return None
+    written_type = raw.get("type")
+    spec = find_type(reader, (*at, "type"), written_type, scope) if isinstance(written_type, str) else None
+    _unnest(reader, at, spec)
     names = EvaluatorModel.names()
     common = {key: value for key, value in raw.items() if names.of(key)}
     if default_name is not None:
         common.setdefault("name", default_name)
     model = reader.validate(lambda notes: EvaluatorModel.model_validate(common, context=notes), common, at)
-    written_type = raw.get("type")
-    spec = find_type(reader, (*at, "type"), written_type, scope) if isinstance(written_type, str) else None
     settings = _settings(reader, at, raw, spec, scope)
     if model is None:
         return None
@@ -101,6 +102,15 @@ def read_evaluator(
         timeout_s=model.timeout_seconds,
         base_dir=scope.base_dir,
     )
+
+
+def _unnest(reader: Reader, at: JsonPath, spec: Spec | None) -> None:
+    """Move what stands in an entry's `config:`, as the PRD nests it, beside its `type`, places and all."""
+    dataclass = settings_type(reader, (*at, "type"), spec) if spec is not None else None
+    if dataclass is None or setting_names(dataclass).of("config") is not None:
+        return
+    for key in reader.document.lift(at, "config"):
+        reader.error((*at, key), f"`{key}` stands in `config` and beside it", on_key=True)
 
 
 def _settings(

@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 import regex
 from pydantic import AfterValidator, Field
 
-from agentv.loading.criteria import read_criteria
+from agentv.loading.criteria import named_criteria, read_criteria
 from agentv.loading.eval_models import Criteria, JsonFields, Name
 from agentv.loading.evaluator_configs import EvaluatorScope, read_evaluator
 from agentv.loading.file_kinds import CONFIG_FILES, CRITERIA_FILE
@@ -16,7 +16,7 @@ from agentv.loading.file_model import FileModel
 from agentv.loading.gates import Gates
 from agentv.loading.places import upward_in_project
 from agentv.loading.price_model import PriceModel
-from agentv.loading.reader import raise_errors
+from agentv.loading.reader import Reader, raise_errors
 from agentv.loading.yaml_files import open_yaml
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvalFileError
@@ -25,6 +25,8 @@ from agentv.types.problems import Problem
 from agentv.types.scales import EvaluationCriteria
 
 DEFAULT_GUIDELINE_PATTERNS = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
+
+SETS = "criteria_sets"
 
 M = TypeVar("M", bound=FileModel)
 
@@ -52,6 +54,7 @@ class CriteriaFileModel(FileModel):
     """`.agentv/criteria.yaml`."""
 
     criteria: Criteria = None
+    criteria_sets: JsonFields = Field(default_factory=dict)
     evaluators: JsonFields = Field(default_factory=dict)
 
 
@@ -73,9 +76,10 @@ class ProjectConfig:
 
 @dataclass(frozen=True, slots=True)
 class NamedParts:
-    """What `.agentv/criteria.yaml` names: criteria, and evaluators that lists may call by name."""
+    """What `.agentv/criteria.yaml` names: criteria, sets of them, and evaluators that lists may call by name."""
 
     criteria: Mapping[str, EvaluationCriteria] = field(default_factory=dict)
+    sets: Mapping[str, tuple[EvaluationCriteria, ...]] = field(default_factory=dict)
     evaluators: Mapping[str, EvaluatorConfig] = field(default_factory=dict)
 
 
@@ -142,10 +146,17 @@ def read_named_parts(path: Path | None, scope: EvaluatorScope) -> tuple[NamedPar
     scope = replace(scope, base_dir=str(path.parent.parent))
     reader.read(CriteriaFileModel)
     criteria = {criterion.name: criterion for criterion in read_criteria(reader, ("criteria",), {})}
+    sets = {name: read_criteria(reader, (SETS, name), named_criteria(criteria, {})) for name in _names(reader, SETS)}
+    for name in sets.keys() & criteria.keys():
+        reader.error((SETS, name), f"{name!r} is a criterion already; call the set otherwise", on_key=True)
     evaluators: dict[str, EvaluatorConfig] = {}
-    written = reader.document.at(("evaluators",))
-    for name in written if isinstance(written, Mapping) else ():
+    for name in _names(reader, "evaluators"):
         config = read_evaluator(reader, ("evaluators", name), scope, default_name=name)
         if config is not None:
             evaluators[name] = config
-    return NamedParts(criteria, evaluators), tuple(reader.problems)
+    return NamedParts(criteria, sets, evaluators), tuple(reader.problems)
+
+
+def _names(reader: Reader, key: str) -> tuple[str, ...]:
+    written = reader.document.at((key,))
+    return tuple(written) if isinstance(written, Mapping) else ()

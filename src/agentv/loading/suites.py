@@ -8,7 +8,7 @@ from pathlib import Path
 from agentv.loading.attached_files import FileFinder
 from agentv.loading.case_files import CasesReader, relative_name
 from agentv.loading.cases import CaseScope
-from agentv.loading.criteria import read_criteria
+from agentv.loading.criteria import named_criteria, read_criteria
 from agentv.loading.documents import Document
 from agentv.loading.eval_models import SuiteExecutionModel, SuiteModel
 from agentv.loading.evaluator_configs import EvaluatorScope, check_single_form, read_evaluators
@@ -66,11 +66,11 @@ def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True, conte
     unknown: Severity = "warning" if project.plugins and not plugins_imported else "error"
     scope = EvaluatorScope(specs.evaluators, str(base), unknown_type=unknown)
     named, criteria_problems = read_named_parts(find_criteria_file(base, root), scope)
-    criteria = read_criteria(reader, ("criteria",), named.criteria)
+    criteria = read_criteria(reader, ("criteria",), named_criteria(named.criteria, named.sets))
     scope = replace(
         scope,
         profiles=named.evaluators,
-        criteria=named.criteria,
+        criteria=named_criteria(named.criteria, named.sets),
         criteria_names=frozenset(criterion.name for criterion in criteria),
     )
     finder = FileFinder(base, root, Path.cwd(), project.guideline_patterns, project.allow_outside)

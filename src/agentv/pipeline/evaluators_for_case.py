@@ -2,12 +2,12 @@
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.context import build_context
+from agentv.pipeline.given_answer import GIVEN_TARGET, GivenAnswer
 from agentv.pipeline.plugins import load_specs
 from agentv.pipeline.prompt import build_prompt
 from agentv.pipeline.score import SuiteTools, score_context
@@ -15,28 +15,11 @@ from agentv.pipeline.targets import KnownTargets
 from agentv.pipeline.toolbox import Toolbox
 from agentv.scoring.aggregation import case_fields, case_verdict, evaluators_score, first_broken
 from agentv.types.cases import EvalCase, EvalSuite, listed
-from agentv.types.errors import ProviderError
 from agentv.types.evaluation import EvaluationScore, Evaluator, EvaluatorResult
-from agentv.types.failures import Failure
 from agentv.types.protocols import Clock
-from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
+from agentv.types.provider import Provider, ProviderResponse
 from agentv.types.results import Answer, Slot
 from agentv.types.targets import ResolvedTarget
-
-GIVEN_ANSWER = "given_answer"
-
-
-@dataclass(frozen=True, slots=True)
-class GivenAnswer:
-    """The provider of an answer that exists already: it cannot be asked again."""
-
-    kind: str = GIVEN_ANSWER
-
-    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Refuse: raises ProviderError."""
-        raise ProviderError(
-            Failure("target_missing", f"the answer to {request.eval_case_id!r} was given; there is no target to ask")
-        )
 
 
 async def run_evaluators_for_case(
@@ -58,7 +41,7 @@ async def run_evaluators_for_case(
     clock = clock or make_clock()
     folder = str(Path.cwd())
     suite = EvalSuite(path="", cases=listed([eval_case]), base_dir=folder, repository_root=folder)
-    target = target or ResolvedTarget(GIVEN_ANSWER, GIVEN_ANSWER, settings=None)
+    target = target or GIVEN_TARGET
     response = candidate if isinstance(candidate, ProviderResponse) else ProviderResponse(text=candidate)
     specs = load_specs()
     known = KnownTargets({}, {}, specs)

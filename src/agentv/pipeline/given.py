@@ -57,10 +57,10 @@ def load_given(source: Source, given: Given, options: RunOptions) -> tuple[Input
     else:
         suite = source if isinstance(source, EvalSuite) else _suite_of(source)
         inputs = load_inputs_of(suite, options, cwd=Path.cwd(), env=os.environ, needs_targets=False)
-    target = _named(given.target, "target", inputs.specs)
+    target = named_target(given.target, "target", inputs.specs)
     if given.task is not None:
         target = _task_target(given.task, inputs.specs)
-    judge = _named(given.judge, "judge", inputs.specs)
+    judge = named_target(given.judge, "judge", inputs.specs)
     known = {id(item.known): _with_targets(item.known, target, judge) for item in inputs.suites}
     suites = tuple(
         SuiteInput(_with_evaluators(item.suite, given.evaluators, inputs.specs), known[id(item.known)])
@@ -97,7 +97,7 @@ def _name_of(task: Callable[..., Any]) -> str:
     return "task" if name == "<lambda>" else name
 
 
-def _named(given: TargetLike | None, role: str, specs: Specs) -> TargetConfig | str | None:
+def named_target(given: TargetLike | None, role: str, specs: Specs) -> TargetConfig | str | None:
     """Return a target as a config; a live provider is registered under a name of its own."""
     if given is None or isinstance(given, str | TargetConfig):
         return given

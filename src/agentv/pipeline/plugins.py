@@ -8,6 +8,7 @@ from functools import partial
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
+from agentv.evaluators.criteria_evaluator import adapted
 from agentv.execution.callables import load_module
 from agentv.registry import ENTRY_POINTS, Registry, Spec, Specs
 from agentv.types.cases import EvaluatorConfig
@@ -76,7 +77,8 @@ def as_evaluator(given: object, evaluators: Registry) -> object:
     """Return what stands in a list of evaluators for what a caller put there.
 
     A function or class that `@evaluator` marked becomes a config of its type, which `evaluators` then knows; any other
-    function is called with the context and named as it is. Configs and objects are returned as they are.
+    function is called with the context and named as it is. An evaluator of the criteria door's own shape is adapted;
+    configs and objects are returned as they are.
     """
     mark = getattr(given, _MARK, None)
     if isinstance(mark, tuple) and mark[0] == "evaluator":
@@ -86,7 +88,7 @@ def as_evaluator(given: object, evaluators: Registry) -> object:
     if inspect.isfunction(given):
         spec = _evaluator_spec(given.__name__, given, aliases=(), cost="free")
         return FunctionEvaluator(spec.name, given, {})
-    return given
+    return adapted(given)
 
 
 def _evaluator_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...], cost: str) -> Spec:

@@ -1,7 +1,7 @@
 """The score stage: evaluators judge one context, one after another, each isolated from the others' faults."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from agentv.evaluators.isolation import config_of, isolated_score
 from agentv.pipeline.judges import judge_targets, needs_judge
@@ -62,7 +62,7 @@ async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike, tools
 
     started = clock()
     timeout_s = config.timeout_s or tools.timeout_s
-    score = await isolated_score(make, replace(context, evaluator=config), config, timeout_s=timeout_s)
+    score = await isolated_score(make, context, config, timeout_s=timeout_s)
     return to_result(score, config, duration_ms=(clock() - started).total_seconds() * 1000)
 
 

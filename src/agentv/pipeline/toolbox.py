@@ -19,7 +19,7 @@ from agentv.storage.find_run import find_run
 from agentv.storage.open_batches import find_open_batch
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import AgentvError, EvaluatorError, PluginError
-from agentv.types.evaluation import Evaluator
+from agentv.types.evaluation import Evaluator, is_evaluator
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, EvaluatorTools, SharedParts
 from agentv.types.provider import BatchTicket, Provider
@@ -165,7 +165,7 @@ class Toolbox:
             return configured
         spec = self.specs.evaluators.get(config.type)
         evaluator = spec.load_factory()(config, self.settings(config), tools)
-        if not isinstance(evaluator, Evaluator):
+        if not is_evaluator(evaluator):
             raise EvaluatorError(f"evaluator type {spec.name!r} made {type(evaluator).__name__}, which cannot evaluate")
         return evaluator
 

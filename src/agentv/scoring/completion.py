@@ -59,7 +59,7 @@ def _complete(output: object, name: str, kind: str, criteria: Sequence[Evaluatio
     if isinstance(output, EvaluationScore):
         checked = checked_score(output)
         named = len(checked.hits) + len(checked.misses)
-        return replace(checked, expected_aspect_count=max(named, checked.expected_aspect_count))
+        return checked if checked.expected_aspect_count >= named else replace(checked, expected_aspect_count=named)
     if isinstance(output, EvaluationResult):
         return _from_results((output,), kind, criteria)
     if isinstance(output, Real):

@@ -12,7 +12,10 @@ def criterion_named(
     name: str, criteria: Sequence[EvaluationCriteria], *, scale: EvaluationScale = "binary"
 ) -> EvaluationCriteria:
     """Return the criterion of that name; one that nobody defined is on `scale`."""
-    return next((each for each in criteria if each.name == name), EvaluationCriteria(name, scale=scale))
+    for each in criteria:
+        if each.name == name:
+            return each
+    return EvaluationCriteria(name, scale=scale)
 
 
 def result_of(

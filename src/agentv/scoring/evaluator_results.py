@@ -1,8 +1,6 @@
 """A score with who gave it, what it weighs and what it cost: the entry that a row keeps."""
 
-from dataclasses import replace
-
-from agentv.scoring.aggregation import result_verdict
+from agentv.scoring.aggregation import verdict_of
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationScore, EvaluatorResult
 from agentv.types.usage import Usage
@@ -10,14 +8,15 @@ from agentv.types.usage import Usage
 
 def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: float | None = None) -> EvaluatorResult:
     """Return an evaluator's score as a row keeps it. Its verdict is None when nothing was judged."""
-    result = EvaluatorResult(
+    is_judged = score.error is None and score.status != "skipped"
+    return EvaluatorResult(
         name=config.name,
         type=config.type,
         score=score.score,
         status=score.status,
         weight=config.weight,
         required=config.required,
-        verdict=score.verdict,
+        verdict=score.verdict or verdict_of(score.score) if is_judged else None,
         hits=score.hits,
         misses=score.misses,
         reasoning=score.reasoning,
@@ -32,8 +31,6 @@ def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: f
         cost_usd=_cost_usd(score),
         evaluator_results=score.members,
     )
-    judged = result.error is None and result.status != "skipped"
-    return replace(result, verdict=result_verdict(result) if judged else None)
 
 
 def _spent(score: EvaluationScore) -> list[tuple[Usage | None, float | None]]:

@@ -43,12 +43,30 @@ def checked_score(score: EvaluationScore) -> EvaluationScore:
 
     Raises EvaluatorError that names the first field which is not what EvaluationScore says.
     """
+    if _is_plain(score):
+        return score
     checked = _fields(score, EvaluationScore, "")
     if checked["error"] is not None:
         return EvaluationScore(**{**checked, "score": 0.0, "status": "error"})
     if checked["status"] == "error":
         raise EvaluatorError("`status` is 'error' and `error` does not say which; give it a Failure")
     return EvaluationScore(**checked, score=unit_number(score.score, "evaluator"))
+
+
+def _is_plain(score: EvaluationScore) -> bool:
+    """Whether a score is one that rules give: exact types, nothing nested. Most are, and need no second look."""
+    return (
+        type(score) is EvaluationScore
+        and type(score.score) is float
+        and 0.0 <= score.score <= 1.0
+        and type(score.expected_aspect_count) is int
+        and score.expected_aspect_count >= 1
+        and score.status == "scored"
+        and not any((score.reasoning, score.raw_aspects, score.evaluator_raw_request, score.verdict, score.error))
+        and not any((score.results, score.judge_calls, score.members))
+        and type(score.hits) is type(score.misses) is tuple
+        and all(type(line) is str for line in (*score.hits, *score.misses))
+    )
 
 
 def checked_result(result: EvaluationResult, at: str = "") -> EvaluationResult:

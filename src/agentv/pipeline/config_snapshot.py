@@ -1,0 +1,93 @@
+"""What a judgement keeps of the configuration that made it: enough to run it again, secrets struck."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentv.pipeline.criteria_plan import CriteriaPlan, PlannedEvaluator
+from agentv.pipeline.evaluation_config import EvaluationRunConfig
+from agentv.templating.secrets import STRUCK, looks_secret
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.scales import EvaluationCriteria
+from agentv.version import __version__
+
+
+def config_snapshot(
+    config: EvaluationRunConfig, plan: CriteriaPlan, criteria: Sequence[EvaluationCriteria]
+) -> JsonObject:
+    """Return the PRD's four keys, and under `config` what `EvaluationRunConfig.from_dict` reads."""
+    return {
+        "evaluatorTypes": list(dict.fromkeys(each.config.type for each in plan.selected)),
+        "criteriaNames": [criterion.name for criterion in criteria],
+        "storageProviderType": ", ".join(_kind(store) for store in plan.stores),
+        "metadataKeys": list(config.metadata),
+        "agentvVersion": __version__,
+        "config": {
+            "evaluators": [_evaluator(each) for each in plan.evaluators],
+            "criteria": [criterion.to_dict() for criterion in criteria],
+            "judge": None if plan.judge is None else plan.judge.name,
+            "only": _plain(config.only),
+            "evaluator_concurrency": config.evaluator_concurrency,
+            "evaluator_timeout_seconds": config.evaluator_timeout_s,
+            "error_policy": config.error_policy,
+            "gates": list(config.gates),
+            "metadata": _plain(config.metadata),
+        },
+    }
+
+
+def _kind(given: object) -> str:
+    kind = getattr(given, "kind", type(given).__name__)
+    return kind if isinstance(kind, str) else type(given).__name__
+
+
+def _evaluator(planned: PlannedEvaluator) -> JsonValue:
+    config = planned.config
+    if not isinstance(planned.given, EvaluatorConfig):
+        return {"name": config.name, "type": config.type, "object": _named(type(planned.given))}
+    return _config_to_json(config)
+
+
+def _config_to_json(config: EvaluatorConfig) -> dict[str, JsonValue]:
+    """Return an evaluator's config as it would stand in a file; keys with their defaults are left out."""
+    common = {
+        item.name: getattr(config, item.name)
+        for item in dataclasses.fields(config)
+        if item.name not in _OWN_KEYS and getattr(config, item.name) != item.default
+    }
+    if config.timeout_s is not None:
+        common["timeout_seconds"] = common.pop("timeout_s")
+    return {"name": config.name, "type": config.type, **_object(common), **_object(config.settings)}
+
+
+_OWN_KEYS = frozenset({"name", "type", "settings", "base_dir"})
+
+
+def _object(value: Mapping[str, Any]) -> dict[str, JsonValue]:
+    return {
+        str(key): STRUCK if looks_secret(str(key)) and isinstance(item, str) and "${{" not in item else _plain(item)
+        for key, item in value.items()
+    }
+
+
+def _plain(value: Any) -> JsonValue:
+    """Return JSON for what may stand in a config: a function or an object is named."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case Mapping():
+            return _object(value)
+        case EvaluatorConfig():
+            return _config_to_json(value)
+        case Sequence() | set() | frozenset():
+            return [_plain(item) for item in value]
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return _object({item.name: getattr(value, item.name) for item in dataclasses.fields(value)})
+        case _:
+            return _named(value)
+
+
+def _named(value: object) -> str:
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", type(value).__qualname__)
+    return f"{module}:{name}" if module else name

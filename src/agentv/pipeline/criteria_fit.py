@@ -1,0 +1,102 @@
+"""Which evaluator scores which criterion: settled, and every gap told, before anything runs."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+
+from agentv.pipeline.criteria_plan import WHERE, CriteriaPlan, PlannedEvaluator
+from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.errors import nearest
+from agentv.types.fields import Problems
+from agentv.types.scales import EvaluationCriteria
+
+
+@dataclass(frozen=True, slots=True)
+class FittedEvaluator:
+    """An evaluator with the criteria that it scores; None when only its results will tell."""
+
+    config: EvaluatorConfig
+    given: EvaluatorLike
+    scores: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class FittedPlan:
+    """The selected evaluators, fitted to the criteria of an input. `names` is empty when there are none."""
+
+    evaluators: tuple[FittedEvaluator, ...]
+    criteria: tuple[EvaluationCriteria, ...]
+    names: frozenset[str]
+
+
+def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedPlan:
+    """Return the plan for these criteria, or for those of the configuration when there are none.
+
+    Raises EvalFileError with every problem at once: those of the configuration, an unusable or doubled criterion, an
+    evaluator whose criterion does not exist or that names none of several, a criterion that nobody scores.
+    """
+    criteria = criteria or plan.criteria
+    problems, unfit = Problems("EvaluationInput"), Problems(WHERE, list(plan.problems))
+    counts = Counter(criterion.name for criterion in criteria)
+    for index, criterion in enumerate(criteria):
+        for fault in criterion.faults():
+            problems.note(f"$.criteria[{index}].{fault.split('`')[1]}", fault)
+    for name in (name for name, count in counts.items() if count > 1):
+        problems.note("$.criteria", f"two criteria are named {name!r}")
+    names = tuple(counts)
+    fitted = {each.at: _fitted(each, names, unfit) for each in plan.evaluators}
+    scored = {name for each in fitted.values() for name in each.scores or ()}
+    if not plan.problems and all(each.scores is not None for each in fitted.values()):
+        for name in (name for name in names if name not in scored):
+            problems.note("$.criteria", f"nobody scores the criterion {name!r}", allowed="name it in an evaluator")
+    unfit.noted += problems.noted
+    unfit.raise_any()
+    return FittedPlan(tuple(fitted[each.at] for each in plan.selected), criteria, frozenset(names))
+
+
+def _fitted(planned: PlannedEvaluator, names: Sequence[str], problems: Problems) -> FittedEvaluator:
+    config = planned.config
+    own = named_criteria(planned.settings) or ((config.criterion,) if config.criterion is not None else ())
+    for name in own if names else ():
+        if name not in names:
+            _say_unknown(planned, name, names, problems)
+    if own:
+        return FittedEvaluator(config, planned.given, tuple(dict.fromkeys(own)))
+    if config.name in names:
+        return _scoring(planned, (config.name,))
+    if not names:
+        return FittedEvaluator(config, planned.given, None if planned.settings is None else (config.name,))
+    if scores_several(planned.settings):
+        return _scoring(planned, tuple(names))
+    if len(names) == 1:
+        return _scoring(planned, tuple(names))
+    if planned.settings is None:
+        return FittedEvaluator(config, planned.given, None)
+    message = f"evaluator {config.name!r} does not say which criterion it scores"
+    problems.note(planned.at, message, allowed=f"write `criterion:`; there are: {', '.join(names)}")
+    return FittedEvaluator(config, planned.given, None)
+
+
+def _scoring(planned: PlannedEvaluator, names: tuple[str, ...]) -> FittedEvaluator:
+    """Return an evaluator whose config now says which criteria it scores."""
+    config = planned.config
+    if scores_several(planned.settings):
+        config = replace(config, settings={**config.settings, "criteria": names})
+    else:
+        config = replace(config, criterion=names[0])
+    return FittedEvaluator(config, config if planned.given is planned.config else planned.given, names)
+
+
+def _say_unknown(planned: PlannedEvaluator, name: str, names: Sequence[str], problems: Problems) -> None:
+    message = f"evaluator {planned.config.name!r} scores {name!r}, which is no criterion of the input"
+    problems.note(planned.at, message, allowed=f"there are: {', '.join(names)}", suggestion=nearest(name, names))
+
+
+def named_criteria(settings: object) -> tuple[str, ...]:
+    """Return the criteria that an evaluator's settings name: in a field `criteria`, or a property of that name."""
+    return tuple(getattr(settings, "criteria", ()))
+
+
+def scores_several(settings: object) -> bool:
+    """Whether an evaluator can be told several criteria: its settings have a field `criteria`."""
+    return is_dataclass(settings) and any(item.name == "criteria" for item in fields(settings))

@@ -1,0 +1,268 @@
+"""Which evaluators judge a given answer: everything resolved and every bad setting refused before anything runs."""
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from agentv import loading
+from agentv.evaluators.isolation import config_of
+from agentv.pipeline.evaluation_config import EvaluationRunConfig, GivenEvaluator
+from agentv.pipeline.given import named_target
+from agentv.pipeline.inputs import Neighbourhood, load_project_parts
+from agentv.pipeline.judges import judge_targets, member_configs, needs_judge
+from agentv.pipeline.options import RunOptions
+from agentv.pipeline.plugins import as_evaluator
+from agentv.pipeline.targets import KnownTargets
+from agentv.registry import Specs
+from agentv.types.aggregated_result import EvaluationStorageProvider
+from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.errors import AgentvError, ConfigError, EvalFileError
+from agentv.types.evaluation import Evaluator
+from agentv.types.fields import Problems
+from agentv.types.problems import Problem
+from agentv.types.scales import EvaluationCriteria
+from agentv.types.targets import ResolvedTarget, TargetConfig
+
+WHERE = "EvaluationRunConfig"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEvaluator:
+    """One evaluator: its config, what evaluates (the config itself, or an object), and its typed settings.
+
+    `at` is its place in the configuration.
+    """
+
+    config: EvaluatorConfig
+    given: EvaluatorLike
+    at: str
+    settings: object = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CriteriaPlan:
+    """A configuration as resolved: the evaluators that are selected, and all of them. `problems` forbid running it."""
+
+    specs: Specs
+    known: KnownTargets
+    judge: ResolvedTarget | None
+    evaluators: tuple[PlannedEvaluator, ...]
+    selected: tuple[PlannedEvaluator, ...]
+    criteria: tuple[EvaluationCriteria, ...]
+    stores: tuple[EvaluationStorageProvider, ...]
+    problems: tuple[Problem, ...]
+
+
+def make_criteria_plan(config: EvaluationRunConfig) -> CriteriaPlan:
+    """Resolve a configuration; what is wrong with it stands in the plan."""
+    return _Planning(config).plan()
+
+
+@dataclass(slots=True)
+class _Planning:
+    """One configuration on its way to a plan."""
+
+    config: EvaluationRunConfig
+    problems: Problems = field(default_factory=lambda: Problems(WHERE))
+    targets: dict[str, TargetConfig] = field(default_factory=dict)
+
+    def plan(self) -> CriteriaPlan:
+        base_dir = Path(self.config.base_dir).resolve()
+        specs, _ = load_project_parts([base_dir])
+        named, scope, found = loading.named_parts_around(base_dir, specs)
+        self.problems.noted += [problem for problem in found if problem.severity == "error"]
+        if not self.config.evaluators:
+            self.problems.note("$.evaluators", "there is no evaluator", allowed="name at least one")
+        entries = [self._own_entry(given, index, specs) for index, given in enumerate(self.config.evaluators)]
+        read, found = loading.read_given_entries(entries, scope, where=WHERE)
+        self.problems.noted += [problem for problem in found if problem.severity == "error"]
+        planned = self._planned(entries, read, specs)
+        judge = self._named_judge(specs)
+        known = self._known(planned, judge, base_dir, specs)
+        for each in planned:
+            self._check(each, known, judge is not None)
+        criteria = self._criteria({**{name: (each,) for name, each in named.criteria.items()}, **named.sets})
+        stores, judge_target = self._stores(), self._resolved(judge, known)
+        return CriteriaPlan(
+            specs=specs,
+            known=known,
+            judge=judge_target,
+            evaluators=planned,
+            selected=tuple(each for each in planned if self._is_selected(each, specs)),
+            criteria=criteria,
+            stores=stores,
+            problems=tuple(self.problems.noted),
+        )
+
+    def _own_entry(self, given: GivenEvaluator, index: int, specs: Specs) -> object:
+        """Return a config dict as a copy of ours, in which a judge given as an object is a name; others as taken."""
+        if isinstance(given, Mapping):
+            return self._with_named_judge(_copied(given), index, specs)
+        return given if isinstance(given, str) else as_evaluator(given, specs.evaluators)
+
+    def _with_named_judge(self, entry: dict[str, Any], index: int, specs: Specs) -> dict[str, Any]:
+        for place in (entry, entry.get("config")):
+            for key in ("judge", "llm"):
+                if isinstance(place, dict) and key in place:
+                    try:
+                        target = named_target(place.pop(key), f"judge of evaluators[{index}]", specs)
+                    except ConfigError as error:
+                        self.problems.note(f"$.evaluators[{index}].{key}", str(error))
+                        continue
+                    place["target"] = self._added(target)
+        return entry
+
+    def _added(self, target: TargetConfig | str | None) -> str | None:
+        if isinstance(target, TargetConfig):
+            self.targets[target.name] = target
+            return target.name
+        return target
+
+    def _named_judge(self, specs: Specs) -> str | None:
+        try:
+            return self._added(named_target(self.config.judge, "judge", specs))
+        except ConfigError as error:
+            self.problems.note("$.judge", str(error))
+            return None
+
+    def _planned(
+        self, entries: Sequence[object], read: Mapping[int, EvaluatorConfig], specs: Specs
+    ) -> tuple[PlannedEvaluator, ...]:
+        planned: list[PlannedEvaluator] = []
+        taken = {config.name for config in read.values()}
+        for index, entry in enumerate(entries):
+            at = f"$.evaluators[{index}]"
+            if index in read:
+                planned += self._read_one(read[index], at, specs, is_told=True)
+            elif isinstance(entry, EvaluatorConfig):
+                if entry.name in taken:
+                    self.problems.note(at, f"a second evaluator named {entry.name!r}")
+                planned += self._read_one(entry, at, specs)
+                taken.add(entry.name)
+            elif isinstance(entry, Evaluator):
+                config = config_of(entry)
+                criterion = getattr(entry, "criterion", None)
+                own = replace(config, name=_free(config.name, taken), criterion=criterion)
+                planned.append(PlannedEvaluator(own, entry, at))
+                taken.add(own.name)
+            elif not isinstance(entry, Mapping | str):
+                self.problems.note(
+                    at, f"{type(entry).__name__} is no evaluator: it needs `kind` and `evaluate(context)`"
+                )
+        return tuple(planned)
+
+    def _read_one(
+        self, config: EvaluatorConfig, at: str, specs: Specs, *, is_told: bool = False
+    ) -> Iterator[PlannedEvaluator]:
+        """Yield an evaluator with its typed settings, unless they are wrong, which is noted if it was not told yet."""
+        try:
+            settings = loading.read_settings(specs.evaluators.get(config.type), config.settings, where=config.name)
+        except EvalFileError as error:
+            for problem in error.problems if not is_told else ():
+                self.problems.note(f"{at}{problem.json_path[1:]}", problem.message, allowed=problem.allowed)
+        except AgentvError as error:
+            if not is_told:
+                self.problems.note(at, str(error))
+        else:
+            yield PlannedEvaluator(config, config, at, settings)
+
+    def _known(
+        self, planned: Sequence[PlannedEvaluator], judge: str | None, base_dir: Path, specs: Specs
+    ) -> KnownTargets:
+        """Return the targets that may be named; a targets file is read only when one of them is needed."""
+        names = {name for each in planned for name in judge_targets(each.settings)}
+        names |= {judge} if judge is not None else set()
+        paid = any(specs.evaluators.get(each.config.type).cost == "paid" for each in planned if each.settings)
+        known = KnownTargets({}, {}, specs)
+        if paid or names - self.targets.keys():
+            neighbourhood = Neighbourhood(RunOptions(), specs, base_dir, os.environ, needs_targets=False)
+            try:
+                known = neighbourhood.load_targets(base_dir)
+            except AgentvError as error:
+                self.problems.note("$", str(error))
+        return replace(known, configs={**known.configs, **self.targets}, resolved={})
+
+    def _check(self, planned: PlannedEvaluator, known: KnownTargets, has_judge: bool) -> None:  # noqa: FBT001 - one fact
+        config, at = planned.config, planned.at
+        if not (math.isfinite(config.weight) and config.weight >= 0):
+            self.problems.note(f"{at}.weight", f"weights are finite and at least 0, not {config.weight:g}")
+        if planned.settings is None:
+            return
+        for path in loading.missing_files(planned.settings, config.base_dir):
+            self.problems.note(at, f"evaluator {config.name!r}: there is no file {path}")
+        for name in dict.fromkeys(judge_targets(planned.settings)):
+            self._target(name, at, known)
+        if not has_judge and any(needs_judge(each) for each in _all_settings(planned.settings, known.specs)):
+            message = f"evaluator {config.name!r} needs a judge"
+            self.problems.note(
+                at, message, allowed="give one with EvaluationRunConfig(judge=…), or `judge` in its config"
+            )
+
+    def _resolved(self, judge: str | None, known: KnownTargets) -> ResolvedTarget | None:
+        return None if judge is None else self._target(judge, "$.judge", known)
+
+    def _target(self, name: str, at: str, known: KnownTargets) -> ResolvedTarget | None:
+        try:
+            return known.get(name)
+        except AgentvError as error:
+            self.problems.note(at, str(error))
+            return None
+
+    def _criteria(self, named: Mapping[str, tuple[EvaluationCriteria, ...]]) -> tuple[EvaluationCriteria, ...]:
+        found: list[EvaluationCriteria] = []
+        for index, given in enumerate(self.config.criteria):
+            at = f"$.criteria[{index}]"
+            if isinstance(given, EvaluationCriteria):
+                found.append(given)
+            elif not isinstance(given, str):
+                found.append(EvaluationCriteria.read(given, self.problems, at))
+            elif given in named:
+                found += named[given]
+            else:
+                known = ", ".join(named) or "none"
+                self.problems.note(at, f"no criterion {given!r} in .agentv/criteria.yaml", allowed=f"there: {known}")
+        return tuple(found)
+
+    def _stores(self) -> tuple[EvaluationStorageProvider, ...]:
+        try:
+            return self.config.storage_providers()
+        except ConfigError as error:
+            self.problems.note("$.storage", str(error))
+            return ()
+
+    def _is_selected(self, planned: PlannedEvaluator, specs: Specs) -> bool:
+        only = self.config.only
+        if only is None:
+            return True
+        if only != "free":
+            aliases = {specs.evaluators.canonical(name) or name for name in only}
+            return planned.config.name in only or planned.config.type in aliases
+        if planned.settings is None:
+            return True
+        asks = any(needs_judge(each) or any(judge_targets(each)) for each in _all_settings(planned.settings, specs))
+        return specs.evaluators.get(planned.config.type).cost == "free" and not asks
+
+
+def _all_settings(settings: object, specs: Specs) -> Iterator[object]:
+    """Yield an evaluator's settings and those of everything inside it (a composite's members)."""
+    yield settings
+    for member in member_configs(settings):
+        inner = loading.read_settings(specs.evaluators.get(member.type), member.settings, where=member.name)
+        yield from _all_settings(inner, specs)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    free, number = name, 2
+    while free in taken:
+        free, number = f"{name}-{number}", number + 1
+    return free
+
+
+def _copied(value: Any) -> Any:
+    """Return dicts and lists copied; what stands in them (functions, providers) is the same."""
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in cast(Mapping[str, Any], value).items()}
+    return [_copied(item) for item in value] if isinstance(value, list | tuple) else value
