@@ -47,3 +47,27 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
     from agentv.cli.generating import GenerateOptions
 
     return generate_rubrics(file, case_globs, GenerateOptions(**given))
+
+
+@command.command("evals")
+@click.option("--in", "data", type=_EXISTING, required=True, metavar="DATA", help="Documents or logged questions.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE", help="Eval file."
+)
+@click.option(
+    "--count", type=click.IntRange(1, 50), default=3, show_default=True, metavar="N", help="Most cases for a record."
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N records of DATA.")
+@click.option("--append", is_flag=True, help="Add to FILE when there is one; what stands in it stays as it is.")
+@_with_shared
+def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **given: Any) -> int:  # noqa: FBT001 - click passes a flag so
+    """Write eval cases made from DATA to FILE (.yaml, .yml or .jsonl).
+
+    DATA is JSON Lines or a table (.csv, .tsv), each line or row a record, or any other text, which is cut into pieces
+    of at most 6,000 characters. When a record fails nothing is written. Exits with 3 when something could not be made,
+    with 4 for wrong usage or files, with 5 when DATA is empty.
+    """
+    from agentv.cli.generate_evals import Source, generate_evals
+    from agentv.cli.generating import GenerateOptions
+
+    return generate_evals(Source(data, out, count, limit, append), GenerateOptions(**given))

@@ -90,7 +90,7 @@ def show_progress(total: int, noun: str) -> Callable[[int], None]:
 def check_writable(path: Path) -> None:
     """Raise ConfigError when a file could not be written at the end: that is found out before anything is paid."""
     for place in (path, path.resolve().parent):
-        if not os.access(place, os.W_OK):
+        if place.exists() and not os.access(place, os.W_OK):
             raise ConfigError(f"{place} cannot be written; nobody was asked")
 
 

@@ -11,12 +11,14 @@ from agentv.cli.generating import SCHEMA, GenerateOptions
 from agentv.pipeline.generation import Made
 from agentv.reports.amounts import money_text, tokens_text
 from agentv.reports.printable import one_line, printable_json
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.usage import total_usage
 
 T = TypeVar("T")
 EXIT_FAILED = 3
+NAMED = 10
+"""How many of those that failed the last line names; each has a line of its own before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Report(Generic[T]):
     to_json: Callable[[T], JsonValue]
     describe: Callable[[T], str]
     skipped: tuple[str, ...] = ()
+    note: str | None = None
 
     @property
     def failed(self) -> list[Made[T]]:
@@ -39,13 +42,12 @@ class Report(Generic[T]):
     @property
     def writes(self) -> bool:
         """Whether the file is written: everything was made, or some of it and that is enough."""
-        any_made = any(each.value is not None for each in self.made)
-        return any_made and (not self.failed or self.options.keep_going)
+        return any(each.value for each in self.made) and (not self.failed or self.options.keep_going)
 
-    def show(self, stdout: TextIO, *, extra: JsonObject | None = None) -> int:
+    def show(self, stdout: TextIO) -> int:
         """Print it; returns the exit code."""
         if self.options.as_json:
-            click.echo(printable_json(pretty_json({**self._record(), **(extra or {})})), file=stdout)
+            click.echo(printable_json(pretty_json(self._record())), file=stdout)
         else:
             for line in self._lines():
                 click.echo(line, file=stdout)
@@ -54,11 +56,12 @@ class Report(Generic[T]):
         return EXIT_FAILED if self.failed else 0
 
     def _lines(self) -> list[str]:
-        width = max((len(one_line(each.id)) for each in self.made), default=0)
+        width = max((len(one_line(id_)) for id_ in (*self.skipped, *(each.id for each in self.made))), default=0)
         lines = [
             f"{one_line(each.id):<{width}}  {self.describe(each.value)}" for each in self.made if each.value is not None
         ]
         lines += [f"{one_line(id_):<{width}}  has {self.noun} already" for id_ in self.skipped]
+        lines += [self.note] if self.note else []
         if self.writes:
             lines.append(f"wrote {self.path}{self._spent()}")
         elif not self.failed:
@@ -76,7 +79,8 @@ class Report(Generic[T]):
         """Return the sentence that says what failed and what that means for the file."""
         reasons = [f"{one_line(each.id)}: {one_line(each.failure.message)}" for each in self.failed if each.failure]
         idle = sum(each.value is None and each.failure is None for each in self.made)
-        names = ", ".join(one_line(each.id) for each in self.failed)
+        names = ", ".join(one_line(each.id) for each in self.failed[:NAMED])
+        names += ", …" if len(self.failed) > NAMED else ""
         left = f", {idle} not asked" if idle else ""
         end = "the others were written" if self.writes else "nothing was written"
         hint = "" if self.options.keep_going else "; --keep-going writes what can be made"
@@ -99,5 +103,6 @@ class Report(Generic[T]):
             ],
             "not_asked": [each.id for each in self.made if each.value is None and each.failure is None],
             "skipped": list(self.skipped),
+            "note": self.note,
             "tokens": None if usage is None else usage.total,
         }

@@ -61,7 +61,7 @@ class CasesFile:
             lines = [f"{json.dumps(item, ensure_ascii=False)}\n".encode() for item in items]
             for number, line in enumerate(lines, len(_split(self.data)) + 1):
                 _check_line(line, shown(self.path), number)
-            return b"".join((self.data, b"" if self.data.endswith(b"\n") else b"\n", *lines))
+            return b"".join((self.data, b"" if self.data.endswith(b"\n") or not self.data else b"\n", *lines))
         text = append_items(self._text(), shown(self.path), yaml)
         return self._checked(text, [*self.cases, *items], specs)
 

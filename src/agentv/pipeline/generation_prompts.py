@@ -27,7 +27,7 @@ CASES_TEMPLATE = """\
 [[ ## record ## ]]
 {{ record }}
 
-Write {{ count }}."""
+How many cases: at most {{ count }}."""
 
 RUBRIC_VARIABLES = ("question", "expected_outcome", "reference_answer", "guidelines", "case_id")
 CASE_VARIABLES = ("record", "source", "count")
