@@ -45,7 +45,8 @@ nasty = st.sampled_from(
         "\r", "x" * 5000, "a\n \n  b\n\n", "? x",
     ]
 )  # fmt: skip
-texts = (nasty | descriptions).map(lambda text: text.encode("utf-8", "replace").decode())
+# What a model wrote comes stripped: a block text that keeps its last breaks would take the file's own along.
+texts = (nasty | descriptions).map(lambda text: text.encode("utf-8", "replace").decode().strip()).filter(bool)
 items = st.builds(RubricItem, st.just("x") | texts, texts, st.sampled_from([1.0, 2.0, 0.25]), st.booleans())
 
 
