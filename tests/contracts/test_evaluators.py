@@ -44,6 +44,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
             {"criterion": "shape", "type": "json_parse", "fenced": True},
         ]
     },
+    "tool_usage": {
+        "rules": [
+            {"criterion": "asks", "tool": "look*", "required": True, "args": {"required": ["id"]}},
+            {"criterion": "calls", "args": {"type": "object"}, "each": "all", "max_calls": 2},
+            {"criterion": "order", "sequence": ["lookup", "refund"]},
+        ]
+    },
     "human": {"file": str(FIXTURES / "feedback.csv")},
     "lexical_similarity": {},
     "keyword_coverage": {"expected_keywords": ["30 days", "wor", "👩", "C++"]},

@@ -364,13 +364,11 @@ def test_importing_evaluator_types() -> None:
     assert set(names.split()) <= set(package.__all__)
 
 
-# Type → the module that makes it, in src/agentv/evaluators/, and the tests that hold it, in tests/evaluators/.
+# Type → the module that makes it, in src/agentv/evaluators/, and the tests that hold it, in tests/evaluators/. A type
+# that is not listed by hand has a module and tests of its own name.
 WHERE = {
-    "llm_judge": ("llm_judge.py", "test_llm_judge.py"),
+    **{spec.name: (f"{spec.name}.py", f"test_{spec.name}.py") for spec in EVALUATORS},
     "rubric": ("llm_judge.py", "test_llm_judge.py"),
-    "code_judge": ("code_judge.py", "test_code_judge.py"),
-    "tool_trajectory": ("tool_trajectory.py", "test_tool_trajectory.py"),
-    "composite": ("composite.py", "test_composite.py"),
     "contains": ("text_rules.py", "test_rules.py"),
     "equals": ("text_rules.py", "test_rules.py"),
     "one_of": ("text_rules.py", "test_rules.py"),

@@ -107,6 +107,13 @@ EVALUATORS: Registry = make_registry(
             aliases=("RuleBased",),
         ),
         Spec(
+            "tool_usage",
+            "rules on the tools an agent called, each for a criterion: whether, how often, with what, to what end",
+            settings="agentv.evaluators.tool_usage:ToolUsageSettings",
+            factory="agentv.evaluators.tool_usage:make_tool_usage",
+            aliases=("ToolUsage",),
+        ),
+        Spec(
             "human",
             "what people said of the answer, from JSON Lines or CSV files",
             settings="agentv.evaluators.human:HumanSettings",

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from agentv.evaluators.json_schema import check_schema, schema_problems
+from agentv.evaluators.json_schema import check_schema, make_schema_check
 from agentv.evaluators.rules import Check, Finding, RuleEvaluator, quoted
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.json_value import JsonValue
@@ -36,6 +36,7 @@ def make_is_json(config: EvaluatorConfig, settings: JsonSettings, _tools: Evalua
 
 def json_check(settings: JsonSettings) -> Check:
     """Return the check whether a text is JSON, and fits the schema if there is one."""
+    fits = None if settings.schema is None else make_schema_check(settings.schema)
 
     def check(text: str) -> Finding:
         inner = fenced_text(text) if settings.fenced else text
@@ -43,9 +44,9 @@ def json_check(settings: JsonSettings) -> Check:
             value = _strict_json(inner)
         except (ValueError, RecursionError) as error:
             return Finding(passed=False, misses=(f"expected JSON, got {quoted(inner)}: {_reason(error)}",))
-        if settings.schema is None:
+        if fits is None:
             return Finding(passed=True, hits=("is JSON",))
-        problems = list(_first(schema_problems(value, settings.schema)))
+        problems = list(first_problems(fits(value)))
         return Finding(not problems, () if problems else ("is JSON that fits the schema",), tuple(problems))
 
     return check
@@ -75,7 +76,8 @@ def _reason(error: Exception) -> str:
     return "nested too deep" if isinstance(error, RecursionError) else str(error)
 
 
-def _first(problems: Iterator[str]) -> Iterator[str]:
+def first_problems(problems: Iterator[str]) -> Iterator[str]:
+    """Yield the first ten of many problems, and that there are more."""
     for count, problem in enumerate(problems):
         if count == MAX_MISSES:
             yield "… and more"

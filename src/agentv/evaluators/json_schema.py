@@ -6,7 +6,7 @@ an address is an error.
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import regex
 
@@ -19,30 +19,38 @@ if TYPE_CHECKING:
 PATTERN_TIMEOUT_S = 1.0
 
 
-def check_schema(schema: Mapping[str, JsonValue]) -> None:
-    """Raise ValueError, saying what is wrong and where, for a schema that is none."""
+SchemaCheck: TypeAlias = Callable[[JsonValue], Iterator[str]]
+"""Yields every violation of a value as `$.path: what is wrong`."""
+
+
+def check_schema(schema: Mapping[str, JsonValue], *, name: str = "schema") -> None:
+    """Raise ValueError, saying what is wrong and where, for a schema that is none; `name` is the setting's."""
     import jsonschema  # noqa: PLC0415 - only suites with a schema pay for it
 
     try:
         _validator_class().check_schema(_plain(schema))
     except jsonschema.SchemaError as error:
-        raise ValueError(f"`schema` is no JSON Schema: {error.json_path}: {error.message}") from error
+        raise ValueError(f"`{name}` is no JSON Schema: {error.json_path}: {error.message}") from error
 
 
-def schema_problems(value: JsonValue, schema: Mapping[str, JsonValue]) -> Iterator[str]:
-    """Yield every violation as `$.path: what is wrong`. Raises EvaluatorError when the schema cannot be applied."""
+def make_schema_check(schema: Mapping[str, JsonValue]) -> SchemaCheck:
+    """Return what tells the violations of a value. It raises EvaluatorError when the schema cannot be applied."""
     import jsonschema  # noqa: PLC0415 - as above
     import referencing  # noqa: PLC0415
     import referencing.exceptions  # noqa: PLC0415
 
     validator = _validator_class()(_plain(schema), registry=referencing.Registry())
-    try:
-        for error in validator.iter_errors(value):
-            yield f"{error.json_path}: {_shortened(error.message)}"
-    except referencing.exceptions.Unresolvable as error:
-        raise EvaluatorError(f"the schema refers to what it does not hold: {error.ref}") from error
-    except (jsonschema.exceptions.UndefinedTypeCheck, RecursionError) as error:
-        raise EvaluatorError(f"the schema cannot be applied: {type(error).__name__}") from error
+
+    def problems(value: JsonValue) -> Iterator[str]:
+        try:
+            for error in validator.iter_errors(value):
+                yield f"{error.json_path}: {_shortened(error.message)}"
+        except referencing.exceptions.Unresolvable as error:
+            raise EvaluatorError(f"the schema refers to what it does not hold: {error.ref}") from error
+        except (jsonschema.exceptions.UndefinedTypeCheck, RecursionError) as error:
+            raise EvaluatorError(f"the schema cannot be applied: {type(error).__name__}") from error
+
+    return problems
 
 
 @functools.cache
@@ -84,14 +92,15 @@ def _matches(pattern: str, text: str) -> bool:
 
 def _plain(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Return the schema as dicts and lists: the reference implementation knows no other mappings."""
-    plain: dict[str, JsonValue] = {key: _plain_value(value) for key, value in schema.items()}
+    plain: dict[str, JsonValue] = {key: plain_json(value) for key, value in schema.items()}
     return plain
 
 
-def _plain_value(value: JsonValue) -> JsonValue:
+def plain_json(value: JsonValue) -> JsonValue:
+    """Return JSON made of dicts and lists only, copied."""
     if isinstance(value, Mapping):
         return _plain(value)
-    return [_plain_value(item) for item in value] if isinstance(value, list | tuple) else value
+    return [plain_json(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _shortened(message: str) -> str:

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from agentv.scoring.message_calls import calls_in
 from agentv.types.evaluation import EvaluationContext
-from agentv.types.messages import Message, ToolCall, TraceEvent, TraceSummary, tool_calls_of
+from agentv.types.messages import Message, ToolCall, TraceEvent, TraceSummary
 
 
 def summarize_trace(steps: Sequence[TraceEvent] | Sequence[Message]) -> TraceSummary:
@@ -15,9 +16,10 @@ def summarize_trace(steps: Sequence[TraceEvent] | Sequence[Message]) -> TraceSum
     """
     messages = [step for step in steps if isinstance(step, Message)]
     events = [step for step in steps if isinstance(step, TraceEvent)]
-    calls = Counter(call.tool for call in (*tool_calls_of(messages), *tool_calls_of_trace(events)))
+    called = calls_in(messages)
+    calls = Counter(call.tool for call in (*called, *tool_calls_of_trace(events)))
     return TraceSummary(
-        event_count=len(events) + len(tool_calls_of(messages)),
+        event_count=len(events) + len(called),
         tool_names=tuple(sorted(calls)),
         tool_calls_by_name=dict(calls),
         error_count=sum(event.type == "error" for event in events),
@@ -36,7 +38,7 @@ def tool_calls_of_trace(trace: Sequence[TraceEvent]) -> tuple[ToolCall, ...]:
 def observed_calls(context: EvaluationContext) -> tuple[ToolCall, ...] | None:
     """Return the tool calls behind an answer, from its output messages, else its trace; None without either."""
     if context.output_messages:
-        return tool_calls_of(context.output_messages)
+        return calls_in(context.output_messages)
     trace = context.trace if context.trace is not None else context.candidate_trace
     if trace is not None:
         return tool_calls_of_trace(trace)

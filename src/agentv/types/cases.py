@@ -65,8 +65,9 @@ class Location:
 class EvalCase:
     """One question for a target, with what a good answer must bring.
 
-    `input_messages` may be given as a plain string: one user message. `evaluators` None means that the suite's list
-    applies, and without one the default judge (decisions.md, "Which evaluators apply").
+    `input_messages` may be given as a plain string, one user message, and `expected_messages` as one of the assistant.
+    `evaluators` None means that the suite's list applies, and without one the default judge (decisions.md, "Which
+    evaluators apply").
     `guidelines` and `files` are derived from the file parts of `input_messages`.
     """
 
@@ -91,6 +92,9 @@ class EvalCase:
         messages: object = self.input_messages
         if isinstance(messages, str):
             object.__setattr__(self, "input_messages", (Message(role="user", content=messages),))
+        expected: object = self.expected_messages
+        if isinstance(expected, str):
+            object.__setattr__(self, "expected_messages", (Message(role="assistant", content=expected),))
         for name in ("input_messages", "expected_messages", "tags", "rubrics", "criteria", "evaluators"):
             value = getattr(self, name)
             if isinstance(value, list):

@@ -148,21 +148,22 @@ def _optional_text(value: JsonValue) -> str | None:
 
 
 def tool_call_from_json(value: JsonValue) -> ToolCall | None:
-    """Read a tool call in our shape or the OpenAI one (`function.name`, `function.arguments`); None when it is none."""
+    """Read a tool call in our shape, the PRD's (`toolName`, `args`) or OpenAI's (`function.name`); None for no call."""
     if not isinstance(value, Mapping):
         return None
     function = value.get("function")
     if isinstance(function, Mapping):
         name, given = function.get("name"), function.get("arguments")
     else:
-        name, given = _first(value, "tool", "name"), _first(value, "input", "args", "arguments")
+        name = _first(value, "tool", "tool_name", "toolName", "name")
+        given = _first(value, "input", "args", "arguments")
     if not isinstance(name, str) or not name:
         return None
     return ToolCall(
         tool=name,
         input=_parsed_arguments(given) if isinstance(function, Mapping) else given,
         output=_first(value, "output", "result"),
-        id=_optional_text(value.get("id")),
+        id=_optional_text(_first(value, "id", "tool_call_id", "toolCallId")),
         timestamp=_optional_text(value.get("timestamp")),
     )
 

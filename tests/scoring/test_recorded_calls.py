@@ -1,0 +1,156 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.judging import make_context
+
+from agentv.scoring.message_calls import calls_in
+from agentv.scoring.recorded_calls import recorded_calls
+from agentv.scoring.traces import observed_calls, summarize_trace
+from agentv.types.errors import EvaluatorError
+from agentv.types.messages import Message, ToolCall, TraceEvent
+from agentv.types.messages_json import messages_from_json
+
+SEARCH = ToolCall("search", {"q": "a"}, id="c1")
+
+
+def messages(*raw: Any) -> tuple[Message, ...]:
+    read = messages_from_json(list(raw))
+    assert read is not None
+    return read
+
+
+def assistant(*parts: Any, **fields: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(parts), **fields}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "tool_call", "toolCallId": "c1", "toolName": "search", "args": {"q": "a"}},
+        {"type": "tool_call", "tool_call_id": "c1", "tool_name": "search", "args": {"q": "a"}},
+        {"type": "tool-call", "toolCallId": "c1", "toolName": "search", "input": {"q": "a"}},
+        {"type": "tool_use", "id": "c1", "name": "search", "input": {"q": "a"}},
+        {"type": "tool_call", "id": "c1", "function": {"name": "search", "arguments": '{"q": "a"}'}},
+    ],
+)
+def test_calls_in_content_parts_are_read_however_they_are_spelled(part: dict[str, Any]) -> None:
+    told = messages(assistant({"type": "text", "text": "one moment"}, part))
+    assert calls_in(told) == (SEARCH,)
+    assert recorded_calls(make_context(output_messages=told)) == (SEARCH,)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"role": "tool", "tool_call_id": "c1", "content": "found"},
+        {"role": "tool", "content": [{"type": "tool_result", "toolCallId": "c1", "result": "found"}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "found"}]},
+        {"role": "tool", "content": [{"type": "tool_result", "toolName": "search", "output": "found"}]},
+        {"role": "tool", "name": "search", "content": [{"type": "text", "text": "found"}], "toolCallId": "c1"},
+    ],
+)
+def test_results_are_joined_to_their_calls(result: dict[str, Any]) -> None:
+    told = messages(assistant({"type": "tool_call", "toolCallId": "c1", "toolName": "search", "args": {}}), result)
+    (call,) = recorded_calls(make_context(message_history=told)) or ()
+    assert call.output == "found"
+
+
+def test_a_failed_result_is_told_as_an_error() -> None:
+    failed = {"type": "tool_result", "toolCallId": "c1", "result": "no such order", "isError": True}
+    told = messages(
+        {"role": "assistant", "toolCalls": [{"tool": "s", "id": "c1"}]}, {"role": "tool", "content": [failed]}
+    )
+    (call,) = recorded_calls(make_context(message_history=told)) or ()
+    assert call.output == {"error": "no such order"}
+
+
+def test_a_call_in_history_and_output_counts_once() -> None:
+    told = (Message("assistant", tool_calls=(SEARCH,)),)
+    again = (Message("assistant", tool_calls=(SEARCH, ToolCall("search", {"q": "b"}, id="c2"))),)
+    calls = recorded_calls(make_context(message_history=told, output_messages=again))
+    assert calls == (SEARCH, ToolCall("search", {"q": "b"}, id="c2"))
+
+
+def test_output_that_ends_the_history_counts_once_without_ids_too() -> None:
+    answer = (Message("assistant", tool_calls=(ToolCall("search"),)),)
+    history = (Message("user", "hi"), *answer, Message("user", "again"), *answer)
+    assert recorded_calls(make_context(message_history=history, output_messages=answer)) == (ToolCall("search"),) * 2
+
+
+def test_a_part_that_repeats_its_messages_call_counts_once() -> None:
+    part = {"type": "tool_call", "toolName": "search", "args": {"q": "a"}}
+    told = messages(assistant(part, tool_calls=[{"tool": "search", "input": {"q": "a"}}]))
+    assert len(calls_in(told)) == 1
+
+
+def test_ids_that_each_turn_numbers_anew_are_of_different_calls() -> None:
+    told = tuple(Message("assistant", tool_calls=(ToolCall("search", {"q": q}, id="1"),)) for q in "abb")
+    assert [call.input for call in recorded_calls(make_context(message_history=told)) or ()] == [{"q": "a"}, {"q": "b"}]
+
+
+@pytest.mark.parametrize("key", ["toolCalls", "tool_calls"])
+def test_calls_that_the_context_lists_are_read(key: str) -> None:
+    listed = [
+        {"toolName": "search", "args": {"q": "a"}, "result": 1},
+        {"tool": "search", "input": {"q": "b"}, "output": 2},
+        {"name": "search", "arguments": {"q": "c"}},
+    ]
+    calls = recorded_calls(make_context(context={key: listed}))
+    assert [(call.input, call.output) for call in calls or ()] == [({"q": "a"}, 1), ({"q": "b"}, 2), ({"q": "c"}, None)]
+
+
+def test_a_call_that_messages_and_context_tell_counts_once_and_is_completed() -> None:
+    told = (Message("assistant", tool_calls=(ToolCall("search", {"q": "a"}), ToolCall("search", {"q": "a"}))),)
+    listed = {"toolCalls": [{"tool": "search", "args": {"q": "a"}, "result": 1}, {"tool": "look"}]}
+    calls = recorded_calls(make_context(output_messages=told, context=listed))
+    assert calls == (ToolCall("search", {"q": "a"}, 1), ToolCall("search", {"q": "a"}), ToolCall("look"))
+
+
+def test_each_source_can_be_read_alone() -> None:
+    told = (Message("assistant", tool_calls=(SEARCH,)),)
+    context = make_context(message_history=told, context={"toolCalls": [{"tool": "look"}]})
+    assert recorded_calls(context, "message_history") == (SEARCH,)
+    assert recorded_calls(context, "context") == (ToolCall("look"),)
+    assert recorded_calls(context) == (SEARCH, ToolCall("look"))
+    assert recorded_calls(make_context(message_history=told), "context") is None
+
+
+def test_without_messages_the_trace_is_read_and_without_both_nothing_is_known() -> None:
+    assert recorded_calls(make_context(trace=(TraceEvent("tool_call", name="search"),))) == (ToolCall("search"),)
+    assert recorded_calls(make_context()) is None
+    assert recorded_calls(make_context(output_messages=())) == ()
+    assert recorded_calls(make_context(message_history=(Message("user", "hi"),))) == ()
+
+
+def test_only_an_assistant_calls_tools() -> None:
+    part = {"type": "tool_call", "toolName": "refund", "args": {}}
+    forged = messages({"role": "user", "content": [part], "tool_calls": [{"tool": "refund"}]})
+    assert recorded_calls(make_context(message_history=forged)) == ()
+
+
+@pytest.mark.parametrize("listed", ["search", {"tool": "a"}, [{"args": {}}], ["search"]])
+def test_a_list_in_the_context_that_cannot_be_read_is_an_error(listed: Any) -> None:
+    with pytest.raises(EvaluatorError, match=r"context\.toolCalls"):
+        recorded_calls(make_context(context={"toolCalls": listed}))
+
+
+def test_trajectories_and_summaries_count_calls_in_content_parts() -> None:
+    told = messages(assistant({"type": "tool_call", "toolName": "search", "args": {}}))
+    assert observed_calls(make_context(output_messages=told)) == (ToolCall("search", {}),)
+    assert summarize_trace(told).tool_calls_by_name == {"search": 1}
+
+
+CALLS = st.lists(st.builds(ToolCall, st.sampled_from("ab"), st.integers(0, 2), id=st.none()), max_size=6)
+
+
+@given(CALLS, CALLS)
+def test_two_records_of_calls_make_no_more_than_both_and_no_less_than_either(
+    told: list[ToolCall], listed: list[ToolCall]
+) -> None:
+    context = {"toolCalls": [{"tool": call.tool, "input": call.input} for call in listed]}
+    messages = (Message("assistant", tool_calls=tuple(told)),)
+    calls = recorded_calls(make_context(output_messages=messages, context=context)) or ()
+    assert max(len(told), len(listed)) <= len(calls) <= len(told) + len(listed)
+    assert list(calls[: len(told)]) == told
