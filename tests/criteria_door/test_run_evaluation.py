@@ -206,6 +206,29 @@ def test_an_error_is_an_error_on_every_scale() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "changes", "verdict"),
+    [
+        ("please", {}, "pass"),
+        ("please, a moment of patience", {}, "fail"),
+        ("please, a moment of patience", {"weight": 1 / 3}, "borderline"),
+        ("please, a moment of patience", {"weight": 0.1}, "pass"),
+        ("please, a moment of patience", {"weight": 0.1, "required": True}, "fail"),
+        ("please", {"source": "context.nowhere"}, None),
+        ("please", {"source": "context.nowhere", "weight": 0}, "pass"),
+        ("please", {"source": "context.nowhere", "weight": 0, "required": True}, None),
+    ],
+)
+def test_the_verdict_is_that_of_the_case_door_and_none_when_a_judge_that_counts_is_broken(
+    text: str, changes: dict[str, Any], verdict: str | None
+) -> None:
+    few = {"type": "length", "max": 3, "unit": "words", "criterion": "polite", **changes}
+    result = judged(text, [{"name": "asks", **PLEASE, "weight": 0.5}, few])
+    assert result.verdict == verdict
+    assert result.to_dict().get("verdict") == verdict
+    assert judged(text, [{"name": "asks", **PLEASE, "weight": 0.5}, few], error_policy="zero").verdict == verdict
+
+
+@pytest.mark.parametrize(
     ("score", "value"),
     [(0, 0.0), (1, 1.0), (2, 0.02), (85, 0.85), (100, 1.0), (-1, None), (101, None), ("85%", 0.85), (True, 1.0)],
 )

@@ -22,7 +22,7 @@ from agentv.pipeline.given_answer import context_of_input
 from agentv.pipeline.input_snapshot import snapshot_of
 from agentv.pipeline.score import SuiteTools
 from agentv.pipeline.toolbox import Toolbox
-from agentv.scoring.criteria_score import criteria_score, mixed_ranges
+from agentv.scoring.criteria_score import criteria_score, criteria_verdict, mixed_ranges
 from agentv.scoring.evaluator_results import to_result
 from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError, EvaluationStorageProvider
 from agentv.types.cases import EvaluatorConfig
@@ -191,6 +191,7 @@ class EvaluationRunner:
             judge_cost_usd=judged.cost_usd,
             warnings=(*judged.warnings, *mixed_ranges(told, criteria)),
             duration_ms=duration_ms,
+            verdict=criteria_verdict(score, judged.weighed, criteria, results),
         )
 
     async def _stored(self, result: AggregatedEvaluationResult) -> AggregatedEvaluationResult:

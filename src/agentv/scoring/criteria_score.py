@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from agentv.scoring.aggregation import weighted_mean
-from agentv.types.evaluation import EvaluationResult
+from agentv.scoring.aggregation import case_verdict, weighted_mean
+from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
 from agentv.types.scales import EvaluationCriteria
 
 ErrorPolicy: TypeAlias = Literal["exclude", "zero"]
@@ -43,6 +43,26 @@ def criteria_score(
     weighing = [entry for entry in entering if entry[1] > 0]
     overall = mean_over_criteria(weighing, weights_of(criteria)) if weighing else None
     return CriteriaScore(overall, scored=len(weighing), expected=len(weighed))
+
+
+def criteria_verdict(
+    score: CriteriaScore,
+    weighed: Sequence[WeighedResult],
+    criteria: Sequence[EvaluationCriteria],
+    said: Sequence[EvaluatorResult],
+) -> Verdict | None:
+    """Return the verdict of a judgement as the case door would give it; None when it is not clean.
+
+    A broken judge is never a wrong answer: an error of what weighs something or is required leaves no verdict, whatever
+    the error policy makes of the score. `said` is what the evaluators said.
+    """
+    weights = weights_of(criteria)
+    broken = any(
+        each.result.error is not None and each.weight > 0 and weights.get(each.result.criterion_name, 1.0) > 0
+        for each in weighed
+    )
+    unheard = any(result.error is not None and result.required is not False for result in said)
+    return None if score.overall is None or broken or unheard else case_verdict(score.overall, said)
 
 
 def _counted(result: EvaluationResult, error_policy: ErrorPolicy) -> float | None:

@@ -6,7 +6,7 @@ from dataclasses import fields as dataclass_fields
 from datetime import datetime
 from typing import Protocol, Self, cast, runtime_checkable
 
-from agentv.types.evaluation import EvaluationResult
+from agentv.types.evaluation import VERDICTS, EvaluationResult, Verdict
 from agentv.types.evaluation_input import EvaluationInput, milliseconds_of, moment_of
 from agentv.types.failures import FailureKind
 from agentv.types.fields import Fields, Problems
@@ -36,9 +36,11 @@ class AggregatedEvaluationResult:
 
     `overall_score` is 0..1, the criteria's weighted mean; None when nothing could be scored. `scored` of `expected`
     results entered it; the rest stand in `run_errors`, or are on a scale of the user's own, which is kept and not
-    averaged. `judge_usage` and `judge_cost_usd` are what judging models used; the cost is None when a price is not
-    known. `input_snapshot` is a deep copy; `evaluation_config_snapshot["config"]` is enough to run it again, secrets
-    struck. `duration_ms` is wall time.
+    averaged. `verdict` is the score's quality band, `fail` when something `required` is unmet, and None when the
+    judgement is not clean: nothing was scored, or something that weighs or is required failed to judge. `judge_usage`
+    and `judge_cost_usd` are what judging models used; the cost is None when a price is not known. `input_snapshot` is a
+    deep copy; `evaluation_config_snapshot["config"]` is enough to run it again, secrets struck. `duration_ms` is wall
+    time.
     """
 
     overall_score: float | None
@@ -56,6 +58,7 @@ class AggregatedEvaluationResult:
     judge_cost_usd: float | None = None
     warnings: tuple[str, ...] = ()
     duration_ms: float = 0.0
+    verdict: Verdict | None = None
 
     def result(self, criterion: str) -> EvaluationResult:
         """Return the first result of a criterion. Raises KeyError when it has none."""
@@ -68,6 +71,7 @@ class AggregatedEvaluationResult:
         """Return the judgement as JSON with the camelCase keys of the older documents."""
         known: dict[str, JsonValue] = {
             "overallScore": self.overall_score,
+            "verdict": self.verdict,
             "results": [result.to_dict() for result in self.results],
             "scored": self.scored,
             "expected": self.expected,
@@ -116,6 +120,7 @@ class AggregatedEvaluationResult:
             judge_cost_usd=fields.number("judge_cost_usd"),
             warnings=tuple(str(item) for _, item in fields.items("warnings")),
             duration_ms=fields.number("duration_ms") or 0.0,
+            verdict=next((verdict for verdict in VERDICTS if verdict == fields.any("verdict")), None),
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, Protocol, Self, TypeAlias, TypeGuard, runtime_checkable
+from typing import Literal, Protocol, Self, TypeAlias, TypeGuard, get_args, runtime_checkable
 
 from agentv.types.cases import EvalCase, EvaluatorConfig
 from agentv.types.evaluation_input import EvaluationInput
@@ -18,6 +18,7 @@ from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
 Verdict: TypeAlias = Literal["pass", "borderline", "fail"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 EvaluatorStatus: TypeAlias = Literal["scored", "error", "skipped", "unverified"]
 JudgeRole: TypeAlias = Literal["sample", "repair", "swap", "member"]
 
