@@ -1,10 +1,21 @@
 import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.judging import FailingJudge, Judge, Tools, evaluator_of, judge_saying, make_context, numbered_nonces, signed
+from tests.judging import (
+    CASE,
+    FailingJudge,
+    Judge,
+    Tools,
+    evaluator_of,
+    judge_saying,
+    make_context,
+    numbered_nonces,
+    signed,
+)
 
 from agentv.evaluators.llm_judge import LlmJudgeEvaluator, LlmJudgeEvaluatorOptions, PromptEvaluator
 from agentv.scoring.completion import to_score
@@ -45,6 +56,40 @@ def test_the_prompts_of_the_freeform_mode() -> None:
     assert score.evaluator_raw_request is not None
     assert score.evaluator_raw_request["userPrompt"] == request.question
     assert score.evaluator_raw_request["systemPrompt"] == request.system_prompt
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reference", "sections", "told"),
+    [
+        (
+            "Says 30 days",
+            "30",
+            ["expected_outcome", "question", "reference_answer"],
+            "the expected outcome and the ref",
+        ),
+        (
+            "Says 30 days",
+            None,
+            ["expected_outcome", "question"],
+            "Compare the candidate answer with the expected outcome.",
+        ),
+        ("", "30", ["question", "reference_answer"], "Compare the candidate answer with the reference answer."),
+        ("", "", ["question"], "does well what it was asked for"),
+    ],
+)
+@pytest.mark.parametrize("rubrics", [(), ("Is right",)])
+def test_a_judge_is_told_of_nothing_that_it_is_not_shown(
+    outcome: str, reference: str | None, sections: list[str], told: str, rubrics: tuple[str, ...]
+) -> None:
+    judge = judge_saying(GOOD, checks(**{"rubric-1": True}))
+    case = replace(CASE, expected_outcome=outcome, expected_messages=())
+    evaluate(make_context(judge=judge, eval_case=case, reference_answer=reference, ground_truth=None), rubrics=rubrics)
+    question, system = judge.asked[0].question, judge.asked[0].system_prompt or ""
+    own = ["requirements"] if rubrics else []
+    assert re.findall(r"\[\[ ## (\w+) ## \]\]", question) == [*sections, "candidate_answer", *own]
+    assert rubrics or told in system
+    assert ("reference" in system) is (bool(reference) and not rubrics)
+    assert ("expected outcome" in system) is (bool(outcome) and not rubrics)
 
 
 def test_the_verdict_becomes_the_score() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from agentv.evaluators.code_judge import CodeJudgeSettings
 from agentv.evaluators.composite import CodeAggregator, CompositeSettings, JudgeAggregator, Minimum
-from agentv.evaluators.llm_judge import LlmJudgeSettings, RubricSettings
+from agentv.evaluators.judge_settings import LlmJudgeSettings, RubricSettings
 from agentv.evaluators.prompt_text import load_prompt
 from agentv.types.errors import ConfigError
 

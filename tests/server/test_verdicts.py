@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from agentv.evaluators.judge_basis import USER_TEMPLATE, WHOLE
+from agentv.evaluators.judge_criteria import CriteriaMode
 from agentv.evaluators.judge_prompts import (
-    FREEFORM_INSTRUCTIONS,
-    USER_TEMPLATE,
     fence,
     freeform_contract,
     rubric_contract,
@@ -17,6 +17,7 @@ from agentv.scoring.replies import parse_freeform, parse_rubric
 from agentv.server.fake.answers import answer
 from agentv.server.fake.conversation import Question, Turn
 from agentv.types.cases import RubricItem
+from agentv.types.scales import EvaluationCriteria
 
 NONCE = "b7e1"
 
@@ -35,7 +36,7 @@ def prompt(candidate: str, expected: str, reference: str = "(none given)", quest
 
 
 def asked(user: str, contract: str) -> str:
-    system = f"{FREEFORM_INSTRUCTIONS}\n\n{contract}"
+    system = f"{WHOLE.instructions}\n\n{contract}"
     return answer(Question("fake", (Turn("system", system), Turn("user", user)))).text
 
 
@@ -95,6 +96,23 @@ def test_each_requirement_is_checked_by_its_own_words() -> None:
     assert opinion is not None
     assert [opinion.checks[item.id].satisfied for item in ITEMS] == [True, False, None]
     assert opinion.checks["depth"].mark == 4
+
+
+def test_each_criterion_is_scored_on_its_own_scale() -> None:
+    criteria = (
+        EvaluationCriteria("refund", "Offers a refund"),
+        EvaluationCriteria("gate", "Offers a refund", scale="pass/fail"),
+        EvaluationCriteria("tone", "Remains friendly, patient throughout", scale="likert5"),
+        EvaluationCriteria("depth", "Explains every step", scale="numeric", min=0, max=9),
+        EvaluationCriteria("explains", scale="labels", labels=("poor", "good")),
+        EvaluationCriteria("one", "Explains", scale="a word"),
+    )
+    mode = CriteriaMode(criteria)
+    reply = asked(prompt("He offers a refund and explains one step.", "x") + mode.section, mode.contract(NONCE))
+    opinion = mode.parse(reply, nonce=NONCE, shown=())
+    assert opinion is not None
+    assert [opinion.answers[each.name][0].score for each in criteria] == [True, "pass", 1.0, 6.0, "good", "some"]
+    assert mode.scored((opinion,)).error is None
 
 
 @pytest.mark.parametrize("said", ["hello", '{"nonce": "b7e1"}'])

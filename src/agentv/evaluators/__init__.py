@@ -15,14 +15,15 @@ EVALUATORS: Registry = make_registry(
         Spec(
             "llm_judge",
             "a model reads the answer and scores it, with hits, misses and a reason",
-            settings="agentv.evaluators.llm_judge:LlmJudgeSettings",
+            settings="agentv.evaluators.judge_settings:LlmJudgeSettings",
             factory="agentv.evaluators.llm_judge:make_llm_judge",
+            aliases=("LLMJudge",),
             cost="paid",
         ),
         Spec(
             "rubric",
             "a model checks the answer against a list of requirements, one by one",
-            settings="agentv.evaluators.llm_judge:RubricSettings",
+            settings="agentv.evaluators.judge_settings:RubricSettings",
             factory="agentv.evaluators.llm_judge:make_rubric",
             cost="paid",
         ),

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from agentv.evaluators.judge_basis import WHOLE, Basis
 from agentv.evaluators.judge_prompts import (
-    FREEFORM_INSTRUCTIONS,
     FREEFORM_SCHEMA,
     RUBRIC_INSTRUCTIONS,
     RUBRIC_SCHEMA,
@@ -22,15 +22,16 @@ from agentv.types.json_value import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class FreeformMode:
-    """One score with hits, misses and a reason. `criterion` names what the score is about."""
+    """One score with hits, misses and a reason. `criterion` names what the score is about, `basis` what tells it."""
 
     criterion: str
     vote: Vote = "mean"
+    basis: Basis = WHOLE
 
     @property
     def instructions(self) -> str:
         """The opening of the system prompt."""
-        return FREEFORM_INSTRUCTIONS
+        return self.basis.instructions
 
     @property
     def section(self) -> str:
@@ -44,7 +45,7 @@ class FreeformMode:
 
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words."""
-        return freeform_contract(nonce)
+        return freeform_contract(nonce, self.basis)
 
     def parse(self, reply: str, *, nonce: str, shown: Iterable[str]) -> FreeformReply | None:
         """Return the verdict in a reply."""
@@ -64,6 +65,10 @@ class FreeformMode:
             status="unverified" if any(opinion.unverified for opinion in opinions) else "scored",
             results=self._results(score, scores, nearest.reasoning) if len(opinions) > 1 else (),
         )
+
+    def unscored(self, message: str) -> tuple[EvaluationResult, ...]:  # noqa: ARG002 - the evaluator is the one criterion
+        """Return nothing: the evaluator's own failure says it all."""
+        return ()
 
     def _results(self, score: float, scores: list[float], reasoning: str | None) -> tuple[EvaluationResult, ...]:
         """Keep how far the opinions were apart beside what they amount to."""
@@ -112,3 +117,7 @@ class RubricMode:
     def scored(self, opinions: tuple[RubricReply, ...]) -> EvaluationScore:
         """Return the score of the checks."""
         return rubric_score(self.items, opinions, vote=self.vote)
+
+    def unscored(self, message: str) -> tuple[EvaluationResult, ...]:  # noqa: ARG002 - an item that was not asked is none
+        """Return nothing: the evaluator's own failure says it all."""
+        return ()

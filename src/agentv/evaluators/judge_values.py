@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from agentv.evaluators.judge_basis import Basis
 from agentv.evaluators.judge_prompts import fence
 from agentv.scoring.sources import expected_answer, source_value
 from agentv.types.evaluation import EvaluationContext
@@ -23,6 +24,16 @@ class JudgedText:
     context: EvaluationContext
     candidate: str
     evaluator_results: JsonValue = None
+
+    @property
+    def basis(self) -> Basis:
+        """What there is to hold the text against; the criterion when the evaluator is given one that is defined."""
+        criterion = _criterion(self.context)
+        return Basis(
+            expected_outcome=bool(self.value("expected_outcome")),
+            reference=bool(self.value("reference_answer")),
+            criterion=criterion if criterion in self.context.criteria else None,
+        )
 
     def shown(self) -> Iterator[str]:
         """Yield the texts in which a judge may have met an object that is not its own verdict."""

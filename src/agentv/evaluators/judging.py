@@ -1,15 +1,16 @@
 """One opinion of one judge: ask, read the reply, ask once more when it cannot be read."""
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from agentv.evaluators.judge_prompts import REPAIR_NOTE
 from agentv.evaluators.judge_values import JudgedText
 from agentv.scoring.completion import score_of_failure
 from agentv.templating.variables import fill
 from agentv.types.errors import ProviderError
-from agentv.types.evaluation import EvaluationScore, JudgeCall, JudgeRole
+from agentv.types.evaluation import EvaluationResult, EvaluationScore, JudgeCall, JudgeRole
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
@@ -18,6 +19,7 @@ REPLY_KEPT = 2_000
 """How many characters of an unreadable reply are kept as reasoning."""
 
 Opinion = TypeVar("Opinion")
+T = TypeVar("T")
 
 
 class JudgeMode(Protocol[Opinion]):
@@ -43,6 +45,9 @@ class JudgeMode(Protocol[Opinion]):
 
     def scored(self, opinions: tuple[Opinion, ...]) -> EvaluationScore:
         """Return the score that one opinion or several amount to."""
+
+    def unscored(self, message: str) -> tuple[EvaluationResult, ...]:
+        """Return the results of the criteria that there is no opinion on, none where the evaluator is the criterion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,16 @@ async def ask(
     message = f"the judge {judge_name(provider)!r} gave no usable JSON, asked twice"
     failure = Failure(kind="judge_error", message=message, stage="evaluator")
     return Asked(first, tuple(calls), failure=failure, unread=calls[-1].reply)
+
+
+async def all_of(waiting: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Wait for all at once; a fault in one ends the others and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(each) for each in waiting]
+    except ExceptionGroup as faults:
+        raise faults.exceptions[0] from faults
+    return [task.result() for task in running]
 
 
 def judge_name(provider: Provider) -> str:

@@ -1,25 +1,26 @@
-"""A model as judge: `llm_judge` scores freely, `rubric` checks requirements. Its class is LlmJudgeEvaluator."""
+"""A model as judge: `llm_judge` scores freely or by criteria, `rubric` checks requirements. One class does both."""
 
-import asyncio
 import inspect
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
+from agentv.evaluators.judge_basis import COMPARED, USER_TEMPLATE, criterion_section, user_template
+from agentv.evaluators.judge_criteria import CriteriaMode, named_criteria
 from agentv.evaluators.judge_modes import FreeformMode, RubricMode
-from agentv.evaluators.judge_prompts import RESULTS_SECTION, TRACE_SECTION, USER_TEMPLATE
+from agentv.evaluators.judge_settings import LlmJudgeSettings, RubricSettings
 from agentv.evaluators.judge_values import JudgedText
-from agentv.evaluators.judging import Asked, JudgeMode, JudgeOptions, ask, failed_judgement, judge_name
-from agentv.evaluators.prompt_text import load_prompt, prompt_files
+from agentv.evaluators.judging import Asked, JudgeMode, JudgeOptions, all_of, ask, failed_judgement, judge_name
+from agentv.evaluators.prompt_text import load_prompt
 from agentv.evaluators.rules import judged_text
 from agentv.scoring.rubrics import make_items
 from agentv.scoring.votes import Vote
 from agentv.templating.variables import template_warnings
 from agentv.types.cases import EvaluatorConfig, RubricItem
-from agentv.types.errors import EvaluatorError
+from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, JudgeRole
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import EvaluatorTools
@@ -27,7 +28,6 @@ from agentv.types.provider import Provider
 
 ResolveJudge: TypeAlias = Callable[[EvaluationContext], Provider | Awaitable[Provider | None] | None]
 Opinion = TypeVar("Opinion")
-T = TypeVar("T")
 
 
 def make_nonce() -> str:
@@ -40,9 +40,9 @@ class LlmJudgeEvaluatorOptions:
     """Options of LlmJudgeEvaluator, made in Python (seed REQ-EVAL-002).
 
     `resolve_judge_provider` finds the judge of a context; without it the context's own judge is asked. `prompt` is the
-    user prompt, or the path of its file. `rubrics` (items or plain texts) make it check requirements. `judges` are
-    asked in place of the one judge, each `samples` times, and `vote` makes their opinions one. `nonce` and `timer` are
-    chance and time.
+    user prompt, or the path of its file. `criteria` (names of the context's criteria) are scored together, each on its
+    own scale; `rubrics` (items or plain texts) make it check requirements. `judges` are asked in place of the one
+    judge, each `samples` times, and `vote` makes their opinions one. `nonce` and `timer` are chance and time.
     """
 
     resolve_judge_provider: ResolveJudge | None = None
@@ -50,6 +50,7 @@ class LlmJudgeEvaluatorOptions:
     model: str | None = None
     max_output_tokens: int | None = None
     temperature: float | None = None
+    criteria: tuple[str, ...] = ()
     rubrics: tuple[RubricItem | str, ...] = ()
     include_trace: bool = False
     judges: tuple[Provider, ...] = ()
@@ -74,6 +75,8 @@ class LlmJudgeEvaluator:
 
     def __init__(self, options: LlmJudgeEvaluatorOptions | None = None, /, **keywords: Any) -> None:
         given = replace(options, **keywords) if options is not None else LlmJudgeEvaluatorOptions(**keywords)
+        if given.criteria and given.rubrics:
+            raise ConfigError("give either criteria= or rubrics=, not both: each says what is judged")
         self.options = given
         self._items = make_items(given.rubrics)
         custom = given.prompt is not None and bool(given.prompt.strip())
@@ -90,7 +93,7 @@ class LlmJudgeEvaluator:
         )
 
     def configured(
-        self, config: EvaluatorConfig, settings: "LlmJudgeSettings", tools: EvaluatorTools
+        self, config: EvaluatorConfig, settings: LlmJudgeSettings | RubricSettings, tools: EvaluatorTools
     ) -> "LlmJudgeEvaluator":
         """Return this judge with an evaluator's own settings; who judges stays, unless they name somebody."""
         own = make_llm_judge(config, settings, tools)
@@ -116,11 +119,16 @@ class LlmJudgeEvaluator:
         """As `evaluate`, with the results of a composite's members for the prompt."""
         providers = self.options.judges or (await self._own_judge(context),)
         judged = JudgedText(context, judged_text(context, self.options.source), evaluator_results)
+        vote, basis = self.options.vote, judged.basis
         if self._items:
-            return await self._ask_all(providers, RubricMode(self._items, self.options.vote), judged)
+            return await self._ask_all(providers, RubricMode(self._items, vote), judged)
+        if self.options.criteria:
+            criteria = named_criteria(context, self.options.criteria)
+            return await self._ask_all(providers, CriteriaMode(criteria, vote), judged)
         config = context.evaluator
-        criterion = self.kind if config is None else config.criterion or config.name
-        return await self._ask_all(providers, FreeformMode(criterion, self.options.vote), judged)
+        name = self.kind if config is None else config.criterion or config.name
+        opening = "" if basis.criterion is None else criterion_section(basis.criterion)
+        return await self._ask_all(providers, FreeformMode(name, vote, basis), judged, opening=opening)
 
     async def _own_judge(self, context: EvaluationContext) -> Provider:
         resolve = self.options.resolve_judge_provider
@@ -135,32 +143,32 @@ class LlmJudgeEvaluator:
         return provider
 
     async def _ask_all(
-        self, providers: tuple[Provider, ...], mode: JudgeMode[Opinion], judged: JudgedText
+        self, providers: tuple[Provider, ...], mode: JudgeMode[Opinion], judged: JudgedText, *, opening: str = ""
     ) -> EvaluationScore:
         """Ask every judge `samples` times at once; one that fails makes the whole a failure, since a panel is whole."""
         role: JudgeRole = "member" if len(providers) > 1 else "sample"
-        options = self._calling_for(judged)
+        options = self._calling_for(judged, opening)
         opinions = [
             ask(provider, mode, judged, options, role=role)
             for provider in providers
             for _ in range(self.options.samples)
         ]
-        asked = await _all_of(opinions)
+        asked = await all_of(opinions)
         score = _score_of(asked, mode)
         request = {**asked[0].prompts.to_json(), **self._request_facts(providers, judged.context)}
         calls = tuple(call for each in asked for call in each.calls)
         return replace(score, evaluator_raw_request=request, judge_calls=calls)
 
-    def _calling_for(self, judged: JudgedText) -> JudgeOptions:
+    def _calling_for(self, judged: JudgedText, opening: str) -> JudgeOptions:
         """Return how to call judges about this answer: our own prompt shows what there is and was asked for."""
         if self._calling.custom:
             return self._calling
-        template = self._calling.template
+        sections = [name for name in COMPARED if judged.value(name)] + ["candidate_answer"]
         if self.options.include_trace and judged.context.candidate_trace_summary is not None:
-            template += TRACE_SECTION
+            sections.append("trace_summary")
         if judged.evaluator_results is not None:
-            template += RESULTS_SECTION
-        return replace(self._calling, template=template)
+            sections.append("evaluator_results")
+        return replace(self._calling, template=opening + user_template(sections))
 
     def _request_facts(self, providers: tuple[Provider, ...], context: EvaluationContext) -> JsonObject:
         facts: dict[str, JsonValue] = {
@@ -177,94 +185,17 @@ PromptEvaluator = LlmJudgeEvaluator
 """The seed's other name of the same class."""
 
 
-async def _all_of(waiting: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Wait for all at once; a fault in one ends the others and is raised as it is."""
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(each) for each in waiting]
-    except ExceptionGroup as faults:
-        raise faults.exceptions[0] from faults
-    return [task.result() for task in running]
-
-
 def _score_of(asked: list[Asked[Opinion]], mode: JudgeMode[Opinion]) -> EvaluationScore:
     for each in asked:
         if each.failure is not None:
-            return failed_judgement(each.failure, each.unread)
+            failed = failed_judgement(each.failure, each.unread)
+            return replace(failed, results=mode.unscored(each.failure.message))
     return mode.scored(tuple(each.opinion for each in asked if each.opinion is not None))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlmJudgeSettings:
-    """Settings of `llm_judge`."""
-
-    prompt: str | None = field(
-        default=None,
-        metadata={"help": "the whole user prompt, or its file; {{ names }} are filled", "aliases": ("promptTemplate",)},
-    )
-    model: str | None = field(default=None, metadata={"help": "a model of the judge's provider, in place of its own"})
-    target: str | None = field(
-        default=None, metadata={"help": "the target that judges, in place of the judged target's `judge_target`"}
-    )
-    include_trace: bool = field(default=False, metadata={"help": "show the judge which tools were called"})
-    max_output_tokens: int | None = field(default=None, metadata={"help": "the longest reply, in tokens"})
-    temperature: float | None = field(default=None, metadata={"help": "0 for the most repeatable judge"})
-    judges: tuple[str, ...] = field(default=(), metadata={"help": "several targets that judge together"})
-    vote: Vote = field(
-        default="mean", metadata={"help": "how several opinions become one: mean, median, majority or min"}
-    )
-    samples: int = field(default=1, metadata={"help": "how often each judge is asked; the spread is kept"})
-    rubrics: tuple[RubricItem | str, ...] = field(
-        default=(),
-        metadata={"help": "requirements to check one by one; plain texts, or {id, description, weight, required}"},
-    )
-
-    def __post_init__(self) -> None:
-        """Refuse what could not be asked."""
-        if self.samples < 1:
-            raise ValueError("`samples` must be at least 1")
-        if self.max_output_tokens is not None and self.max_output_tokens < 1:
-            raise ValueError("`max_output_tokens` must be at least 1")
-        if self.temperature is not None and not self.temperature >= 0:
-            raise ValueError("`temperature` must be at least 0")
-        if self.target is not None and self.judges:
-            raise ValueError("`target` and `judges` exclude each other")
-        make_items(self.rubrics)
-
-    @property
-    def judge_targets(self) -> tuple[str, ...]:
-        """The targets that judge by name."""
-        return self.judges or (() if self.target is None else (self.target,))
-
-    @property
-    def needs_judge(self) -> bool:
-        """Whether the judged target's own judge is asked."""
-        return not self.judge_targets
-
-    def files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the files that must exist: the prompt's, if it is one."""
-        return prompt_files(self.prompt, base_dir)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RubricSettings(LlmJudgeSettings):
-    """Settings of `rubric`: those of `llm_judge`, with requirements."""
-
-    rubrics: tuple[RubricItem | str, ...] = field(
-        metadata={
-            "help": "the requirements; plain texts, or {id, description, weight, required, scale: likert5}",
-            "aliases": ("items",),
-        }
-    )
-
-    def __post_init__(self) -> None:
-        """Refuse a rubric without requirements."""
-        LlmJudgeSettings.__post_init__(self)
-        if not self.rubrics:
-            raise ValueError("a rubric needs at least one item in `rubrics`")
-
-
-def make_llm_judge(config: EvaluatorConfig, settings: LlmJudgeSettings, tools: EvaluatorTools) -> LlmJudgeEvaluator:
+def make_llm_judge(
+    config: EvaluatorConfig, settings: LlmJudgeSettings | RubricSettings, tools: EvaluatorTools
+) -> LlmJudgeEvaluator:
     """Make an `llm_judge`, or the rubric mode of the same class."""
     own = {item.name: getattr(settings, item.name) for item in fields(settings)}
     target, names = own.pop("target"), own.pop("judges")

@@ -149,9 +149,9 @@ def _path_naming(path: str, settings: JsonObject) -> JsonPath:
 
 
 def _path_of(text: str, settings: JsonObject) -> JsonPath:
-    """Return where in the settings a text stands as the whole value of a key that is about a criterion."""
-    places = (at for at, found in _texts(settings, ()) if found == text and str(at[-1]).startswith("criterion"))
-    return next(places, ())
+    """Return where in the settings a text stands as the whole value of a key that is about criteria, or in its list."""
+    places = (at for at, found in _texts(settings, ()) if found == text)
+    return next((at for at in places if any(str(key).startswith("criteri") for key in at[-2:])), ())
 
 
 def _texts(value: JsonValue, at: JsonPath) -> Iterator[tuple[JsonPath, str]]:

@@ -104,9 +104,9 @@ def missing_files(settings: object, base_dir: str) -> tuple[str, ...]:
 
 
 def named_criteria(settings: object) -> tuple[str, ...]:
-    """Return the criteria that an evaluator's settings name by a method `criteria()`, which it may have; each once."""
-    criteria = getattr(settings, "criteria", None)
-    return tuple(dict.fromkeys(criteria())) if callable(criteria) else ()
+    """Return the criteria that an evaluator's settings name, each once: in a field `criteria`, or by such a method."""
+    criteria = getattr(settings, "criteria", ())
+    return tuple(dict.fromkeys(criteria() if callable(criteria) else criteria))
 
 
 def content_problems(settings: object, base_dir: str) -> tuple[Problem, ...]:

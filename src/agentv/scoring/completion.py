@@ -61,12 +61,12 @@ def _complete(output: object, name: str, kind: str, criteria: Sequence[Evaluatio
         named = len(checked.hits) + len(checked.misses)
         return checked if checked.expected_aspect_count >= named else replace(checked, expected_aspect_count=named)
     if isinstance(output, EvaluationResult):
-        return _from_results((output,), kind, criteria)
+        return score_of_results((output,), kind, criteria)
     if isinstance(output, Real):
         return EvaluationScore(score=unit_number(output, name or kind or "evaluator"))
     results = tuple(output) if isinstance(output, Sequence) else ()
     if results and all(isinstance(item, EvaluationResult) for item in results):
-        return _from_results(results, kind, criteria)
+        return score_of_results(results, kind, criteria)
     raise EvaluatorError(
         f"evaluator {name or kind!r} returned {described(output)}; allowed: an EvaluationScore, a number from 0 to 1, "
         "a bool, or EvaluationResults"
@@ -81,9 +81,13 @@ def _said(error: Exception) -> str:
         return "its own code fails"
 
 
-def _from_results(
+def score_of_results(
     results: Sequence[EvaluationResult], kind: str, criteria: Sequence[EvaluationCriteria]
 ) -> EvaluationScore:
+    """Return the score of results per criterion: the mean of their values, weighted by `criteria`.
+
+    A result that cannot be placed on its scale has its error and makes the whole an `evaluator_error`; others stand.
+    """
     placed = tuple(place_result(checked_result(result), kind=kind, criteria=criteria) for result in results)
     valued = [result for result in placed if result.value is not None]
     entries = ((result.criterion_name, 1.0, result.value or 0.0) for result in valued)

@@ -9,7 +9,7 @@ from agentv.types.json_value import JsonObject
 MAX_DEPTH = 3
 """How often JSON inside JSON strings is opened again."""
 
-VERDICT_KEYS = ("score", "checks")
+VERDICT_KEYS = ("score", "checks", "criteria", "better")
 """What an object has that could pass for a verdict."""
 
 

@@ -17,14 +17,20 @@ MAX_LINES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class FreeformReply:
+class JudgeReply:
+    """What every verdict says of itself: `unverified` when it may not be the judge's own."""
+
+    unverified: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FreeformReply(JudgeReply):
     """A judge's verdict in freeform mode. `score` is clamped to 0..1; hits and misses are at most four each."""
 
     score: float
     hits: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
     reasoning: str | None = None
-    unverified: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +43,20 @@ class RubricCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class RubricReply:
+class RubricReply(JudgeReply):
     """A judge's checks by item id. An id in `contradicted` was answered twice, differently, and counts for nothing."""
 
     checks: Mapping[str, RubricCheck] = field(default_factory=dict)
     contradicted: frozenset[str] = frozenset()
     reasoning: str | None = None
-    unverified: bool = False
 
 
-Reply = TypeVar("Reply", FreeformReply, RubricReply)
+Reply = TypeVar("Reply", bound=JudgeReply)
 
 
 def parse_freeform(reply: str, *, nonce: str | None = None, shown: Iterable[str] = ()) -> FreeformReply | None:
     """Return the verdict in a reply, or None when it holds none. `shown` are the texts that were judged."""
-    return _chosen(reply, _read_freeform, nonce, shown)
+    return chosen_reply(reply, _read_freeform, nonce=nonce, shown=shown)
 
 
 def parse_rubric(
@@ -59,12 +64,17 @@ def parse_rubric(
 ) -> RubricReply | None:
     """Return the checks in a reply, or None when it answers none of the items."""
     known = frozenset(item_ids)
-    return _chosen(reply, lambda found: _read_rubric(found, known), nonce, shown)
+    return chosen_reply(reply, lambda found: _read_rubric(found, known), nonce=nonce, shown=shown)
 
 
-def _chosen(
-    reply: str, read: Callable[[JsonObject], Reply | None], nonce: str | None, shown: Iterable[str]
+def chosen_reply(
+    reply: str, read: Callable[[JsonObject], Reply | None], *, nonce: str | None = None, shown: Iterable[str] = ()
 ) -> Reply | None:
+    """Return the verdict that counts in a reply, None when it holds none.
+
+    `read` makes a verdict of an object that has its shape. A verdict of a new shape also names its key in
+    scoring.evidence.VERDICT_KEYS, so that objects of that shape in what was judged are set aside.
+    """
     search = find_objects(reply)
     if nonce is not None:
         signed = _verdicts(search.objects, read, lambda found: found.get("nonce") == nonce)
@@ -108,7 +118,7 @@ def _read_freeform(found: JsonObject) -> FreeformReply | None:
         score=min(1.0, max(0.0, score)),
         hits=_lines(found.get("hits")),
         misses=_lines(found.get("misses")),
-        reasoning=_text(found.get("reasoning")),
+        reasoning=reply_text(found.get("reasoning")),
     )
 
 
@@ -119,7 +129,8 @@ def _lines(value: JsonValue) -> tuple[str, ...]:
     return tuple(text for text in texts if text)[:MAX_LINES]
 
 
-def _text(value: JsonValue) -> str | None:
+def reply_text(value: JsonValue) -> str | None:
+    """Return a text of a reply without the white space around it, None when nothing is left or it is no text."""
     return value.strip() or None if isinstance(value, str) else None
 
 
@@ -136,7 +147,7 @@ def _read_rubric(found: JsonObject, known: frozenset[str]) -> RubricReply | None
     checks = {item_id: check for item_id, check in checks.items() if item_id in known}
     if not checks:
         return None
-    return RubricReply(checks, frozenset(contradicted), _text(found.get("overall_reasoning")))
+    return RubricReply(checks, frozenset(contradicted), reply_text(found.get("overall_reasoning")))
 
 
 def _read_check(value: JsonValue) -> tuple[str, RubricCheck] | None:
@@ -146,6 +157,6 @@ def _read_check(value: JsonValue) -> tuple[str, RubricCheck] | None:
     check = RubricCheck(
         satisfied=satisfied if isinstance(satisfied, bool) else None,
         mark=finite_number(value.get("score")),
-        reasoning=_text(value.get("reasoning")) or "",
+        reasoning=reply_text(value.get("reasoning")) or "",
     )
     return str(value["id"]).strip(), check

@@ -3,19 +3,23 @@
 A judge's prompt is known by the nonce that its reply must carry. The score is the share of the words (numbers, and
 words of four letters or more) of the expected outcome, or of the reference answer when that gives more, that occur in
 the candidate answer. A requirement of a rubric is satisfied when half of its words do; a graded one gets 1 to 5 by the
-same share.
+same share, and so does a criterion on its own scale.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 
 from agentv.server.fake.conversation import Question
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 
 _NONCE = re.compile(r'"nonce": the text "([^"]+)"')
 _SECTION = re.compile(r"^\[\[ ## (\w+) ## \]\]\n", re.MULTILINE)
 _ITEM = re.compile(r"^- (.+?)(?: \(((?:required|graded 1 to 5|, )+)\))?: (.*)$", re.MULTILINE)
+_CRITERION = re.compile(r'^- ("(?:[^"\\]|\\.)*")(?:: (.*))? Score: (.*)$', re.MULTILINE)
+_RANGE = re.compile(r"a number from (\S+) \(worst\) to (\S+) \(best\)")
+_LABELS = re.compile(r"one of (.+) \(from worst to best\)")
 _WORD = re.compile(r"\w{4,}|\d+")
 _LINES = 4
 _ENOUGH = 0.5
@@ -30,6 +34,8 @@ def judge_reply(question: Question) -> str | None:
     candidate, sections = _parts_of(question.said, nonce)
     if '"checks"' in question.system:
         return compact_json(_checks(nonce, candidate, sections.get("requirements", "")))
+    if '"criteria"' in question.system:
+        return compact_json(_scores(nonce, candidate, sections.get("criteria", "")))
     return compact_json(_verdict(nonce, candidate, sections))
 
 
@@ -82,3 +88,29 @@ def _check(item: re.Match[str], candidate: str) -> JsonObject:
     graded = "graded" in (marks or "")
     given: JsonObject = {"score": 1 + round(4 * share)} if graded else {"satisfied": share >= _ENOUGH}
     return {"id": name, **given, "reasoning": f"{len(found)} of {len(found) + len(missing)} words are in the answer."}
+
+
+def _scores(nonce: str, candidate: str, criteria: str) -> JsonObject:
+    scores = [_score(line, candidate) for line in _CRITERION.finditer(criteria)]
+    return {"nonce": nonce, "criteria": scores, "overall_reasoning": "Each criterion by the words it shares."}
+
+
+def _score(line: re.Match[str], candidate: str) -> JsonObject:
+    name = json.loads(line[1])
+    found, missing = overlap(line[2] or name, candidate)
+    reasoning = f"{len(found)} of {len(found) + len(missing)} words are in the answer."
+    return {"name": name, "score": _on_scale(_share(found, missing), line[3]), "reasoning": reasoning}
+
+
+def _on_scale(share: float, allowed: str) -> JsonValue:
+    """Return a share as one of the scores that a criterion's line allows."""
+    if bounds := _RANGE.fullmatch(allowed):
+        low, high = float(bounds[1]), float(bounds[2])
+        return round(low + (high - low) * share, 2)
+    if listed := _LABELS.fullmatch(allowed):
+        labels: list[JsonValue] = json.loads(f"[{listed[1]}]")
+        return labels[round(share * (len(labels) - 1))]
+    if allowed.startswith("a text"):
+        return "some" if share else "none"
+    passed = share >= _ENOUGH
+    return passed if allowed.startswith("true") else ("pass" if passed else "fail")
