@@ -54,6 +54,7 @@ evalcases:
 {"id": "is-short", "description": "Is: short"}]}   # flow
 """
 
+NO_LIST = 'holds no JSON object with a list "rubrics"'
 NOTHING_WRITTEN = "nothing was written; --keep-going writes what can be made. Exit code 3."
 Call = Callable[..., tuple[int, str, str]]
 
@@ -135,7 +136,7 @@ def test_the_closing_line_names_what_failed_and_what_was_not_asked(agentv: Call)
     code, _, err = agentv(mock("no idea"), "generate", "rubrics", "suite.yaml", "--concurrency", "1")
     assert code == 3
     assert err.splitlines() == [
-        "error: refund-1: the reply of 'default', asked twice, holds no JSON object with a list \"rubrics\"",
+        f"error: refund-1: the reply of 'default', asked twice, {NO_LIST}; it says: no idea",
         f"1 of 2 failed (refund-1), 1 not asked: {NOTHING_WRITTEN}",
     ]
 
@@ -353,6 +354,18 @@ def test_a_signal_leaves_the_file_as_it_was_and_no_process(folder: Path, number:
     assert (folder / "suite.yaml").read_text() == SUITE
     with pytest.raises(ProcessLookupError):
         os.kill(agent, 0)
+
+
+def test_a_terminal_sees_how_far_it_is(folder: Path) -> None:
+    (folder / "targets.yaml").write_text(json.dumps({"targets": [mock()]}))
+    master, slave = os.openpty()
+    command = [*AGENTV, "generate", "rubrics", "suite.yaml", "--concurrency", "1"]
+    done = subprocess.run(command, stderr=slave, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    os.close(slave)
+    shown = os.read(master, 10_000).decode()
+    os.close(master)
+    assert shown == "\r0 of 2 cases\r1 of 2 cases\r\x1b[K\r\x1b[K"
+    assert done.stdout.endswith("wrote suite.yaml\n")
 
 
 def test_the_fake_server_is_asked_as_a_model_is(agentv: Call, folder: Path) -> None:

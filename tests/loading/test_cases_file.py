@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from agentv.loading.cases_file import CasesFile, NewKey, open_cases
 from agentv.loading.composer import compose
@@ -116,6 +117,8 @@ def test_what_stood_there_stays_and_the_rest_reads_back(
     wanted = rubrics_to_json(rubrics)
     expected = [{**case, "rubrics": wanted} if i in chosen else case for i, case in enumerate(file.cases)]
     assert after["evalcases"] == expected
+    others_read = YAML(typ="safe", pure=True).load(made.decode().removeprefix("\ufeff"))
+    assert [case.get("rubrics") for case in others_read["evalcases"]] == [case.get("rubrics") for case in expected]
 
 
 @settings(max_examples=50, deadline=None)

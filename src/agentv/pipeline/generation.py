@@ -27,6 +27,9 @@ T = TypeVar("T")
 TRIES = 2
 """How often one thing is asked for: a reply that cannot be used is sent back once."""
 
+REPLY_SHOWN = 100
+"""How many characters of a reply that cannot be used are told."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wish(Generic[T]):
@@ -56,7 +59,7 @@ class Asking:
     """Who is asked, and how: `target` of `known`, `concurrency` calls at once.
 
     `stops` ends it after the first failure: what is under way is finished, the others are not asked. `timeout_s`
-    bounds each call with its retries. `on_done` hears how many are done.
+    bounds each call with its retries. `on_done` hears how many are done, from 0 to all of them (done or given up).
     """
 
     prompt: GenerationPrompt
@@ -106,7 +109,9 @@ async def ask_for(wishes: Sequence[Wish[T]], asking: Asking) -> list[Made[T]]:
             made[result[0]] = result[1]
             asking.on_done(len(made))
 
+        asking.on_done(0)
         await LocalBackend(asking.concurrency).run(work, waiting(), emit)
+    asking.on_done(len(wishes))
     return [made.get(index, Made(wish.id)) for index, wish in enumerate(wishes)]
 
 
@@ -131,8 +136,14 @@ async def _ask(wish: Wish[T], provider: ResilientProvider, cleaner: Cleaner, ask
             reason = str(error)
         else:
             return _made(wish, responses, value=value)
-    name = asking.target.name
-    return _made(wish, responses, failure=Failure("malformed_reply", f"the reply of {name!r}, asked twice, {reason}"))
+    return _made(wish, responses, failure=_unusable(asking.target.name, reason, cleaner.text(responses[-1].text)))
+
+
+def _unusable(name: str, reason: str | None, reply: str) -> Failure:
+    """Return the failure of a target that was asked twice in vain, with the start of what it said."""
+    start = " ".join(reply[: 2 * REPLY_SHOWN].split())
+    said = "it was empty" if not start else f"it says: {start[:REPLY_SHOWN]}{'…' if len(start) > REPLY_SHOWN else ''}"
+    return Failure("malformed_reply", f"the reply of {name!r}, asked twice, {reason}; {said}")
 
 
 def make_request(wish: Wish[T], asking: Asking, nonce: str, reason: str | None = None) -> ProviderRequest:
