@@ -64,7 +64,9 @@ PUBLIC = [
     "load_suite",
     "load_targets",
     "provider",
+    "report",
     "run_evaluators_for_case",
+    "store",
     "summarize_trace",
     "weighted_kappa",
 ]

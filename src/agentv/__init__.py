@@ -27,7 +27,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     "agentv.pipeline.evaluation_config": ("EvaluationRunConfig",),
     "agentv.pipeline.evaluation_runner": ("EvaluationRunner",),
     "agentv.pipeline.evaluators_for_case": ("run_evaluators_for_case",),
-    "agentv.pipeline.plugins": ("evaluator", "provider"),
+    "agentv.pipeline.plugins": ("evaluator", "provider", "report", "store"),
     "agentv.scoring.agreement": ("cohen_kappa", "krippendorff_alpha", "weighted_kappa"),
     "agentv.scoring.traces": ("summarize_trace",),
     "agentv.storage.json_file": ("JsonFileStorageProvider",),

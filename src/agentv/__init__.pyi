@@ -21,6 +21,8 @@ from agentv.pipeline.evaluation_runner import EvaluationRunner as EvaluationRunn
 from agentv.pipeline.evaluators_for_case import run_evaluators_for_case as run_evaluators_for_case
 from agentv.pipeline.plugins import evaluator as evaluator
 from agentv.pipeline.plugins import provider as provider
+from agentv.pipeline.plugins import report as report
+from agentv.pipeline.plugins import store as store
 from agentv.scoring.agreement import cohen_kappa as cohen_kappa
 from agentv.scoring.agreement import krippendorff_alpha as krippendorff_alpha
 from agentv.scoring.agreement import weighted_kappa as weighted_kappa

@@ -52,7 +52,11 @@ class Spec:
     """Providers only: may judge its own answers when no `judge_target` is named."""
 
     def load_factory(self) -> Callable[..., Any]:
-        """Return what makes one: `factory(target, tools)` for a provider, `factory(config, settings, tools)` else."""
+        """Return what makes one.
+
+        `factory(config, settings, tools)` makes an evaluator, `factory(target, tools)` a provider, `factory(tools)` a
+        report, `factory(settings)` a store.
+        """
         return load_reference(self.factory)
 
     def load_settings(self) -> type:
@@ -63,28 +67,68 @@ class Spec:
         return settings
 
 
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """A plug-in that an installed package announces by name. Nothing of the package is imported before `load`.
+
+    `brought_by` is the package with its version. `load` raises PluginError that names the package.
+    """
+
+    brought_by: str
+    load: Callable[[], Spec]
+
+
 @dataclass(slots=True)
 class Registry:
-    """The plug-ins of one sort. `what` completes messages: "unknown <what> 'x'"."""
+    """The plug-ins of one sort. `what` completes messages: "unknown <what> 'x'".
+
+    `announced` ones are loaded when somebody asks for them by name, or for a name that nobody else has (it may be an
+    alias of theirs). One that cannot be loaded is `broken`: only who asks for its name is told.
+    """
 
     what: str
     specs: dict[str, Spec] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
+    announced: dict[str, Announced] = field(default_factory=dict)
+    broken: dict[str, PluginError] = field(default_factory=dict)
+    brought_by: dict[str, str] = field(default_factory=dict)
 
     def add(self, spec: Spec) -> None:
         """Register a plug-in; a name that is taken by another one is refused."""
         for name in (spec.name, *spec.aliases):
-            owner = self.canonical(name)
+            owner = self._known(name)
             if owner is not None and self.specs[owner] is not spec:
                 raise PluginError(f"{self.what} name {name!r} is already taken by {owner!r}")
         self.specs[spec.name] = spec
         self.aliases.update(dict.fromkeys(spec.aliases, spec.name))
 
+    def announce(self, name: str, announced: Announced) -> None:
+        """Note a plug-in of an installed package. One that is registered here under its name goes before it."""
+        earlier = self.announced.pop(name, None)
+        if earlier is None and name not in self.broken:
+            self.announced[name] = announced
+            return
+        first = earlier.brought_by if earlier else "another package"
+        message = f"{self.what} {name!r} is brought by {first} and by {announced.brought_by}; uninstall one of them"
+        self.broken[name] = PluginError(message)
+
     def canonical(self, name: str) -> str | None:
-        """Return the canonical name for a name or alias, or None when nobody registered it."""
-        if name in self.specs:
-            return name
-        return self.aliases.get(name)
+        """Return the canonical name for a name or alias, or None when nobody registered it.
+
+        Raises PluginError when it is the name of an installed plug-in that cannot be loaded.
+        """
+        if self._known(name) is None and name in self.announced:
+            self._load(name)
+        if self._known(name) is None and name not in self.broken:
+            self.load_all()
+        if self._known(name) is None and name in self.broken:
+            raise self.broken[name]
+        return self._known(name)
+
+    def load_all(self) -> None:
+        """Load what installed packages announce; what cannot be loaded is kept in `broken`."""
+        for name in tuple(self.announced):
+            self._load(name)
 
     def get(self, name: str) -> Spec:
         """Return the plug-in of that name or alias. Raises UnknownNameError with the nearest known name."""
@@ -95,19 +139,42 @@ class Registry:
 
     def names(self) -> tuple[str, ...]:
         """All names and aliases, sorted."""
+        self.load_all()
         return tuple(sorted({*self.specs, *self.aliases}))
 
     def copy(self) -> "Registry":
         """Return a registry with the same plug-ins, to which a run may add its own."""
-        return Registry(self.what, dict(self.specs), dict(self.aliases))
+        parts = (self.specs, self.aliases, self.announced, self.broken, self.brought_by)
+        return Registry(self.what, *(dict(part) for part in parts))  # type: ignore[arg-type]  # each a copy of its own
+
+    def _known(self, name: str) -> str | None:
+        return name if name in self.specs else self.aliases.get(name)
+
+    def _load(self, name: str) -> None:
+        announced = self.announced.pop(name)
+        if self._known(name) is not None:
+            message = f"{self.what} {name!r} of {announced.brought_by} stands behind another one of that name"
+            self.broken[name] = PluginError(message)
+            return
+        try:
+            spec = announced.load()
+            self.add(spec)
+        except PluginError as error:
+            self.broken[name] = error
+        else:
+            self.brought_by[spec.name] = announced.brought_by
 
     def __iter__(self) -> Iterator[Spec]:
         """Yield the plug-ins in the order they were registered."""
+        self.load_all()
         return iter(self.specs.values())
 
     def __contains__(self, name: object) -> bool:
-        """Whether the name or alias is registered."""
-        return isinstance(name, str) and self.canonical(name) is not None
+        """Whether the name or alias is registered, be it by a package whose plug-in cannot be loaded."""
+        try:
+            return isinstance(name, str) and self.canonical(name) is not None
+        except PluginError:
+            return True
 
 
 def make_registry(what: str, specs: Iterable[Spec]) -> Registry:
@@ -124,10 +191,27 @@ class Specs:
 
     providers: Registry
     evaluators: Registry
+    reports: Registry = field(default_factory=lambda: Registry("report"))
+    stores: Registry = field(default_factory=lambda: Registry("store"))
 
     def copy(self) -> "Specs":
         """Return copies, so that a suite's plug-ins stay with its run."""
-        return Specs(self.providers.copy(), self.evaluators.copy())
+        return Specs(self.providers.copy(), self.evaluators.copy(), self.reports.copy(), self.stores.copy())
+
+    def of(self, sort: str) -> Registry:
+        """Return the registry of a sort of plug-in: `evaluator`, `provider`, `report` or `store`."""
+        return {
+            "evaluator": self.evaluators,
+            "provider": self.providers,
+            "report": self.reports,
+            "store": self.stores,
+        }[sort]
 
 
-ENTRY_POINTS: Mapping[str, str] = {"evaluator": "agentv.evaluators", "provider": "agentv.providers"}
+ENTRY_POINTS: Mapping[str, str] = {
+    "evaluator": "agentv.evaluators",
+    "provider": "agentv.providers",
+    "report": "agentv.reports",
+    "store": "agentv.stores",
+}
+"""The sorts of plug-ins, each with the group of entry points that brings those of installed packages."""

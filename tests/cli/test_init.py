@@ -100,3 +100,41 @@ def test_keys_are_kept_out_of_git(tmp_path: Path) -> None:
     assert advice in agentv("init", cwd=tmp_path).stdout
     (tmp_path / ".gitignore").write_text("build/\n.env\n")
     assert advice not in agentv("init", cwd=tmp_path).stdout
+
+
+def test_a_plugin_package_is_named_throughout(tmp_path: Path) -> None:
+    done = agentv("init", "--template", "evaluator-plugin", "--name", "Plain-Words", "p", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "p"
+    assert (folder / "src" / "plain_words" / "__init__.py").is_file()
+    assert (folder / "tests" / "test_plain_words.py").is_file()
+    texts = [path.read_text("utf-8") for path in folder.rglob("*") if path.is_file()]
+    assert not [text for text in texts if "my-evaluator" in text or "my_evaluator" in text]
+    assert 'plain_words = "plain_words:plain_words"' in (folder / "pyproject.toml").read_text("utf-8")
+    assert agentv("run", cwd=folder).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("contains", "'contains' would stand in the way of agentv's evaluator type 'contains'"),
+        ("agentv", "'agentv' would stand in the way of the module 'agentv'"),
+        ("json", "'json' would stand in the way of the module 'json'"),
+        ("class", "'class' cannot be the name of a package and a module"),
+        ("7up", "'7up' cannot be"),
+        ("a--b", "'a--b' cannot be"),
+        ("../evil", "'../evil' cannot be"),
+        ("", "'' cannot be"),
+    ],
+)
+def test_a_name_that_no_package_can_have_is_refused(name: str, message: str, tmp_path: Path) -> None:
+    done = agentv("init", "--template", "evaluator-plugin", "--name", name, cwd=tmp_path)
+    assert done.returncode == 4
+    assert message in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_goes_with_the_package_alone(tmp_path: Path) -> None:
+    done = agentv("init", "--name", "plain-words", cwd=tmp_path)
+    assert done.returncode == 4
+    assert "--name goes with --template evaluator-plugin" in done.stderr

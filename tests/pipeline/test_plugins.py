@@ -9,12 +9,17 @@ import pytest
 from agentv import (
     EvalCase,
     EvaluationContext,
+    EvaluationResult,
+    EvaluationScore,
     PluginError,
     ProviderRequest,
+    RunReport,
     TargetConfig,
     evaluate,
     evaluator,
     provider,
+    report,
+    store,
 )
 from agentv.pipeline.plugins import load_specs
 
@@ -157,3 +162,55 @@ def test_what_a_plugin_says_about_itself_is_its_first_line() -> None:
 
     mark = documented.__agentv_spec__  # type: ignore[attr-defined]  # what the decorator leaves
     assert mark[1].summary == "Say something."
+
+
+@pytest.mark.parametrize(
+    ("returned", "score"),
+    [
+        (True, 1.0),
+        (0.25, 0.25),
+        (1, 1.0),
+        (EvaluationScore(0.5, hits=("half",)), 0.5),
+        (EvaluationResult("tone", 4, scale="likert5"), 0.75),
+        ((EvaluationResult("tone", 5, scale="likert5"), EvaluationResult("correct", "fail")), 0.5),
+        ([EvaluationResult("tone", 5, scale="likert5"), EvaluationResult("correct", "fail", scale="pass/fail")], 0.5),
+    ],
+)
+def test_an_evaluator_function_returns_whatever_is_simplest(returned: Any, score: float) -> None:
+    @evaluator("anything")
+    def anything(_context: EvaluationContext) -> Any:
+        return returned
+
+    target = TargetConfig("t", "mock", {"response": "x"})
+    (row,) = evaluate([EvalCase("a", "hi")], target=target, evaluators=[anything], gates=()).results  # type: ignore[arg-type]
+    assert row.error is None
+    assert row.score == score
+    assert len(row.evaluator_results[0].results) == (len(returned) if isinstance(returned, list | tuple) else 1)
+
+
+def test_a_report_function_takes_the_report_and_the_rows() -> None:
+    with pytest.raises(PluginError, match=r"must take the arguments, report, rows, and settings .* it is one\(report"):
+
+        @report("wrong")
+        def one(report: RunReport) -> str:
+            return report.run_id
+
+    with pytest.raises(PluginError, match=r"'wrong' has settings, and `-o FILE` has no place for them: wide\("):
+
+        @report("wrong")
+        def wide(report: RunReport, rows: Any, *, width: int = 80) -> str:
+            return f"{report}{rows}{width}"
+
+
+def test_a_store_class_saves_results() -> None:
+    with pytest.raises(PluginError, match=r"store 'wrong': class Wrong has no method save_result\(result\)"):
+
+        @store("wrong")
+        class Wrong:
+            pass
+
+    with pytest.raises(PluginError, match=r"must take no argument but settings after `\*`; it is wrong\(folder"):
+
+        @store("wrong")
+        def wrong(folder: str) -> object:
+            return folder

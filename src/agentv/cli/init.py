@@ -1,7 +1,10 @@
 """`agentv init`: writes a first suite that runs offline, and never touches a file that is there already."""
 
 import json
+import keyword
+import re
 import shlex
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,12 +13,16 @@ import click
 
 from agentv.types.errors import ConfigError, StorageError
 
+PLUGIN_TEMPLATE = "evaluator-plugin"
+PLUGIN_NAME = "my-evaluator"
+"""How the package of the template is called where nobody names it; its module and type have underscores instead."""
+
 TEMPLATES: Mapping[str, str] = {
     "agent": "an agent that is started as a command and reports its tool calls",
     "rag": "a retrieval pipeline in Python, judged by what it found",
     "chat": "a chat model, with canned answers until there is a key",
     "python": "any Python function",
-    "evaluator-plugin": "an evaluator of your own",
+    PLUGIN_TEMPLATE: "an evaluator of your own, as a package that others can install",
 }
 _FOLDER = Path(__file__).with_name("templates")
 _SCHEMAS = Path(".agentv", "schemas")
@@ -31,21 +38,25 @@ SCHEMA_KINDS = ("eval", "targets")
     show_default=True,
     help="; ".join(f"{name}: {what}" for name, what in TEMPLATES.items()) + ".",
 )
+@click.option("--name", help=f"evaluator-plugin: how the package is called; default: {PLUGIN_NAME}.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written and kept as one JSON object.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=".")
-def command(folder: Path, template: str, as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
+def command(folder: Path, template: str, name: str | None, *, as_json: bool) -> None:
     """Write evals/, targets, .env.template and a CI workflow into FOLDER (default: here).
 
     What is written runs at once, with no key and no network. Files that exist are kept as they are.
     """
-    written, kept = write_all(folder, files_of(template))
+    files = files_of(template)
+    if name is not None:
+        files = _renamed(files, template, name)
+    written, kept = write_all(folder, files)
     if as_json:
         click.echo(json.dumps({"schema": "agentv-init-1", "folder": str(folder), "written": written, "kept": kept}))
         return
-    for name in written:
-        click.echo(f"wrote  {folder / name}")
-    for name in kept:
-        click.echo(f"kept   {folder / name}  (it was there already)")
+    for file in written:
+        click.echo(f"wrote  {folder / file}")
+    for file in kept:
+        click.echo(f"kept   {folder / file}  (it was there already)")
     if ".gitignore" in kept and not _ignores_keys(folder / ".gitignore"):
         click.echo("\nKeys go into .env: add the line `.env` to .gitignore, so that it is never committed.")
     click.echo(f"\nNext: {'' if folder == Path() else f'cd {shlex.quote(str(folder))} && '}agentv run")
@@ -54,6 +65,35 @@ def command(folder: Path, template: str, as_json: bool) -> None:  # noqa: FBT001
 def files_of(template: str) -> dict[str, str]:
     """Return every file of a template, by path relative to the project's folder."""
     return {**_copied("common"), **_copied(template), **_schemas()}
+
+
+def _renamed(files: Mapping[str, str], template: str, name: str) -> dict[str, str]:
+    """Return the files of the plug-in template with its package, module and type named anew."""
+    if template != PLUGIN_TEMPLATE:
+        raise click.UsageError(f"--name goes with --template {PLUGIN_TEMPLATE}; the other templates make no package")
+    module = plugin_module(name)
+    pairs = ((PLUGIN_NAME, name), (PLUGIN_NAME.replace("-", "_"), module))
+
+    def renamed(text: str) -> str:
+        for old, new in pairs:
+            text = text.replace(old, new)
+        return text
+
+    return {renamed(path): renamed(text) for path, text in files.items()}
+
+
+def plugin_module(name: str) -> str:
+    """Return the module and type of a package of that name. Raises ConfigError when it cannot be one."""
+    from agentv.evaluators import EVALUATORS
+
+    module = name.replace("-", "_").lower()
+    if not re.fullmatch(r"[A-Za-z]([A-Za-z0-9]|[-_](?=[A-Za-z0-9]))*", name) or keyword.iskeyword(module):
+        allowed = "letters, digits, and single - or _ between them, a letter first"
+        raise ConfigError(f"{name!r} cannot be the name of a package and a module; allowed: {allowed}")
+    if module in EVALUATORS or module in sys.stdlib_module_names or module == "agentv":
+        owner = f"agentv's evaluator type {module!r}" if module in EVALUATORS else f"the module {module!r}"
+        raise ConfigError(f"{name!r} would stand in the way of {owner}; choose another name")
+    return module
 
 
 def _copied(template: str) -> dict[str, str]:

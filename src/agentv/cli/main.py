@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, Entry] = {
     "convert": Entry("agentv.cli.convert", "Turn eval files and results into other formats."),
     "serve-fake": Entry("agentv.cli.serve_fake", "Serve fake model APIs, to try a suite with no key."),
     "doctor": Entry("agentv.cli.doctor", "Say what this machine has and what is missing."),
-    "plugins": Entry("agentv.cli.plugins", "List evaluators and providers, with their settings."),
+    "plugins": Entry("agentv.cli.plugins", "List evaluators, providers, reports and stores, with their settings."),
     "completion": Entry("agentv.cli.completion", "Print the shell completion script."),
 }
 

@@ -1,4 +1,4 @@
-"""`agentv plugins`: the evaluators and providers that eval files and targets may name, and their settings."""
+"""`agentv plugins`: evaluators, providers, formats of reports and stores that there are, and their settings."""
 
 import dataclasses
 import json
@@ -19,15 +19,22 @@ _PLAIN: Mapping[object, str] = {str: "text", bool: "true or false", int: "whole 
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every setting.")
 def command(names: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
-    """List evaluators and providers; with NAMES, their settings."""
+    """List evaluators, providers, formats of reports and stores; with NAMES, their settings."""
     registries = _load_registries()
+    broken = [str(error) for _, registry in registries for error in registry.broken.values()]
     if as_json:
-        described = {what: [describe(spec) for spec in _chosen(registry, names)] for what, registry in registries}
-        click.echo(json.dumps({"schema": SCHEMA, **described}, indent=2, ensure_ascii=False))
+        described = {
+            what: [{**describe(spec), "brought_by": _brought_by(spec, registry)} for spec in _chosen(registry, names)]
+            for what, registry in registries
+        }
+        shown = {"schema": SCHEMA, **described, "broken": broken}
+        click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
     elif names:
         click.echo("\n\n".join(render_settings(spec) for spec in _named(registries, names)))
     else:
-        click.echo("\n\n".join(render_list(what, registry) for what, registry in registries))
+        click.echo("\n\n".join(render_list(what, registry) for what, registry in registries if list(registry)))
+        for message in broken:
+            click.echo(f"\nnot usable: {message}")
         click.echo("\nagentv plugins NAME shows the settings of one.")
 
 
@@ -44,7 +51,9 @@ def describe(spec: "Spec") -> dict[str, Any]:  # plain JSON for printing
 
 def render_list(what: str, registry: "Registry") -> str:
     """Return one line for each plug-in of a registry."""
-    rows = [(", ".join((spec.name, *spec.aliases)), _with_cost(spec)) for spec in registry]
+    rows = [
+        (", ".join((spec.name, *spec.aliases)), f"{_with_cost(spec)}{_package(spec, registry)}") for spec in registry
+    ]
     width = max((len(names) for names, _ in rows), default=0)
     return "\n".join([what, *(f"  {names:<{width}}  {summary}" for names, summary in rows)])
 
@@ -63,6 +72,16 @@ def render_settings(spec: "Spec") -> str:
     return "\n".join([title, *(line.rstrip() for line in lines)])
 
 
+def _brought_by(spec: "Spec", registry: "Registry") -> str | None:
+    """Return the package that brought a plug-in, with its version; None for ours and those of the project."""
+    return registry.brought_by.get(spec.name)
+
+
+def _package(spec: "Spec", registry: "Registry") -> str:
+    package = _brought_by(spec, registry)
+    return f"  [{package}]" if package else ""
+
+
 def _with_cost(spec: "Spec") -> str:
     summary = spec.summary.rstrip(".")
     return f"{summary} (may cost money)" if spec.cost == "paid" else summary
@@ -77,7 +96,15 @@ def _load_registries() -> Sequence[tuple[str, "Registry"]]:
     here = Path.cwd()
     project = load_project(here, find_repository_root(here))
     specs = load_specs(project.plugins)
-    return (("evaluators", specs.evaluators), ("providers", specs.providers))
+    sorts = (
+        ("evaluators", specs.evaluators),
+        ("providers", specs.providers),
+        ("reports", specs.reports),
+        ("stores", specs.stores),
+    )
+    for _, registry in sorts:
+        registry.load_all()
+    return sorts
 
 
 def _chosen(registry: "Registry", names: tuple[str, ...]) -> "list[Spec]":

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,14 +10,18 @@ from pathlib import Path
 from typing import TextIO
 
 from agentv.cli.streams import reader_is_gone
+from agentv.registry import Registry
 from agentv.reports.exports import STDOUT, make_export
+from agentv.reports.formats import REPORTS
 from agentv.reports.json_lines import JsonLines, ToRecord
 from agentv.reports.observers import make_observer
 from agentv.reports.verbose import VerboseLines
 from agentv.storage.records import export_record
+from agentv.storage.stored_run import open_run
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RunEvent
 from agentv.types.protocols import Clock
+from agentv.types.results import CaseResult, RunReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +81,25 @@ class LogFile(JsonLines):
 
 
 @contextmanager
-def open_outputs(screen: Screen, stdout: TextIO, clock: Clock) -> Iterator[Sequence[Watched]]:
+def open_outputs(
+    screen: Screen, stdout: TextIO, clock: Clock, *, formats: Registry = REPORTS
+) -> Iterator[Sequence[Watched]]:
     """Yield the observers of a run, the screen first; all are closed at the end, the screen last, without raising.
+
+    `formats` are those that files may be written in.
 
     Raises ConfigError, before anything runs, for what cannot be written.
     """
     opened: list[Watched] = []
     try:
-        opened.extend(_open(screen, stdout, clock))
+        opened.extend(_open(screen, stdout, clock, formats))
         yield opened
     finally:
         for watched in reversed(opened):
             watched.close()
 
 
-def _open(screen: Screen, stdout: TextIO, clock: Clock) -> Iterator[Watched]:
+def _open(screen: Screen, stdout: TextIO, clock: Clock, formats: Registry) -> Iterator[Watched]:
     stream = screen.stream(stdout)
     to_record = partial(export_record, include_trace=screen.include_trace)
     shown = make_observer(
@@ -105,7 +113,13 @@ def _open(screen: Screen, stdout: TextIO, clock: Clock) -> Iterator[Watched]:
         yield Watched(f"--log-file {screen.log_file}", log)
     for target in screen.outputs:
         place = target if target == STDOUT else str(screen.folder / target)
-        yield Watched(f"-o {target}", make_export(place, to_record=to_record, stdout=stdout), target)
+        export = make_export(place, to_record=to_record, stdout=stdout, formats=formats, rows=_rows_of)
+        yield Watched(f"-o {target}", export, target)
+
+
+def _rows_of(report: RunReport) -> Iterable[CaseResult]:
+    """Return the rows of a run that has ended, from where it is kept."""
+    return report.results if report.folder is None else open_run(Path(report.folder)).results()
 
 
 def losses(observers: Sequence[Watched], stdout: TextIO) -> Iterator[str]:

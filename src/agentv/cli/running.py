@@ -87,7 +87,7 @@ def _run(plan: RunPlan, screen: Screen, stdout: TextIO) -> int:
     clock = make_clock()
     rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
     # What cannot be written is refused before the run has a folder.
-    with open_outputs(screen, stdout, clock) as observers:
+    with open_outputs(screen, stdout, clock, formats=plan.specs.reports) as observers:
         store = make_store(plan, clock=clock)
         report = asyncio.run(_run_with_signals(plan, store, observers, clock, rng))
     if screen.display not in ("json", "none"):

@@ -22,7 +22,7 @@ from agentv.loading.settings import (
 from agentv.registry import Registry, Spec
 from agentv.scoring.sources import parse_source
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.errors import nearest
+from agentv.types.errors import PluginError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Severity
 
@@ -166,12 +166,15 @@ def _texts(value: JsonValue, at: JsonPath) -> Iterator[tuple[JsonPath, str]]:
 
 
 def find_type(reader: Reader, at: JsonPath, written: str, scope: EvaluatorScope) -> Spec | None:
-    """Return the evaluator type of that name or alias; an unknown one is noted."""
-    canonical = scope.registry.canonical(written)
-    if canonical is None:
-        _unknown(reader, at, f"unknown evaluator type {written!r}", scope)
+    """Return the evaluator type of that name or alias; one that is unknown, or cannot be loaded, is noted."""
+    try:
+        if written in scope.registry:
+            return scope.registry.get(written)
+    except PluginError as error:
+        reader.error(at, str(error))
         return None
-    return scope.registry.get(canonical)
+    _unknown(reader, at, f"unknown evaluator type {written!r}", scope)
+    return None
 
 
 def _unknown(reader: Reader, at: JsonPath, message: str, scope: EvaluatorScope) -> None:

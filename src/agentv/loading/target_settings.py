@@ -11,7 +11,7 @@ from agentv.loading.target_models import TargetModel
 from agentv.registry import Registry, Spec
 from agentv.templating.environment import variables_in
 from agentv.templating.secrets import looks_secret
-from agentv.types.errors import TemplateError, nearest
+from agentv.types.errors import PluginError, TemplateError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Severity
 
@@ -75,9 +75,12 @@ def _check_settings(
 
 
 def _find_provider(reader: Reader, at: JsonPath, written: str, registry: Registry, severity: Severity) -> Spec | None:
-    canonical = registry.canonical(written)
-    if canonical is not None:
-        return registry.get(canonical)
+    try:
+        if written in registry:
+            return registry.get(written)
+    except PluginError as error:
+        reader.error(at, str(error))
+        return None
     names = registry.names()
     message = f"unknown provider {written!r}"
     if severity == "warning":

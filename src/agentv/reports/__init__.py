@@ -3,6 +3,7 @@
 from agentv.reports.case_view import CaseView
 from agentv.reports.end_table import end_report
 from agentv.reports.exports import Export, make_export
+from agentv.reports.formats import REPORTS
 from agentv.reports.observers import DISPLAYS, choose_display, make_observer
 from agentv.reports.paint import choose_paint, in_colour
 from agentv.reports.printable import one_line, printable, printable_json
@@ -12,6 +13,7 @@ from agentv.reports.signs import signs_for
 
 __all__ = [
     "DISPLAYS",
+    "REPORTS",
     "CaseView",
     "Export",
     "RunView",

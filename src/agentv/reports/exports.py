@@ -6,13 +6,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
+from agentv.registry import Registry
+from agentv.reports.formats import REPORTS, Format, ReadRows, ReportTools, format_named, make_json_lines
 from agentv.reports.json_lines import ToRecord
 from agentv.reports.printable import printable_json
-from agentv.reports.report_json import report_text
-from agentv.reports.yaml_text import yaml_item
 from agentv.types.errors import ConfigError, StorageError
-from agentv.types.events import RowFinished, RunEnded, RunEvent
-from agentv.types.messages_json import compact_json
+from agentv.types.events import RunEvent
 
 STDOUT = "-"
 """Stands for standard output, which gets JSON lines."""
@@ -83,31 +82,27 @@ class StreamExport:
         self._stream.flush()
 
 
-def make_export(target: str, *, to_record: ToRecord, stdout: TextIO) -> Export | StreamExport:
-    """Return the observer that writes `-o TARGET`: `.jsonl`, `.yaml`, `.yml`, `.json`, or `-` for standard output.
+def make_export(
+    target: str,
+    *,
+    to_record: ToRecord,
+    stdout: TextIO,
+    formats: Registry = REPORTS,
+    rows: ReadRows = lambda report: report.results,
+) -> Export | StreamExport:
+    """Return the observer that writes `-o TARGET` in the format its name ends in, or JSON lines to standard output.
 
-    Raises ConfigError, before anything runs, for a suffix that there is not and a place that cannot be written.
+    `formats` are those there are, `rows` reads a run's rows for those that want all of them at the end. Raises
+    ConfigError, before anything runs, for an end that there is not and a place that cannot be written.
     """
-
-    def json_line(event: RunEvent) -> str:
-        return compact_json(to_record(event.result)) + "\n" if isinstance(event, RowFinished) else ""
-
-    def yaml_row(event: RunEvent) -> str:
-        return yaml_item(to_record(event.result)) if isinstance(event, RowFinished) else ""
-
-    def report(event: RunEvent) -> str:
-        return report_text(event.report) if isinstance(event, RunEnded) else ""
-
+    tools = ReportTools(to_record, rows)
     if target == STDOUT:
-        return StreamExport(stdout, json_line)
+        return StreamExport(stdout, make_json_lines(tools).text_of)
     path = Path(target)
-    match path.suffix:
-        case ".jsonl":
-            return Export(path, json_line)
-        case ".yaml" | ".yml":
-            return Export(path, yaml_row, empty="[]\n")
-        case ".json":
-            return Export(path, report, empty=None)
-    raise ConfigError(
-        f"cannot tell the format of {target!r}; a file for -o ends in .jsonl, .yaml, .yml or .json, or is -"
-    )
+    spec = format_named(path.name, formats)
+    if spec is None:
+        *ends, last = (f".{name}" for each in formats for name in (each.name, *each.aliases))
+        known = f"{', '.join(ends)} or {last}"
+        raise ConfigError(f"cannot tell the format of {target!r}; a file for -o ends in {known}, or is -")
+    made: Format = spec.load_factory()(tools)
+    return Export(path, made.text_of, empty=made.empty)

@@ -1,0 +1,172 @@
+"""From a marked function or class to the Spec of a plug-in: its settings, its factory, and what it must keep to."""
+
+import copy
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass, replace
+from functools import partial
+from typing import Any
+
+from agentv.execution.callables import raised_at
+from agentv.registry import Spec
+from agentv.types.errors import PluginError, StorageError
+from agentv.types.evaluation import EvaluationContext, EvaluatorOutput
+from agentv.types.events import RunEnded, RunEvent
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import Provider
+from agentv.types.targets import ResolvedTarget
+
+
+class FunctionEvaluator:
+    """An evaluator that calls a function with the context and its settings."""
+
+    def __init__(self, kind: str, function: Callable[..., Any], settings: Mapping[str, object]) -> None:
+        self.kind = kind
+        self._function = function
+        self._settings = settings
+        # Calling a coroutine function only makes the coroutine, so it needs no thread.
+        self.inline = inspect.iscoroutinefunction(function)
+
+    def evaluate(self, context: EvaluationContext) -> EvaluatorOutput | Awaitable[EvaluatorOutput]:
+        """Return what the function returns."""
+        output: EvaluatorOutput | Awaitable[EvaluatorOutput] = self._function(context, **self._settings)
+        return output
+
+
+def evaluator_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = (), cost: str = "free") -> Spec:
+    """Return the spec of an evaluator. Raises PluginError when the signature does not fit."""
+    if isinstance(plugin, type):
+        if not callable(getattr(plugin, "evaluate", None)):
+            raise PluginError(f"evaluator {name!r}: class {plugin.__name__} has no method evaluate(context)")
+        if not hasattr(plugin, "kind"):
+            plugin.kind = name  # type: ignore[attr-defined]  # a plug-in need not repeat its name
+        settings, factory = _class_parts(plugin)
+    else:
+        settings = _settings_of(name, plugin, "context")
+
+        def factory(_config: object, settings: object, _tools: object) -> FunctionEvaluator:
+            return FunctionEvaluator(name, plugin, _as_keywords(settings))
+
+    return Spec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases, cost=cost)
+
+
+def provider_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
+    """Return the spec of a provider. Raises PluginError when the signature does not fit."""
+    if isinstance(plugin, type):
+        if not inspect.iscoroutinefunction(getattr(plugin, "invoke", None)):
+            raise PluginError(f"provider {name!r}: class {plugin.__name__} has no method `async invoke(request)`")
+        if not hasattr(plugin, "kind"):
+            plugin.kind = name  # type: ignore[attr-defined]  # a plug-in need not repeat its name
+        settings, make = _class_parts(plugin)
+
+        def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:  # noqa: ARG001 - a class needs none
+            made: Provider = make(None, target.settings, None)
+            return made
+    else:
+        settings = _settings_of(name, plugin, "request")
+
+        def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:
+            from agentv.providers.python import PythonProvider, PythonSettings  # noqa: PLC0415 - only who has one
+
+            function = partial(plugin, **_as_keywords(target.settings))
+            return PythonProvider(replace(target, settings=PythonSettings(function)), tools)
+
+    return Spec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases, can_judge=True)
+
+
+def report_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
+    """Return the spec of a format of reports. Raises PluginError when the signature does not fit."""
+    settings = _settings_of(name, plugin, "report", "rows")
+    if fields(settings):
+        raise PluginError(f"report {name!r} has settings, and `-o FILE` has no place for them: {_shown(name, plugin)}")
+
+    def factory(tools: Any) -> object:
+        from agentv.reports.formats import Format  # noqa: PLC0415 - only who has one
+
+        def text_of(event: RunEvent) -> str:
+            return _report_text(name, plugin, event, tools) if isinstance(event, RunEnded) else ""
+
+        return Format(text_of, empty=None)
+
+    return Spec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases)
+
+
+def _report_text(name: str, plugin: Callable[..., Any], event: RunEnded, tools: Any) -> str:
+    try:
+        text = plugin(event.report, tools.rows(event.report))
+    except Exception as error:  # a plug-in's own code: whatever it raises, the run is over and its report is told
+        raise StorageError(f"report {name!r} failed: {type(error).__name__}: {error}{raised_at(error)}") from error
+    if not isinstance(text, str):
+        raise StorageError(f"report {name!r} returned {type(text).__name__}, and not a text")
+    return text
+
+
+def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
+    """Return the spec of a store. Raises PluginError when the signature does not fit."""
+    if isinstance(plugin, type):
+        if not callable(getattr(plugin, "save_result", None)):
+            raise PluginError(f"store {name!r}: class {plugin.__name__} has no method save_result(result)")
+        settings, make = _class_parts(plugin)
+
+        def factory(settings: object) -> object:
+            return make(None, settings, None)
+    else:
+        settings = _settings_of(name, plugin)
+
+        def factory(settings: object) -> object:
+            made = plugin(**_as_keywords(settings))
+            if not callable(getattr(made, "save_result", None)):
+                raise PluginError(f"store {name!r} made {type(made).__name__}, which has no save_result(result)")
+            return made
+
+    return Spec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases)
+
+
+def _class_parts(plugin: type) -> tuple[type, Callable[..., Any]]:
+    """Return settings and factory of a class: a dataclass is its own settings, filled it is the plug-in itself."""
+    if is_dataclass(plugin):
+        return plugin, lambda _config, settings, _tools: settings
+    return make_dataclass("NoSettings", [], frozen=True), lambda _config, _settings, _tools: plugin()
+
+
+def _settings_of(name: str, function: Callable[..., Any], *subjects: str) -> type:
+    """Return a settings dataclass made from a function's keyword-only parameters; `subjects` stand before these."""
+    parameters = list(inspect.signature(function).parameters.values())
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    others = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+    if len(positional) != len(subjects) or len(positional) + len(others) != len(parameters):
+        raise PluginError(f"{name!r} must take {_wanted(subjects)} settings after `*`; it is {_shown(name, function)}")
+    hints = inspect.get_annotations(function, eval_str=True)
+    columns: list[tuple[str, Any, Any]] = [
+        (p.name, hints.get(p.name, Any), MISSING if p.default is p.empty else p.default) for p in others
+    ]
+    made = [(key, hint, _field(default)) for key, hint, default in columns]
+    return make_dataclass(f"{name}_settings", made, frozen=True, kw_only=True)
+
+
+def _wanted(subjects: tuple[str, ...]) -> str:
+    if not subjects:
+        return "no argument but"
+    return f"{'one argument' if len(subjects) == 1 else 'the arguments'}, {', '.join(subjects)}, and"
+
+
+def _shown(name: str, function: Callable[..., Any]) -> str:
+    return f"{getattr(function, '__name__', name)}{inspect.signature(function)}"
+
+
+def _field(default: Any) -> Any:
+    """Return a dataclass field; a list or dict as default is copied for each, as people expect of a function."""
+    if default is MISSING:
+        return field()
+    if isinstance(default, list | dict | set):
+        return field(default_factory=partial(copy.copy, default))
+    return field(default=default)
+
+
+def _as_keywords(settings: Any) -> dict[str, object]:
+    return {item.name: getattr(settings, item.name) for item in fields(settings)}
+
+
+def _summary(plugin: Callable[..., Any]) -> str:
+    """Return the first line of a plug-in's docstring."""
+    return (inspect.getdoc(plugin) or "").partition("\n")[0]
