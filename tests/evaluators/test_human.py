@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.judging import evaluator_of, make_context, make_evaluator
 
-from agentv.api import evaluate
+from agentv import AggregatedEvaluationResult, EvaluationInput, EvaluationRunConfig
+from agentv.api import evaluate, run_evaluation_sync
 from agentv.loading import content_problems, load_suite
 from agentv.pipeline.plugins import load_specs
 from agentv.scoring.completion import to_score
@@ -142,7 +143,36 @@ def test_one_criterion_may_be_asked_for_alone(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", entry(5), {**entry(1), "criterion": "length"})
     assert [result.criterion_name for result in judged(file).results] == ["tone", "length"]
     assert [result.criterion_name for result in judged(file, criterion="tone").results] == ["tone"]
-    assert judged(file, criterion="style").reasoning == "nobody judged the criterion 'style' of 'refund-1'"
+    silent = judged(file, criterion="style")
+    (result,) = silent.results
+    assert (silent.status, result.value, result.error) == ("skipped", None, None)
+    assert result.reasoning == "nobody judged it"
+
+
+def test_of_several_criteria_those_that_nobody_judged_have_no_value_and_no_error(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", entry(4), {**entry(1), "criterion": "length"})
+    human = evaluator_of("human", file=str(file), criteria=["tone", "style"])
+    score = to_score(human.evaluate(make_context(criteria=(TONE,))), criteria=(TONE,))
+    assert (score.status, score.score) == ("scored", 0.75)
+    assert [(each.criterion_name, each.value, each.error) for each in score.results] == [
+        ("tone", 0.75, None),
+        ("style", None, None),
+    ]
+
+
+def test_the_criteria_door_counts_what_nobody_judged_as_expected_and_not_scored(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", {**entry(4), "eval_id": "s-1"}, {**entry(5), "eval_id": "s-2"})
+    config = EvaluationRunConfig([{"type": "human", "file": str(file)}])
+    criteria = (TONE, EvaluationCriteria("style"))
+
+    def run(session: str) -> AggregatedEvaluationResult:
+        answer = EvaluationInput(prompt="May I?", response="Yes.", criteria=criteria, session_id=session)
+        return run_evaluation_sync(answer, config)
+
+    known, unknown = run("s-1"), run("s-3")
+    assert (known.overall_score, known.scored, known.expected, known.run_errors) == (0.75, 1, 2, ())
+    assert (unknown.overall_score, unknown.scored, unknown.expected, unknown.run_errors) == (None, 0, 2, ())
+    assert [each.reasoning for each in unknown.results] == ["nobody judged it"] * 2
 
 
 def test_feedback_on_a_session_is_found_by_its_id(tmp_path: Path) -> None:

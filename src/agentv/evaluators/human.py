@@ -6,7 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from statistics import mode
 
-from agentv.scoring.criterion_results import failed_result, result_of
+from agentv.scoring.completion import score_of_results
+from agentv.scoring.criterion_results import criterion_named, failed_result, result_of
 from agentv.scoring.feedback import latest, parse_feedback
 from agentv.scoring.scales import normalize
 from agentv.scoring.votes import combine, spread
@@ -30,6 +31,9 @@ class HumanSettings:
 
     file: str | tuple[str, ...] = field(
         metadata={"help": "the JSON Lines or CSV file with what people said, or a list of such files"}
+    )
+    criteria: tuple[str, ...] = field(
+        default=(), metadata={"help": "the criteria to take; without it every one that people judged"}
     )
 
     def __post_init__(self) -> None:
@@ -67,36 +71,37 @@ def make_human(config: EvaluatorConfig, settings: HumanSettings, _tools: Evaluat
         raise EvaluatorError(f"cannot read {error.filename}: {error.strerror}") from error
     if problems:
         raise EvaluatorError("; ".join(problem.render() for problem in problems))
-    return HumanEvaluator(files, criterion=config.criterion)
+    return HumanEvaluator(files, criteria=settings.criteria or ((config.criterion,) if config.criterion else ()))
 
 
 class HumanEvaluator:
     """Returns what annotators said of an answer, averaged for each criterion; skipped when nobody judged it.
 
-    `files` hold the feedback by case. `criterion` None means every criterion that people judged.
+    `files` hold the feedback by case. Of the `criteria` each has its result, without a value when nobody judged it; no
+    `criteria` means all that people judged.
     """
 
     kind = "human"
     inline = True
     reusable = True
 
-    def __init__(self, files: Sequence[Mapping[str, tuple[Feedback, ...]]], *, criterion: str | None = None) -> None:
+    def __init__(self, files: Sequence[Mapping[str, tuple[Feedback, ...]]], *, criteria: Sequence[str] = ()) -> None:
         self._files = files
-        self._criterion = criterion
+        self._criteria = tuple(dict.fromkeys(criteria))
 
-    def evaluate(self, context: EvaluationContext) -> EvaluationScore | tuple[EvaluationResult, ...]:
+    def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Look up the feedback on the case or session of `context`."""
-        by_criterion: dict[str, list[Feedback]] = {}
+        by_criterion: dict[str, list[Feedback]] = {name: [] for name in self._criteria}
         for said in latest(self._about(context)):
-            by_criterion.setdefault(said.criterion, []).append(said)
-        if self._criterion is not None:
-            by_criterion = {name: said for name, said in by_criterion.items() if name == self._criterion}
-        results = tuple(_result(name, said, context.criteria) for name, said in by_criterion.items())
+            if not self._criteria or said.criterion in by_criterion:
+                by_criterion.setdefault(said.criterion, []).append(said)
+        results = [_result(name, said, context.criteria) for name, said in by_criterion.items() if said]
+        unjudged = [_unjudged(name, context.criteria) for name, said in by_criterion.items() if not said]
+        score = score_of_results(results, "human", context.criteria)
         if any(result.value is not None or result.error is not None for result in results):
-            return results
-        what = f"the criterion {self._criterion!r} of " if self._criterion is not None and not results else ""
-        reason = "people's words are on no scale" if results else f"nobody judged {what}{context.eval_case.id!r}"
-        return EvaluationScore(0.0, status="skipped", reasoning=reason, results=results)
+            return replace(score, results=(*score.results, *unjudged))
+        reason = "people's words are on no scale" if results else f"nobody judged {context.eval_case.id!r}"
+        return EvaluationScore(0.0, status="skipped", reasoning=reason, results=(*results, *unjudged))
 
     def _about(self, context: EvaluationContext) -> Iterator[Feedback]:
         slot = Slot(context.suite, context.eval_case.id, context.target.name, context.trial)
@@ -126,6 +131,12 @@ def _result(name: str, said: Sequence[Feedback], criteria: Iterable[EvaluationCr
         metadata = {**metadata, "spread": spread(numbers)}
     mean = combine(numbers, "mean")
     return result_of(mean, criterion, kind="human", reasoning=_reasoning(said), metadata=metadata)
+
+
+def _unjudged(name: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult:
+    """Return the result of a criterion that nobody judged: no value, and no error either."""
+    scale = criterion_named(name, criteria).scale
+    return EvaluationResult(name, None, None, scale, "nobody judged it", "human")
 
 
 def _reasoning(said: Sequence[Feedback]) -> str | None:

@@ -29,7 +29,8 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
     errors: list[EvaluationRunError] = []
     warnings: list[str] = []
     for fitted, result in zip(plan.evaluators, results, strict=True):
-        if result.status == "skipped":
+        if result.status == "skipped":  # what it was to judge is expected, and not scored
+            weighed.extend(WeighedResult(each, result.weight) for each in result.results)
             continue
         if result.status == "unverified":
             warnings.append(f"evaluator {result.name!r}: the judge's verdict could not be verified")

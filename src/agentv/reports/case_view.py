@@ -117,7 +117,8 @@ class CaseView:
 def _criterion_text(result: EvaluationResult) -> str:
     if result.error is not None:
         return f"{result.criterion_name}: error: {result.error}"
-    return f"{result.criterion_name} = {result.score}" + (f": {result.reasoning}" if result.reasoning else "")
+    score = "" if result.score is None else f" = {result.score}"
+    return f"{result.criterion_name}{score}" + (f": {result.reasoning}" if result.reasoning else "")
 
 
 def _transcript(messages: Sequence[Message], trace: Sequence[TraceEvent]) -> Iterator[str]:
