@@ -31,6 +31,7 @@ CASES = (
     "id: ID\n  expected_outcome: x\n  input_messages:\n    - role: user\n      content: hi   # deep\n    # deep end\n",
     "id: ID\n  expected_outcome: x\n  input_messages:\n  - role: user\n    content: [{type: text, value: 'a,}'}]\n",
     f"id: ID\n  expected_outcome: x\n  {MESSAGES}\n  metadata:\n    empty:\n\n",
+    "? id\n  : ID\n  ? expected_outcome\n  : x\n  ? input_messages\n  : [{role: user, content: hi}]\n",
 )
 FLOWS = (
     "{id: ID, expected_outcome: x, input_messages: [{role: user, content: hi}]}   # flow\n",

@@ -71,10 +71,13 @@ class CasesFile:
     def _checked(self, text: str, wanted: Sequence[JsonValue], specs: Specs) -> bytes:
         """Return a new text as bytes, after reading it as a suite."""
         name = shown(self.path)
-        document, problems = compose(text, name)
+        document, _ = compose(text, name)
         top, _ = compose(self._text(), name)
         if document is None or top is None:
-            raise EvalFileError(name, problems)
+            advice = "write its cases as plain YAML, one key a line"
+            raise EvalFileError(
+                name, [Problem(name, "nothing can be added to this file as it is written", allowed=advice)]
+            )
         key = _cases_key(top)
         got = document.at((key,))
         others = _without(top.value, key) == _without(document.value, key)

@@ -17,6 +17,7 @@ from agentv.types.problems import Problem
 
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _WRITTEN_BREAK = re.compile("\r\n|[\n\r]")
+_LAST_BREAK = re.compile(r"(?:\r\n|[\n\r])\Z")
 _BREAKS = "\n\r\x85\u2028\u2029"
 _STRIPPED = re.compile(r"[^\n\r]*?[|>]\d?-")
 _CASE_LEVEL = 3
@@ -115,7 +116,7 @@ def _node(event: yaml.Event, events: Iterator[yaml.Event], text: str, level: int
         _fill_sequence(node, events, text, level + 1)
     elif isinstance(event, yaml.MappingStartEvent):
         node.is_flow = bool(event.flow_style)
-        _fill_mapping(node, events, text, level + 1)
+        _fill_mapping(node, events, text, level + 1, at=start.index)
     return node
 
 
@@ -131,10 +132,10 @@ def _fill_sequence(node: _Node, events: Iterator[yaml.Event], text: str, level: 
         node.end = item.end
 
 
-def _fill_mapping(node: _Node, events: Iterator[yaml.Event], text: str, level: int) -> None:
+def _fill_mapping(node: _Node, events: Iterator[yaml.Event], text: str, level: int, *, at: int) -> None:
     value = None
     while not isinstance(event := next(events), yaml.MappingEndEvent):
-        if value is None:
+        if value is None and not text.startswith("?", at):  # `? key` starts where its sign does
             node.column = cast(yaml.Mark, event.start_mark).column
         name = event.value if isinstance(event, yaml.ScalarEvent) else ""
         _node(event, events, text, level)
@@ -167,15 +168,14 @@ def _scalar_end(event: yaml.ScalarEvent, text: str) -> int | None:
 
 
 def _on_lines(text: str, end: int, block: str) -> tuple[int, str]:
-    """Return where lines go that follow the line on which a value ends, and the lines with the file's own breaks."""
+    """Return where lines go that follow the line on which a value ends, and the lines with that line's own break."""
+    at_start = end > 0 and text[end - 1] in _BREAKS
     found = _BREAK.search(text, end)
-    usual = _WRITTEN_BREAK.search(text)
-    newline = usual[0] if usual else "\n"
-    if end > 0 and text[end - 1] in _BREAKS:
-        return end, block.replace("\n", newline)
-    if found is None:
-        return len(text), newline + block.replace("\n", newline)
-    return found.end(), block.replace("\n", newline)
+    place = end if at_start else found.end() if found else len(text)
+    before = _LAST_BREAK.search(text, max(0, place - 2), place) or _WRITTEN_BREAK.search(text)
+    newline = before[0] if before else "\n"
+    lines = block.replace("\n", newline)
+    return place, lines if at_start or found else newline + lines
 
 
 def _shifted(block: str, column: int, *, compact: bool) -> str:
