@@ -53,6 +53,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
     "human": {"file": str(FIXTURES / "feedback.csv")},
     "lexical_similarity": {},
+    "sentiment": {},
     "keyword_coverage": {"expected_keywords": ["30 days", "wor", "👩", "C++"]},
 }
 CANDIDATES = {

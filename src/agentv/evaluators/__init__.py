@@ -134,6 +134,14 @@ EVALUATORS: Registry = make_registry(
             factory="agentv.evaluators.keyword_coverage:make_keyword_coverage",
             aliases=("KeywordCoverage",),
         ),
+        Spec(
+            "sentiment",
+            "the tone of the text, by VADER's word list (English)",
+            settings="agentv.evaluators.sentiment:SentimentSettings",
+            factory="agentv.evaluators.sentiment:make_sentiment",
+            aliases=("Sentiment",),
+            extra="text",
+        ),
     ),
 )
 
