@@ -1,6 +1,7 @@
 """Contexts and judges for tests of evaluators: small, real, without a network."""
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -9,10 +10,13 @@ from agentv.evaluators import EVALUATORS
 from agentv.evaluators.members import score_objects
 from agentv.execution.shared import Shared
 from agentv.loading import read_settings
+from agentv.server.fake.embeddings import embed
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
+from agentv.types.embeddings import Embedder, Embedding
 from agentv.types.errors import ProviderError
 from agentv.types.evaluation import EvaluationContext, Evaluator, EvaluatorResult, PromptInputs
 from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message
 from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
@@ -87,14 +91,30 @@ def numbered_nonces() -> Callable[[], str]:
 
 
 @dataclass
+class WordEmbedder:
+    """Vectors that lie close together when their texts share words, as the fake server makes them."""
+
+    name: str = "words"
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+
+    async def embed(self, texts: Sequence[str]) -> tuple[Embedding, ...]:
+        self.asked.append(tuple(texts))
+        return tuple(Embedding(array("f", embed(text))) for text in texts)
+
+
+@dataclass
 class Tools:
-    """What evaluators may use, without a run: judges by name, members judged in place."""
+    """What evaluators may use, without a run: judges by name, one embedder, members judged in place."""
 
     judges: dict[str, Provider] = field(default_factory=dict)
+    vectors: Embedder = field(default_factory=WordEmbedder)
     shared: Shared = field(default_factory=Shared)
 
     def judge(self, target_name: str) -> Provider:
         return self.judges[target_name]
+
+    def embedder(self, model: str | JsonObject) -> Embedder:  # noqa: ARG002 - there is one
+        return self.vectors
 
     async def score(
         self, context: EvaluationContext, evaluators: tuple[EvaluatorLike, ...]

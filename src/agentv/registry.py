@@ -50,6 +50,10 @@ class Spec:
     """Providers only: answers from what is written down, so that there is nobody to ask whether he is there."""
     can_judge: bool = False
     """Providers only: may judge its own answers when no `judge_target` is named."""
+    embeds: bool = False
+    """Providers only: makes embeddings (types.embeddings.EmbeddingProvider)."""
+    answers: bool = True
+    """Providers only: False for one that makes embeddings and nothing else, so that it can be no target of a run."""
 
     def load_factory(self) -> Callable[..., Any]:
         """Return what makes one.

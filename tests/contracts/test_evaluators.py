@@ -17,6 +17,7 @@ from agentv.evaluators import EVALUATORS
 from agentv.evaluators.composite import CompositeEvaluator
 from agentv.scoring.completion import to_score
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator
 from agentv.types.messages import Message, ToolCall
 
@@ -55,7 +56,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "lexical_similarity": {},
     "sentiment": {},
     "keyword_coverage": {"expected_keywords": ["30 days", "wor", "👩", "C++"]},
+    "semantic_similarity": {},
 }
+NEEDS_WORDS = {"semantic_similarity"}
+"""Those that cannot say anything about a text without a word: for them it is an error, never a score."""
+
 CANDIDATES = {
     "plain": "Sure, you have 30 days.",
     "empty": "",
@@ -106,6 +111,10 @@ def test_every_registered_evaluator_is_held_to_the_contract() -> None:
 @pytest.mark.parametrize("candidate", CANDIDATES)
 @pytest.mark.parametrize("type_", SETTINGS)
 def test_any_answer_is_judged_with_a_finite_score(type_: str, candidate: str) -> None:
+    if type_ in NEEDS_WORDS and not CANDIDATES[candidate].strip():
+        with pytest.raises(EvaluatorError, match="empty"):
+            asyncio.run(judge_with(type_, context_of(CANDIDATES[candidate])))
+        return
     score = asyncio.run(judge_with(type_, context_of(CANDIDATES[candidate])))
     assert math.isfinite(score.score)
     assert 0.0 <= score.score <= 1.0

@@ -150,11 +150,12 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 names = pytest.mark.parametrize("name", CASES)
-specs = pytest.mark.parametrize("spec", list(PROVIDERS), ids=lambda spec: spec.name)
+ANSWERING = [spec for spec in PROVIDERS if spec.answers]
+specs = pytest.mark.parametrize("spec", ANSWERING, ids=lambda spec: spec.name)
 
 
 def test_every_registered_provider_is_held_to_this() -> None:
-    assert set(CASES) == {spec.name for spec in PROVIDERS}
+    assert set(CASES) == {spec.name for spec in ANSWERING}
 
 
 @names

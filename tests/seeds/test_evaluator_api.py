@@ -378,6 +378,11 @@ WHERE = {
     "is_json": ("json_rule.py", "test_rules.py"),
     "numeric": ("number_rules.py", "test_rules.py"),
     "length": ("number_rules.py", "test_rules.py"),
+    "human": ("human.py", "test_human.py"),
+    "rule_based": ("rule_based.py", "test_rule_based.py"),
+    "lexical_similarity": ("lexical_similarity.py", "test_lexical_similarity.py"),
+    "keyword_coverage": ("keyword_coverage.py", "test_keyword_coverage.py"),
+    "semantic_similarity": ("semantic_similarity.py", "test_semantic_similarity.py"),
 }
 
 

@@ -142,6 +142,13 @@ EVALUATORS: Registry = make_registry(
             aliases=("Sentiment",),
             extra="text",
         ),
+        Spec(
+            "semantic_similarity",
+            "how close the meaning of a text lies to that of a reference, by embeddings of both",
+            settings="agentv.evaluators.semantic_similarity:SemanticSimilaritySettings",
+            factory="agentv.evaluators.semantic_similarity:make_semantic_similarity",
+            aliases=("NLPAccuracy",),
+        ),
     ),
 )
 

@@ -1,22 +1,21 @@
 """`lexical_similarity`: how alike the answer's text and a reference are, letter by letter or word by word."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import isfinite
 from typing import Any, Literal, TypeAlias
 
 from agentv.evaluators.extras import require_extra
+from agentv.evaluators.references import references_at
 from agentv.evaluators.rules import judged_text, quoted
 from agentv.scoring.aggregation import is_met
 from agentv.scoring.similarity import MEASURES, Measure, Prepared, prepared, similarity
-from agentv.scoring.sources import expected_answer, parse_source, source_value
+from agentv.scoring.sources import parse_source
 from agentv.scoring.text_forms import TextForm, UnicodeForm
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
-from agentv.types.json_value import JsonValue
-from agentv.types.messages_json import compact_json
 from agentv.types.protocols import EvaluatorTools
 
 Algorithm: TypeAlias = Literal["sorensen_dice", "jaro_winkler", "levenshtein", "token_set", "bleu", "chrf", "rouge_l"]
@@ -122,7 +121,7 @@ class LexicalSimilarityEvaluator:
         """Compare the text with every reference; the best counts. Raises EvaluatorError when there is none."""
         candidate = self._prepared(judged_text(context, self._source))
         best, where, shown = -1.0, "", ""
-        for place, text in _references(context, self._settings.references):
+        for place, text in references_at(context, self._settings.references):
             reference = self._reference(text)
             found = self._compared(candidate, reference.prepared)
             if found > best:
@@ -167,24 +166,3 @@ def _measure(algorithm: Algorithm) -> Measure:
 
         return make_translation_measure(algorithm)
     return MEASURES[algorithm]
-
-
-def _references(context: EvaluationContext, paths: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield each reference with the place where it stands; a list of texts has a place for each."""
-    for path in paths:
-        value = _value(context, path)
-        if isinstance(value, str):
-            yield path, value
-        elif isinstance(value, list | tuple) and value and all(isinstance(item, str | int | float) for item in value):
-            for number, item in enumerate(value):
-                yield f"{path}.{number}", item if isinstance(item, str) else compact_json(item)
-        elif value in ([], ()):
-            raise EvaluatorError(f"the reference {path!r} is an empty list: there is nothing to compare with")
-        else:
-            yield path, judged_text(context, path)
-
-
-def _value(context: EvaluationContext, path: str) -> JsonValue:
-    if path == "ground_truth":  # by far the most frequent place, and no path to walk
-        return expected_answer(context)
-    return None if path.startswith("files.") else source_value(context, path)

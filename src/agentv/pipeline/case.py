@@ -71,7 +71,7 @@ class CaseRunner:
         if not task.only_free or isinstance(task.case, BrokenCase):
             return False
         evaluators, _ = applicable_evaluators(task.case, task.suite)
-        return all(costs_money(config_of(evaluator), self.toolbox) for evaluator in evaluators)
+        return all(costs_money(config_of(evaluator), self.toolbox, task.known) for evaluator in evaluators)
 
     async def _in_workspace(self, question: Question, wanted: WantedWorkspace) -> CaseResult:
         """Ask in a folder of the row's own, capture what was changed there, and judge before the folder goes."""

@@ -9,13 +9,14 @@ from typing import Any, cast
 
 from agentv import loading
 from agentv.evaluators.isolation import config_of
+from agentv.pipeline.embedding_models import check_embedder, embeds_for_money
 from agentv.pipeline.evaluation_config import EvaluationRunConfig, GivenEvaluator
 from agentv.pipeline.given import named_target
 from agentv.pipeline.inputs import Neighbourhood, load_project_parts
-from agentv.pipeline.judges import judge_targets, member_configs, needs_judge
+from agentv.pipeline.judges import embedding_model, judge_targets, member_configs, needs_judge
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.plugins import as_evaluator
-from agentv.pipeline.targets import KnownTargets
+from agentv.pipeline.targets import LOCAL, KnownTargets
 from agentv.registry import Specs
 from agentv.types.aggregated_result import EvaluationStorageProvider
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
@@ -176,8 +177,9 @@ class _Planning:
         names = {name for each in planned for name in judge_targets(each.settings)}
         names |= {judge} if judge is not None else set()
         paid = any(specs.evaluators.get(each.config.type).cost == "paid" for each in planned if each.settings)
+        embeds = any(embedding_model(each.settings) not in (None, LOCAL) for each in planned)
         known = KnownTargets({}, {}, specs)
-        if paid or names - self.targets.keys():
+        if paid or embeds or names - self.targets.keys():
             neighbourhood = Neighbourhood(RunOptions(), specs, base_dir, os.environ, needs_targets=False)
             try:
                 known = neighbourhood.load_targets(base_dir)
@@ -195,6 +197,10 @@ class _Planning:
             self.problems.note(at, f"evaluator {config.name!r}: there is no file {path}")
         for name in dict.fromkeys(judge_targets(planned.settings)):
             self._target(name, at, known)
+        try:
+            check_embedder(planned.settings, known)
+        except AgentvError as error:
+            self.problems.note(at, f"evaluator {config.name!r}: {error}")
         if not has_judge and any(needs_judge(each) for each in _all_settings(planned.settings, known.specs)):
             message = f"evaluator {config.name!r} needs a judge"
             self.problems.note(
@@ -243,7 +249,8 @@ class _Planning:
         if planned.settings is None:
             return True
         asks = any(needs_judge(each) or any(judge_targets(each)) for each in _all_settings(planned.settings, specs))
-        return specs.evaluators.get(planned.config.type).cost == "free" and not asks
+        paid = asks or embeds_for_money(planned.settings, KnownTargets(self.targets, {}, specs))
+        return specs.evaluators.get(planned.config.type).cost == "free" and not paid
 
 
 def _all_settings(settings: object, specs: Specs) -> Iterator[object]:

@@ -6,11 +6,13 @@ import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from agentv.evaluators.isolation import isolated_score
 from agentv.execution.foreign import DeadlineError, call_foreign
+from agentv.loading import find_home
 from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.config_snapshot import config_snapshot
@@ -96,7 +98,8 @@ class EvaluationRunner:
 
     def _make_toolbox(self) -> Toolbox:
         rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
-        return Toolbox(specs=self._plan.specs, clock=self._clock, rng=rng, home=str(self.config.base_dir))
+        home = str(find_home(Path(self.config.base_dir)))
+        return Toolbox(specs=self._plan.specs, clock=self._clock, rng=rng, home=home)
 
     def _fit_to(self, criteria: tuple[EvaluationCriteria, ...]) -> _Fit:
         known = self._fits.get(criteria)

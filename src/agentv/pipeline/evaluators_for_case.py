@@ -4,6 +4,7 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 
+from agentv.loading import find_home
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.context import build_context
@@ -46,7 +47,8 @@ async def run_evaluators_for_case(
     specs = load_specs()
     known = KnownTargets({}, {}, specs)
     rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
-    async with Toolbox(specs=specs, clock=clock, rng=rng, home=folder, overrides=evaluator_registry) as toolbox:
+    home = str(find_home(Path(folder)))
+    async with Toolbox(specs=specs, clock=clock, rng=rng, home=home, overrides=evaluator_registry) as toolbox:
         context = build_context(
             eval_case,
             _answer(eval_case, target, response, clock),

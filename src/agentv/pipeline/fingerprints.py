@@ -7,7 +7,7 @@ from pathlib import Path
 from agentv.evaluators.isolation import config_of
 from agentv.loading import named_files
 from agentv.pipeline.context import criteria_of
-from agentv.pipeline.judges import judge_targets, member_configs, needs_judge
+from agentv.pipeline.judges import embedding_model, judge_targets, member_configs, needs_judge
 from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.toolbox import Toolbox
 from agentv.scoring.identity import digest, evaluator_to_json, expectation_key, score_key, target_key
@@ -72,6 +72,9 @@ class Fingerprints:
                 names.append(own)
         for name in names:
             yield target_key(task.known.get(name))
+        model = embedding_model(settings)
+        if model is not None:
+            yield target_key(task.known.embedding_target(model))
         for member in member_configs(settings):
             yield from self._judges(member, task)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.json_value import JsonObject
 
 
 def judge_targets(settings: object) -> Iterator[str]:
@@ -14,6 +15,12 @@ def judge_targets(settings: object) -> Iterator[str]:
 def needs_judge(settings: object) -> bool:
     """Whether an evaluator asks the target's own judge: its settings class tells through `needs_judge`."""
     return bool(getattr(settings, "needs_judge", False))
+
+
+def embedding_model(settings: object) -> str | JsonObject | None:
+    """Return who makes an evaluator's vectors: a target's name or one written like a target; None when it has none."""
+    model: str | JsonObject | None = getattr(settings, "embedding_model", None)
+    return model
 
 
 def member_configs(settings: object) -> Iterator[EvaluatorConfig]:

@@ -13,7 +13,7 @@ from agentv.registry import Specs
 from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate
 from agentv.types.cases import EvalSuite
-from agentv.types.errors import AgentvError, ConfigError, UnknownNameError
+from agentv.types.errors import AgentvError, ConfigError, TargetError, UnknownNameError
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject
 from agentv.types.targets import ResolvedTarget
@@ -70,7 +70,12 @@ def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> Su
     for name in names:
         try:
             config = choose_target(tuple(item.known.configs.values()), name)
-            targets.append(item.known.get(config.name))
+            target = item.known.get(config.name)
+            if not item.known.specs.providers.get(target.provider).answers:
+                raise TargetError(
+                    f"target {target.name!r} ({target.provider}) makes embeddings; it answers no questions"
+                )
+            targets.append(target)
         except AgentvError as error:
             findings.add(f"{item.suite.path}: {error}" if "\n" not in str(error) else str(error))
     selection = select_cases(item.suite, options)

@@ -4,14 +4,17 @@ import asyncio
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
-from agentv.execution.foreign import DeadlineError, call_foreign, off_the_clock
-from agentv.execution.limits import AccountLimiter, Permit
-from agentv.execution.retry import OVERTIME_S, delay_asked_s, retry_call, usage_before
+from agentv.execution.foreign import DeadlineError, call_foreign
+from agentv.execution.limits import AccountLimiter
+from agentv.execution.retry import OVERTIME_S, retry_call
 from agentv.pipeline.prices import price_of
-from agentv.types.errors import ProviderError
+from agentv.pipeline.turns import Turns
+from agentv.scoring.vectors import vectors_problem
+from agentv.types.embeddings import EmbeddingProvider, EmbeddingRequest, EmbeddingResponse
+from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock
@@ -33,8 +36,16 @@ CHARACTERS_PER_TOKEN = 4.0
 EXPECTED_REPLY_TOKENS = 300.0
 """What a call is taken to use before it is known; corrected after each reply."""
 
-REFUSED_STATUS = 429
-"""What says that the account is asked too fast; an overloaded server (503, 529) is waited for by the retries alone."""
+R = TypeVar("R", ProviderResponse, EmbeddingResponse)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[R]):
+    """What is called dependably: one try, by its number and its deadline in seconds, and what it probably uses."""
+
+    one_try: Callable[[int, float], Awaitable[R]]
+    tokens: float
+    before_repeat: Callable[[], Awaitable[None]] | None = None
 
 
 class ResilientProvider:
@@ -62,7 +73,7 @@ class ResilientProvider:
         self._clock = clock
         self._rng = rng
         self._prices = prices
-        self._limiter = limiter
+        self._turns = Turns(limiter, target.retry, counts_attempts=counts_attempts)
         self._reply_tokens = EXPECTED_REPLY_TOKENS
         self._transport_failures = 0
         self._stopped: ProviderError | None = None
@@ -85,20 +96,56 @@ class ResilientProvider:
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> ProviderResponse:
         """As `invoke`, with `total_s` for all tries together; `before_repeat` makes all ready for another try."""
+
+        async def one_try(number: int, timeout_s: float) -> ProviderResponse:
+            attempt = number if self.counts_attempts else request.attempt
+            timed = replace(request, attempt=attempt, timeout_s=timeout_s)
+            response: ProviderResponse = await _within(self.provider.invoke, timed, timeout_s)
+            if response.usage is not None:
+                self._reply_tokens += (response.usage.output - self._reply_tokens) / 10
+            return response
+
+        chat = sum(len(turn.content) for turn in request.chat_prompt or ()) or len(request.question)
+        asked = (chat + len(request.system_prompt or "")) / CHARACTERS_PER_TOKEN
+        call = Call(one_try, asked + self._reply_tokens, before_repeat=before_repeat)
+        return await self._dependably(call, total_s=total_s, on_retry=on_retry)
+
+    async def embed(self, texts: tuple[str, ...], *, began: Callable[[], None]) -> EmbeddingResponse:
+        """Return the vectors of texts, with as many tries as the policy allows.
+
+        `began` is called when the account has let the first try through. Raises ProviderError.
+        """
+        provider = self.provider
+        if not isinstance(provider, EmbeddingProvider):
+            raise TargetError(f"target {self.target.name!r} ({self.target.provider}) makes no embeddings")
+
+        async def one_try(_number: int, timeout_s: float) -> EmbeddingResponse:
+            began()
+            response: EmbeddingResponse = await _within(provider.embed, EmbeddingRequest(texts, timeout_s), timeout_s)
+            if problem := vectors_problem(response.vectors, texts=len(texts)):
+                raise ProviderError(Failure("unexpected_shape", f"the reply has {problem}"))
+            return response
+
+        tokens = sum(map(len, texts)) / CHARACTERS_PER_TOKEN
+        return await self._dependably(Call(one_try, tokens), total_s=None)
+
+    async def _dependably(
+        self, call: "Call[R]", *, total_s: float | None, on_retry: Callable[[CallRecord, float], None] | None = None
+    ) -> R:
+        """Make one call with as many tries as the policy allows, each in its turn at the account."""
         self._refuse_when_stopped()
         attempt_s = self.target.timeout_s or DEFAULT_TIMEOUT_S
         # Waiting for one's turn is no fault of the target's: the deadline for all tries begins when the first may go.
-        first = await self._permit(request)
+        first = await self._turns.take(call.tokens)
         now = asyncio.get_running_loop().time
         ends_at = math.inf if total_s is None else now() + total_s
 
-        async def one_try(number: int) -> ProviderResponse:
-            if number > 0 and before_repeat is not None:
-                await before_repeat()
-            permit = first if number == 0 else await self._permit(request, until=ends_at)
-            attempt = number if self.counts_attempts else request.attempt
+        async def one_try(number: int) -> R:
+            if number > 0 and call.before_repeat is not None:
+                await call.before_repeat()
+            permit = first if number == 0 else await self._turns.take(call.tokens, until=ends_at)
             timeout_s = max(0.0, min(attempt_s, ends_at - now()))
-            return await self._permitted(replace(request, attempt=attempt, timeout_s=timeout_s), timeout_s, permit)
+            return await self._turns.used(permit, call.one_try(number, timeout_s))
 
         try:
             response, calls = await retry_call(
@@ -118,7 +165,7 @@ class ResilientProvider:
         lost = total_usage(call.usage for call in calls[:-1])
         return response if lost is None else self._with_lost(response, lost)
 
-    def _with_lost(self, response: ProviderResponse, lost: Usage) -> ProviderResponse:
+    def _with_lost(self, response: R, lost: Usage) -> R:
         """Add what the tries before it used up: it was paid for, too."""
         costs = (response.cost_usd, self.cost_of(lost, response.model))
         return replace(
@@ -126,54 +173,6 @@ class ResilientProvider:
             usage=total_usage((lost, response.usage)),
             cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
         )
-
-    async def _permit(self, request: ProviderRequest, *, until: float = math.inf) -> Permit | None:
-        """Wait for one's turn at the account, at most until then; the deadlines of those who wait do not run."""
-        if self._limiter is None:
-            return None
-        chat = sum(len(turn.content) for turn in request.chat_prompt or ()) or len(request.question)
-        asked = (chat + len(request.system_prompt or "")) / CHARACTERS_PER_TOKEN
-        try:
-            with off_the_clock():
-                async with asyncio.timeout_at(None if math.isinf(until) else until):
-                    return await self._limiter.acquire(asked + self._reply_tokens)
-        except TimeoutError:
-            failure = Failure("deadline", "no turn at the account came in the time for all tries")
-            raise ProviderError(failure) from None
-
-    async def _permitted(self, request: ProviderRequest, timeout_s: float, permit: Permit | None) -> ProviderResponse:
-        """Make one try, and tell the limiter how it went."""
-        try:
-            response: ProviderResponse = await _within(self.provider.invoke, request, timeout_s)
-            usage, quota = response.usage, response.quota
-        except BaseException as error:
-            if permit is not None:
-                self._give_back(permit, error)
-            raise
-        if permit is not None:
-            permit.done(used_tokens=_tokens(usage), requests=self._requests(usage), quota=quota)
-        if usage is not None:
-            self._reply_tokens += (usage.output - self._reply_tokens) / 10
-        return response
-
-    def _give_back(self, permit: Permit, error: BaseException) -> None:
-        """End a try that brought nothing: only a refusal says something about the pace."""
-        if not isinstance(error, ProviderError):
-            permit.done(refused=None)
-            return
-        failure = error.failure
-        is_refused = failure.http_status == REFUSED_STATUS
-        before = usage_before(failure)
-        permit.done(
-            used_tokens=_tokens(before),
-            requests=self._requests(before),
-            refused=is_refused or None,
-            retry_after_s=delay_asked_s(failure, self.target.retry) if is_refused else None,
-        )
-
-    def _requests(self, usage: Usage | None) -> int:
-        """Return how many requests of the account one call made: an agent's own are not the account's."""
-        return 1 if usage is None or self.counts_attempts else max(1, usage.requests)
 
     async def invoke_batch_within(
         self, provider: BatchProvider, requests: Sequence[ProviderRequest], *, total_s: float | None
@@ -207,7 +206,7 @@ class ResilientProvider:
         if kind == "auth" or self._transport_failures >= TRANSPORT_FAILURES_ALLOWED:
             self._stopped = error
 
-    def _cost_usd(self, response: ProviderResponse) -> float | None:
+    def _cost_usd(self, response: ProviderResponse | EmbeddingResponse) -> float | None:
         if response.cost_usd is not None or response.usage is None:
             return response.cost_usd
         return self.cost_of(response.usage, response.model)
@@ -226,10 +225,6 @@ class ResilientProvider:
         """Let go of what the provider holds open."""
         if isinstance(self.provider, ClosingProvider):
             await self.provider.aclose()
-
-
-def _tokens(usage: Usage | None) -> int | None:
-    return None if usage is None else usage.total
 
 
 async def _within(call: Callable[..., Any], argument: object, timeout_s: float) -> Any:

@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentv.evaluators.isolation import config_of, isolated_score
+from agentv.pipeline.embedding_models import embeds_for_money
 from agentv.pipeline.judges import judge_targets, needs_judge
 from agentv.pipeline.targets import KnownTargets
 from agentv.pipeline.toolbox import Toolbox
 from agentv.scoring.evaluator_results import to_result
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.embeddings import Embedder
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult
+from agentv.types.json_value import JsonObject
 from agentv.types.protocols import SharedParts
 from agentv.types.provider import Provider
 
@@ -34,6 +37,10 @@ class SuiteTools:
         """Return the named target as a judge."""
         return self.toolbox.provider(self.known.get(target_name))
 
+    def embedder(self, model: str | JsonObject) -> Embedder:
+        """Return who makes vectors: a target by name, or one written in place."""
+        return self.toolbox.embedder(self.known.embedding_target(model))
+
     async def score(
         self, context: EvaluationContext, evaluators: Sequence[EvaluatorLike]
     ) -> tuple[EvaluatorResult, ...]:
@@ -50,7 +57,7 @@ async def score_context(
 
 async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike, tools: SuiteTools) -> EvaluatorResult:
     config = config_of(evaluator)
-    if tools.only_free and costs_money(config, tools.toolbox):
+    if tools.only_free and costs_money(config, tools.toolbox, tools.known):
         return EvaluatorResult(config.name, config.type, 0.0, status="skipped", weight=0.0)
     clock, toolbox = tools.toolbox.clock, tools.toolbox
 
@@ -66,10 +73,11 @@ async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike, tools
     return to_result(score, config, duration_ms=(clock() - started).total_seconds() * 1000)
 
 
-def costs_money(config: EvaluatorConfig, toolbox: Toolbox) -> bool:
-    """Whether an evaluator may cost money: by its kind, or because its settings ask a judge."""
+def costs_money(config: EvaluatorConfig, toolbox: Toolbox, known: KnownTargets) -> bool:
+    """Whether an evaluator may cost money: by its kind, or because its settings ask a judge or a paid model."""
     specs = toolbox.specs.evaluators
     if config.type not in specs:
         return False
     settings = toolbox.settings(config)
-    return specs.get(config.type).cost == "paid" or needs_judge(settings) or any(judge_targets(settings))
+    asks = needs_judge(settings) or any(judge_targets(settings)) or embeds_for_money(settings, known)
+    return specs.get(config.type).cost == "paid" or asks

@@ -11,6 +11,7 @@ from agentv.loading import content_problems, missing_files, read_settings
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.context import tags_of
+from agentv.pipeline.embedding_models import check_embedder, embeds_for_money
 from agentv.pipeline.judges import judge_targets, member_configs, needs_judge
 from agentv.pipeline.plan import SuitePlan
 from agentv.pipeline.workspaces import wanted_workspace
@@ -99,6 +100,8 @@ class SuiteCheck:
             settings = read_settings(self.specs.evaluators.get(config.type), config.settings, where=config.name)
             for name in judge_targets(settings):
                 self._add_judge(self.plan.known.get(name))
+            if self.plan.options.only != "free" or not embeds_for_money(settings, self.plan.known):
+                check_embedder(settings, self.plan.known)
         except AgentvError as error:
             self._say(f"evaluator {config.name!r}: {error}")
             return

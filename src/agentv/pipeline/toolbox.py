@@ -11,10 +11,12 @@ from agentv.execution.limits import AccountLimiter
 from agentv.execution.shared import Shared
 from agentv.loading import read_settings
 from agentv.pipeline.capture import Redactor
+from agentv.pipeline.embeddings import SharedEmbedder
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
 from agentv.scoring.identity import digest
+from agentv.storage.embedding_cache import EmbeddingCache
 from agentv.storage.find_run import find_run
 from agentv.storage.open_batches import find_open_batch
 from agentv.types.cases import EvaluatorConfig
@@ -62,6 +64,7 @@ class Toolbox:
         self._prices = prices or {}
         self._overrides = overrides or {}
         self._providers: dict[int, tuple[ResolvedTarget, ResilientProvider]] = {}
+        self._embedders: dict[int, SharedEmbedder] = {}
         self._limiters: dict[str, AccountLimiter] = {}
         self._redactors: dict[tuple[int, int, tuple[str, ...]], Redactor] = {}
         self._settings: dict[int, tuple[EvaluatorConfig, object]] = {}
@@ -73,7 +76,8 @@ class Toolbox:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close what was opened, providers first."""
+        """Close what was opened, those who ask providers first, then these."""
+        await asyncio.gather(*(embedder.aclose() for embedder in self._embedders.values()))
         closing = [provider.aclose() for _, provider in self._providers.values()]
         await asyncio.gather(*closing, return_exceptions=True)
         if isinstance(self.shared, Shared):
@@ -107,6 +111,15 @@ class Toolbox:
         )
         self._providers[id(target)] = (target, resilient)
         return resilient
+
+    def embedder(self, target: ResolvedTarget) -> SharedEmbedder:
+        """Return who makes vectors with a target; the same one for the same target."""
+        if id(target) not in self._embedders:
+            # A library call makes no folder in somebody's project: what is kept is kept where there is one.
+            home = Path(self.home)
+            cache = EmbeddingCache(home / "cache" / "embeddings") if home.is_dir() else None
+            self._embedders[id(target)] = SharedEmbedder(self.provider(target), cache)
+        return self._embedders[id(target)]
 
     def _limiter(self, target: ResolvedTarget) -> AccountLimiter:
         """Return the limiter of a target's account: targets and judges with one address and key share it.

@@ -140,5 +140,14 @@ PROVIDERS: Registry = make_registry(
             is_canned=True,
             can_judge=True,
         ),
+        Spec(
+            name="local",
+            summary="sentence embeddings made on this machine; it answers no questions",
+            settings="agentv.providers.local:LocalSettings",
+            factory="agentv.providers.local:LocalProvider",
+            extra="local",
+            embeds=True,
+            answers=False,
+        ),
     ],
 )

@@ -72,11 +72,12 @@ class PluginError(AgentvError):
 
 
 class MissingExtraError(PluginError, ImportError):
-    """A feature whose optional packages are not installed."""
+    """A feature whose optional packages are not installed. `then` is a second command that is needed as well."""
 
-    def __init__(self, feature: str, extra: str) -> None:
+    def __init__(self, feature: str, extra: str, *, then: str | None = None) -> None:
         self.extra = extra
-        super().__init__(f"{feature} needs optional packages; install them with: pip install 'agentv[{extra}]'")
+        commands = f"pip install 'agentv[{extra}]'{f' && {then}' if then else ''}"
+        super().__init__(f"{feature} needs optional packages; install them with: {commands}")
 
 
 class ProviderError(AgentvError, RuntimeError):

@@ -20,7 +20,7 @@ from agentv.types.usage import Usage
 Verdict: TypeAlias = Literal["pass", "borderline", "fail"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 EvaluatorStatus: TypeAlias = Literal["scored", "error", "skipped", "unverified"]
-JudgeRole: TypeAlias = Literal["sample", "repair", "swap", "member"]
+JudgeRole: TypeAlias = Literal["sample", "repair", "swap", "member", "embedding"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,10 @@ def _own_score(value: JsonValue) -> float | bool | str:
 
 @dataclass(frozen=True, slots=True)
 class JudgeCall:
-    """One call of a judge model, with its reply as it came. `score` is None when the reply held none."""
+    """One call of a judge model, with its reply as it came. `score` is None when the reply held none.
+
+    With the role `embedding` it stands for the vectors an evaluator asked for: what they used, and no reply.
+    """
 
     judge: str
     role: JudgeRole

