@@ -52,6 +52,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
             {"criterion": "order", "sequence": ["lookup", "refund"]},
         ]
     },
+    "trace": {"max_tool_calls": 1, "max_errors": 0, "max_model_steps": 3, "no_repeated_calls": 1},
     "human": {"file": str(FIXTURES / "feedback.csv")},
     "lexical_similarity": {},
     "sentiment": {},
@@ -159,5 +160,5 @@ def test_importing_the_registry_imports_no_evaluator() -> None:
 
 def test_quick_rules_say_that_they_are() -> None:
     quick = {type_ for type_ in SETTINGS if getattr(make(type_, Tools()), "inline", False)}
-    rules = {"contains", "equals", "one_of", "starts_with", "ends_with", "numeric", "length"}
+    rules = {"contains", "equals", "one_of", "starts_with", "ends_with", "numeric", "length", "trace"}
     assert quick == rules | {"human", "lexical_similarity", "keyword_coverage"}

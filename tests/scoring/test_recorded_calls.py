@@ -79,6 +79,14 @@ def test_output_that_ends_the_history_counts_once_without_ids_too() -> None:
     assert recorded_calls(make_context(message_history=history, output_messages=answer)) == (ToolCall("search"),) * 2
 
 
+def test_output_that_goes_on_where_the_history_ends_counts_its_beginning_once() -> None:
+    step = Message("assistant", tool_calls=(ToolCall("search"),))
+    history = (Message("user", "hi"), step)
+    output = (step, Message("assistant", "found", tool_calls=(ToolCall("look"),)))
+    calls = recorded_calls(make_context(message_history=history, output_messages=output))
+    assert calls == (ToolCall("search"), ToolCall("look"))
+
+
 def test_a_part_that_repeats_its_messages_call_counts_once() -> None:
     part = {"type": "tool_call", "toolName": "search", "args": {"q": "a"}}
     told = messages(assistant(part, tool_calls=[{"tool": "search", "input": {"q": "a"}}]))

@@ -115,6 +115,12 @@ EVALUATORS: Registry = make_registry(
             aliases=("ToolUsage",),
         ),
         Spec(
+            "trace",
+            "bounds on what happened: calls of tools, errors, steps, time, money, tokens",
+            settings="agentv.evaluators.trace:TraceSettings",
+            factory="agentv.evaluators.trace:make_trace",
+        ),
+        Spec(
             "human",
             "what people said of the answer, from JSON Lines or CSV files",
             settings="agentv.evaluators.human:HumanSettings",

@@ -48,6 +48,9 @@ def build_context(
         diff=_diff_of(answer),
         suite=answer.slot.suite,
         trial=answer.slot.trial,
+        duration_ms=answer.duration_ms,
+        cost_usd=answer.cost_usd,
+        usage=answer.usage,
     )
 
 

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from agentv.loading import find_home
@@ -59,6 +60,8 @@ async def run_evaluators_for_case(
             judge=judge_provider,
             now=clock(),
         )
+        # Nobody measured how long it took to get an answer that is at hand.
+        context = replace(context, duration_ms=None)
         evaluators, _ = applicable_evaluators(eval_case, suite)
         results = await score_context(context, evaluators, tools=SuiteTools(toolbox, known))
     return _aggregated(results), results
@@ -75,6 +78,8 @@ def _answer(case: EvalCase, target: ResolvedTarget, response: ProviderResponse, 
         duration_ms=0.0,
         output_messages=response.output_messages,
         trace=response.trace,
+        usage=response.usage,
+        cost_usd=response.cost_usd,
     )
 
 

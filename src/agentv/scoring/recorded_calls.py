@@ -39,9 +39,11 @@ def recorded_calls(context: EvaluationContext, source: CallSource | None = None)
 
 
 def conversation(context: EvaluationContext) -> tuple[Message, ...]:
-    """Return the message history and the output messages behind it; output that ends the history stands there once."""
+    """Return the message history and the output messages behind it; what ends the one and begins the other once."""
     history, output = context.message_history, context.output_messages or ()
-    return history if output and history[-len(output) :] == output else (*history, *output)
+    longest = min(len(history), len(output))
+    shared = next((count for count in range(longest, 0, -1) if history[-count:] == output[:count]), 0)
+    return (*history, *output[shared:])
 
 
 def _listed(context: EvaluationContext) -> tuple[ToolCall, ...] | None:

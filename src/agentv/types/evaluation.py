@@ -174,6 +174,7 @@ class EvaluationContext:
     `candidate` is the answer's text. `candidate_trace` is None unless the provider gave a trace; the summary is set by
     output messages or a trace. `system_prompt` replaces a judge's own instructions. `ground_truth` defaults to the
     case's reference answer. `suite` (its path) and `trial` (from 0) say with case and target which row is judged.
+    `duration_ms`, `cost_usd` and `usage` are what the answer took, None where that is not known.
     """
 
     eval_case: EvalCase
@@ -204,6 +205,9 @@ class EvaluationContext:
     diff: str | None = None
     suite: str = ""
     trial: int = 0
+    duration_ms: float | None = None
+    cost_usd: float | None = None
+    usage: Usage | None = None
 
     def to_input(self) -> EvaluationInput:
         """Return what evaluators of the criteria door's own shape are given."""
