@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, Entry] = {
     "run": Entry("agentv.cli.run", "Run eval files against targets and give a verdict."),
     "eval": Entry("agentv.cli.run", "The same as run.", hidden=True),
     "show": Entry("agentv.cli.show", "Look into a stored run: reasons, answers, transcripts."),
+    "label": Entry("agentv.cli.label", "Keep what people say of a run's answers with the run."),
     "runs": Entry("agentv.cli.runs", "List stored runs."),
     "generate": Entry("agentv.cli.generate", "Let a model write requirements, or cases, into eval files."),
     "convert": Entry("agentv.cli.convert", "Turn eval files and results into other formats."),

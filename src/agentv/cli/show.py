@@ -79,9 +79,13 @@ def _views(stored: "StoredRun", case: str, *, failed: bool) -> "list[CaseView]":
     answers = stored.answers_at({row.answer_seq for row in rows if row.answer_seq is not None})
     wanted = {(row.slot.suite, row.eval_id) for row in rows}
     cases = {key: each for each in stored.cases() if (key := (each.suite, each.eval_id)) in wanted}
+    labels = [label for label in stored.labels() if (label.slot.suite, label.slot.eval_id) in wanted]
     return [
         CaseView(
-            row, cases.get((row.slot.suite, row.eval_id)), answers.get(-1 if row.answer_seq is None else row.answer_seq)
+            row,
+            cases.get((row.slot.suite, row.eval_id)),
+            answers.get(-1 if row.answer_seq is None else row.answer_seq),
+            [label for label in labels if (label.slot, label.answer_seq) == (row.slot, row.answer_seq)],
         )
         for row in rows
     ]
@@ -115,10 +119,12 @@ def _print_json(stored: "StoredRun", case: str | None, *, failed: bool) -> None:
 
 def _case_json(stored: "StoredRun", view: "CaseView") -> "JsonObject":
     from agentv.storage import export_record
+    from agentv.storage.labels import label_to_record
     from agentv.storage.records import answer_to_record, case_to_record
 
     return {
         "case": None if view.case is None else case_to_record(view.case),
         "row": export_record(view.result),
         "answer": None if view.answer is None else answer_to_record(view.answer, run_id=stored.run_id),
+        "labels": [label_to_record(label, run_id=stored.run_id) for label in view.labels],
     }

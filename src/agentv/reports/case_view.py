@@ -12,6 +12,7 @@ from agentv.reports.text_width import wrap_lines
 from agentv.scoring.summary import row_state
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import Failure
+from agentv.types.feedback import Label
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, ToolCall, TraceEvent
 from agentv.types.messages_json import compact_json, content_text
@@ -20,7 +21,7 @@ from agentv.types.results import Answer, CaseRecord, CaseResult
 
 @dataclass(frozen=True, slots=True)
 class CaseView:
-    """A row with its case and its answer, as far as they are kept, and how to show them.
+    """A row with its case, its answer and what people said of it, as far as they are kept, and how to show them.
 
     `width` None means that nothing is wrapped.
     """
@@ -28,6 +29,7 @@ class CaseView:
     result: CaseResult
     case: CaseRecord | None = None
     answer: Answer | None = None
+    labels: Sequence[Label] = ()
     width: int | None = 80
     signs: Signs = UNICODE
     paint: Paint = without_colour
@@ -39,6 +41,7 @@ class CaseView:
             *(self._section(title, text) for title, text in self._texts()),
             self._error("error", self.result.error),
             *(list(self._evaluator(each, "")) for each in self.result.evaluator_results),
+            self._section("people", "\n".join(map(_label_text, self.labels))),
             self._section("transcript", "\n".join(_transcript(self._messages(), self._trace()))),
             self._facts(),
         ]
@@ -119,6 +122,11 @@ def _criterion_text(result: EvaluationResult) -> str:
         return f"{result.criterion_name}: error: {result.error}"
     score = "" if result.score is None else f" = {result.score}"
     return f"{result.criterion_name}{score}" + (f": {result.reasoning}" if result.reasoning else "")
+
+
+def _label_text(label: Label) -> str:
+    said = f"{label.annotator}: {label.criterion} = {label.score}" + (f": {label.reasoning}" if label.reasoning else "")
+    return one_line(said)
 
 
 def _transcript(messages: Sequence[Message], trace: Sequence[TraceEvent]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Stores: a run folder on disk, a run in memory, and the records both are made of."""
 
 from agentv.storage.find_run import find_run, runs_folder
+from agentv.storage.labels import append_labels
 from agentv.storage.list_runs import ListedRun, list_runs
 from agentv.storage.memory import MemoryStore
 from agentv.storage.records import EventRecord, export_record
@@ -13,6 +14,7 @@ __all__ = [
     "MemoryStore",
     "RunFolder",
     "StoredRun",
+    "append_labels",
     "export_record",
     "find_run",
     "list_runs",

@@ -13,17 +13,22 @@ LOCK_NAME = "lock"
 
 
 class RunLock:
-    """Holds a run for writing until `release`, or until the process is gone, however it went."""
+    """Holds a run for writing until `release`, or until the process is gone, however it went.
 
-    def __init__(self, folder: Path) -> None:
-        self._descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+    `name` is another lock's file for another part of the run, `what` how messages call that part.
+    """
+
+    def __init__(self, folder: Path, name: str = LOCK_NAME, *, what: str = "run") -> None:
+        self._descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._descriptor)
-            holder = read_holder(folder)
+            holder = read_holder(folder, name)
             who = f"process {holder['pid']} on {holder['host']}" if holder else "another process"
-            raise StorageError(f"run {folder.name} is being written by {who}; wait for it or stop it first") from error
+            raise StorageError(
+                f"{what} {folder.name} is being written by {who}; wait for it or stop it first"
+            ) from error
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, encode({"pid": os.getpid(), "host": socket.gethostname()}), 0)
 
@@ -33,10 +38,10 @@ class RunLock:
         os.close(self._descriptor)
 
 
-def read_holder(folder: Path) -> JsonObject | None:
+def read_holder(folder: Path, name: str = LOCK_NAME) -> JsonObject | None:
     """Return `pid` and `host` of who writes or wrote the run; None when its last writer let go."""
     try:
-        holder = decode((folder / LOCK_NAME).read_bytes())
+        holder = decode((folder / name).read_bytes())
     except (OSError, ValueError):
         return None
     return holder if {"pid", "host"} <= holder.keys() else None

@@ -8,6 +8,7 @@ import msgspec
 
 from agentv.storage.blobs import BlobFolder
 from agentv.storage.json_line import decode
+from agentv.storage.labels import LABELS_FILE, current_labels, record_to_label
 from agentv.storage.line_file import whole_lines
 from agentv.storage.records import (
     EventRecord,
@@ -19,6 +20,7 @@ from agentv.storage.records import (
 )
 from agentv.storage.run_lock import is_being_written
 from agentv.types.errors import StorageError
+from agentv.types.feedback import Label
 from agentv.types.json_value import JsonObject
 from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
 
@@ -95,6 +97,14 @@ class StoredRun:
             for number, line in enumerate(whole_lines(self.folder / name), start=1)
             if number - 1 in numbers
         }
+
+    def labels(self) -> tuple[Label, ...]:
+        """Return what people said of this run's answers: of each annotator the latest score of each criterion."""
+        return current_labels(self.all_labels())
+
+    def all_labels(self) -> Iterator[Label]:
+        """Yield what people said, what they corrected later included."""
+        return self._read(LABELS_FILE, record_to_label)
 
     def counts(self) -> dict[str, int]:
         """Count the current rows by state: pass, borderline, fail, error, skipped."""

@@ -45,11 +45,13 @@ class Feedback:
 class Label:
     """One annotator's score of one criterion of the answer in `slot`, as `labels.jsonl` keeps it.
 
-    `answer_key` is that of the answer that was judged. `seq` is the number of its line, None before it is written.
+    `answer_key` and `answer_seq` are those of the answer that was judged: a row that is tried again has another one.
+    `seq` is the number of the label's line, None before it is written.
     """
 
     slot: Slot
     answer_key: str
+    answer_seq: int
     criterion: str
     score: HumanScore
     annotator: str

@@ -1,0 +1,195 @@
+"""`agentv label`: people's scores, kept with the run whose answers they judged."""
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
+
+from agentv import krippendorff_alpha
+from agentv.cli.main import main
+from agentv.storage import RunFolder, StoredRun, append_labels, open_run, runs_folder
+from agentv.storage.run_lock import RunLock
+from agentv.types.errors import StorageError
+from agentv.types.failures import Failure
+
+Call = Callable[..., tuple[int, str, str]]
+LIKERT = {"name": "tone", "description": "", "scale": "likert5", "weight": 1.0}
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredRun:
+    """A stored run: refund-7 answered by two targets, lost-1 by nobody."""
+    store = RunFolder(runs_folder(tmp_path / ".agentv"), RUN.run_id, clock=at_noon)
+    store.begin(make_run())
+    store.append_case(make_case(criteria=(LIKERT,)))
+    for target in ("agent-v1", "agent-v2"):
+        slot = replace(make_result().slot, target=target)
+        answer = store.append_answer(make_answer(slot=slot))
+        store.append(make_result(slot=slot, answer_seq=answer.seq))
+    lost = replace(make_result().slot, eval_id="lost-1")
+    answer = store.append_answer(make_answer(slot=lost, text=""))
+    gone = Failure("transport", "gone")
+    store.append(make_result(slot=lost, answer_seq=answer.seq, status="error", score=None, verdict=None, error=gone))
+    store.close("finished")
+    monkeypatch.chdir(tmp_path)
+    return open_run(Path(store.folder))
+
+
+@pytest.fixture
+def call(run: StoredRun, capsys: pytest.CaptureFixture[str]) -> Call:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        said = capsys.readouterr()
+        return int(left.value.code or 0), said.out, said.err
+
+    assert run.folder.exists()
+    return call
+
+
+def said(score: Any, annotator: str | None = "anna", **more: Any) -> dict[str, Any]:
+    return {
+        "eval_id": "refund-7",
+        "criterion": "tone",
+        "score": score,
+        "annotator": annotator,
+        "target": "agent-v2",
+    } | more
+
+
+def write(*entries: dict[str, Any], name: str = "said.jsonl") -> str:
+    Path(name).write_text("".join(json.dumps(entry) + "\n" for entry in entries), "utf-8")
+    return name
+
+
+def test_scores_are_kept_with_the_answer_that_they_judge(run: StoredRun, call: Call) -> None:
+    file = write(said("4/5", reasoning="kind", time="2026-02-01T08:00:00Z"), said(5, "ben"))
+    code, out, _ = call("label", "--in", file)
+    assert (code, out) == (0, f"kept 2 scores of 2 people: {run.folder}/labels.jsonl\n")
+    anna, ben = run.labels()
+    assert (anna.slot.target, anna.answer_key, anna.answer_seq) == ("agent-v2", "v1:aa", 1)
+    assert (anna.criterion, anna.score, anna.annotator, anna.reasoning) == ("tone", "4/5", "anna", "kind")
+    assert (anna.time.isoformat(), ben.score) == ("2026-02-01T08:00:00+00:00", 5)
+    first = json.loads((run.folder / "labels.jsonl").read_text().splitlines()[0])
+    assert (first["schema"], first["run_id"], first["seq"]) == ("agentv-label-1", run.run_id, 0)
+    assert ((run.folder / "labels.jsonl").stat().st_mode & 0o777) == 0o600
+
+
+def test_a_spreadsheet_on_standard_input_signed_by_one_name(
+    run: StoredRun, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "eval_id,criterion,score,target\nrefund-7,tone,4,agent-v1\nrefund-7,facts,yes,agent-v1\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    code, out, _ = call("label", "latest", "--in", "-", "--annotator", "carl", "--json")
+    assert code == 0
+    assert json.loads(out) == {
+        "schema": "agentv-labels-1",
+        "run_id": run.run_id,
+        "file": f"{run.folder}/labels.jsonl",
+        "labels": 2,
+        "corrections": 0,
+    }
+    assert [(label.annotator, label.score) for label in run.labels()] == [("carl", "4"), ("carl", "yes")]
+
+
+def test_when_one_line_is_wrong_nothing_is_kept_and_every_wrong_line_is_told(run: StoredRun, call: Call) -> None:
+    file = write(
+        said(4),
+        said(4, eval_id="refund-8"),
+        said(6),
+        said(4, None),
+        said(4, target=None),
+        said(4, target="agent-v3"),
+        said(4, eval_id="lost-1"),
+    )
+    code, out, err = call("label", "--in", file)
+    assert (code, out) == (4, "")
+    both = "target 'agent-v1' trial 0 of evals/refunds.yaml, target 'agent-v2' trial 0 of evals/refunds.yaml"
+    for line in (
+        "said.jsonl:2:1  $  the run has no row of a case 'refund-8'; did you mean 'refund-7'?",
+        "said.jsonl:3:1  $  6 is outside 1 to 5 (likert5)",
+        "said.jsonl:4:1  $  nobody signed it; give the line an `annotator`, or all of them one by --annotator",
+        f"said.jsonl:5:1  $  it fits 2 rows of 'refund-7'; say which by target, trial or suite; there are: {both}",
+        f"said.jsonl:6:1  $  no row of 'refund-7' is of that suite, target and trial; there are: {both}",
+        "said.jsonl:7:1  $  the row of 'lost-1' has no answer that could be judged",
+    ):
+        assert line in err
+    assert "said.jsonl:1:" not in err
+    assert not (run.folder / "labels.jsonl").exists()
+
+
+def test_lines_that_cannot_be_read_are_told_and_a_missing_file_too(run: StoredRun, call: Call) -> None:
+    Path("bad.jsonl").write_text("{\n")
+    code, _, err = call("label", "--in", "bad.jsonl")
+    assert code == 4
+    assert "bad.jsonl:1:1" in err
+    code, _, err = call("label", "--in", "gone.jsonl")
+    assert code == 4
+    assert "gone.jsonl  $  cannot be read: No such file or directory" in err
+    assert not (run.folder / "labels.jsonl").exists()
+
+
+def test_a_later_score_of_the_same_person_counts_and_the_earlier_stays(run: StoredRun, call: Call) -> None:
+    call("label", "--in", write(said(2), said(3, "ben")))
+    code, out, _ = call("label", "--in", write(said(5), said(3, criterion="facts")))
+    assert code == 0
+    assert "kept 2 scores of 1 person, 1 of them about what the same person had judged already" in out
+    assert {(label.annotator, label.criterion): label.score for label in run.labels()} == {
+        ("anna", "tone"): 5,
+        ("ben", "tone"): 3,
+        ("anna", "facts"): 3,
+    }
+    assert [label.seq for label in run.all_labels()] == [0, 1, 2, 3]
+
+
+def test_an_older_score_that_comes_in_later_does_not_count(run: StoredRun, call: Call) -> None:
+    call("label", "--in", write(said(5, time="2026-02-02T00:00:00Z")))
+    call("label", "--in", write(said(1, time="2026-02-01T00:00:00Z")))
+    assert [label.score for label in run.labels()] == [5]
+
+
+def test_show_prints_what_people_said_beside_the_judges(call: Call) -> None:
+    call("label", "--in", write(said("4/5", reasoning="kind"), said(5, target="agent-v1")))
+    code, out, _ = call("show", "latest", "refund-7")
+    assert code == 0
+    _, second = out.split(" on agent-v2")
+    assert "people\n│ anna: tone = 4/5: kind\n" in second
+    shown = json.loads(call("show", "latest", "refund-7", "--json")[1])
+    assert [label["score"] for each in shown["cases"] for label in each["labels"]] == [5, "4/5"]
+
+
+def test_labels_of_one_run_have_one_writer_and_the_run_itself_is_not_in_the_way(run: StoredRun, call: Call) -> None:
+    file = write(said(4))
+    writing = RunLock(run.folder)
+    assert call("label", "--in", file)[0] == 0
+    writing.release()
+    other = RunLock(run.folder, "labels.lock")
+    code, _, err = call("label", "--in", file)
+    other.release()
+    assert code == 3
+    assert f"the label file of run {run.run_id} is being written by process" in err
+    assert len(run.labels()) == 1
+
+
+def test_a_disk_that_takes_nothing_keeps_what_was_there(run: StoredRun, call: Call) -> None:
+    call("label", "--in", write(said(4)))
+    (run.folder / "labels.jsonl").rename(run.folder / "kept.jsonl")
+    (run.folder / "labels.jsonl").mkdir()
+    with pytest.raises(StorageError, match="nothing was kept"):
+        append_labels(run.folder, (), run_id=run.run_id)
+
+
+def test_labels_are_all_that_agreement_needs(run: StoredRun, call: Call) -> None:
+    two = [said(5, name, target=target) for target in ("agent-v1", "agent-v2") for name in ("anna", "ben")]
+    two[3]["score"] = 4
+    call("label", "--in", write(*two))
+    answers: dict[str, list[Any]] = {}
+    for label in run.labels():
+        answers.setdefault(label.slot.target, []).append(label.score)
+    assert krippendorff_alpha(answers.values(), metric="interval") == pytest.approx(0.0)

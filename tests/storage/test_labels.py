@@ -1,0 +1,35 @@
+"""Labels on disk."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.strategies import counts, maybe, moments, names, numbers, slots, texts
+
+from agentv.storage.json_line import decode, encode
+from agentv.storage.labels import current_labels, label_to_record, record_to_label
+from agentv.types.feedback import Label
+
+labels = st.builds(
+    Label,
+    slot=slots,
+    answer_key=texts,
+    answer_seq=counts,
+    criterion=names,
+    score=st.booleans() | st.integers(-1000, 1000) | numbers | texts,
+    annotator=names,
+    time=moments,
+    reasoning=maybe(texts),
+    seq=counts,
+)
+
+
+@given(labels)
+def test_a_label_survives_a_round_trip(label: Label) -> None:
+    assert record_to_label(decode(encode(label_to_record(label, run_id="r")))) == label
+
+
+@given(st.lists(labels, max_size=5))
+def test_what_counts_is_never_contradicted(written: list[Label]) -> None:
+    current = current_labels([*written, *written])
+    keys = [(label.slot, label.answer_seq, label.criterion, label.annotator) for label in current]
+    assert len(keys) == len(set(keys))
+    assert set(keys) == {(each.slot, each.answer_seq, each.criterion, each.annotator) for each in written}
