@@ -10,6 +10,8 @@ from agentv.types.evaluation import EvaluationContext, EvaluationResult, Evaluat
 class AdaptedCriteriaEvaluator:
     """Hands an evaluator its context as an EvaluationInput, and its criteria beside it."""
 
+    names_its_criteria = True
+
     def __init__(self, own: CriteriaEvaluator) -> None:
         self.kind = own.type
         self.name = getattr(own, "name", own.type)

@@ -13,7 +13,7 @@ from agentv.loading.run_configs import (
     read_plain_keys,
 )
 from agentv.loading.schemas import json_schema
-from agentv.loading.settings import content_problems, missing_files, named_files, read_settings
+from agentv.loading.settings import content_problems, criteria_named_by, missing_files, named_files, read_settings
 from agentv.loading.suites import load_suite
 from agentv.loading.targets import choose_target, load_targets
 
@@ -24,6 +24,7 @@ __all__ = [
     "check_paths",
     "choose_target",
     "content_problems",
+    "criteria_named_by",
     "find_eval_files",
     "find_home",
     "find_repository_root",

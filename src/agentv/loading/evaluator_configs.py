@@ -13,8 +13,8 @@ from agentv.loading.legacy import SingleFormModel
 from agentv.loading.reader import Reader
 from agentv.loading.settings import (
     content_problems,
+    criteria_named_by,
     missing_files,
-    named_criteria,
     setting_names,
     settings_type,
     validate_settings,
@@ -133,7 +133,7 @@ def _settings(
             settings[key] = cast(JsonValue, read_evaluators(reader, (*at, key), scope))
     for path in () if made is None else missing_files(made, scope.base_dir):
         reader.error((*at, *_path_naming(path, settings)), f"there is no file {path}")
-    for name in named_criteria(made):
+    for name in filter(None, criteria_named_by(made) or ()):
         _check_criterion(reader, (*at, *_path_of(name, settings)), name, scope)
     for problem in () if made is None else content_problems(made, scope.base_dir):
         if problem not in reader.problems:  # several cases may name one file

@@ -103,10 +103,17 @@ def missing_files(settings: object, base_dir: str) -> tuple[str, ...]:
     return tuple(path for path in named_files(settings, base_dir) if not Path(path).is_file())
 
 
-def named_criteria(settings: object) -> tuple[str, ...]:
-    """Return the criteria that an evaluator's settings name, each once: in a field `criteria`, or by such a method."""
-    criteria = getattr(settings, "criteria", ())
-    return tuple(dict.fromkeys(criteria() if callable(criteria) else criteria))
+def criteria_named_by(settings: object) -> tuple[str | None, ...] | None:
+    """Return the criteria that an evaluator's settings name; None when only its results will tell.
+
+    Settings tell by a field `criteria`, whose names may be filled in, or by a method of that name, where None among
+    the names stands for the evaluator's own criterion. An object has no settings, and tells nothing.
+    """
+    if settings is None:
+        return None
+    own = getattr(settings, "criteria", ())
+    named = own() if callable(own) else own
+    return None if named is None else tuple(named)
 
 
 def content_problems(settings: object, base_dir: str) -> tuple[Problem, ...]:

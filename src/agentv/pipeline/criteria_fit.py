@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Literal
 
+from agentv.loading import criteria_named_by
 from agentv.pipeline.criteria_plan import WHERE, CriteriaPlan, PlannedEvaluator
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import nearest
@@ -56,45 +58,53 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
 
 def _fitted(planned: PlannedEvaluator, names: Sequence[str], problems: Problems) -> FittedEvaluator:
     config = planned.config
-    own = named_criteria(planned.settings) or ((config.criterion,) if config.criterion is not None else ())
-    for name in own if names else ():
-        if name not in names:
-            _say_unknown(planned, name, names, problems)
-    if own:
-        return FittedEvaluator(config, planned.given, tuple(dict.fromkeys(own)))
-    if config.name in names:
-        return _scoring(planned, (config.name,))
-    if not names:
-        return FittedEvaluator(config, planned.given, None if planned.settings is None else (config.name,))
-    if scores_several(planned.settings):
-        return _scoring(planned, tuple(names))
-    if len(names) == 1:
-        return _scoring(planned, tuple(names))
-    if planned.settings is None:
+    named = criteria_named_by(planned.settings)
+    if named is None and config.criterion is None and not _is_named(planned, names):
         return FittedEvaluator(config, planned.given, None)
-    message = f"evaluator {config.name!r} does not say which criterion it scores"
-    problems.note(planned.at, message, allowed=f"write `criterion:`; there are: {', '.join(names)}")
+    for name in (*(named or ()), config.criterion) if names else ():
+        if name is not None and name not in names:
+            _say_unknown(planned, name, names, problems)
+    if named and None not in named:
+        return _scoring(planned, _present(named))
+    if config.criterion is not None:
+        return _scoring(planned, _present((*(named or ()), config.criterion)))
+    if scores_several(planned.settings) and names:
+        return _scoring(planned, tuple(names), fill="criteria")
+    own = config.name if not names or config.name in names else names[0] if len(names) == 1 else None
+    if own is not None:
+        return _scoring(planned, _present((*(named or ()), own)), fill="criterion")
+    if planned.settings is not None:
+        message = f"evaluator {config.name!r} does not say which criterion it scores"
+        problems.note(planned.at, message, allowed=f"write `criterion:`; there are: {', '.join(names)}")
     return FittedEvaluator(config, planned.given, None)
 
 
-def _scoring(planned: PlannedEvaluator, names: tuple[str, ...]) -> FittedEvaluator:
-    """Return an evaluator whose config now says which criteria it scores."""
+def _is_named(planned: PlannedEvaluator, names: Sequence[str]) -> bool:
+    """Whether an object that names no criterion stands for one: by its name, or because there is only one."""
+    if planned.settings is not None or getattr(planned.given, "names_its_criteria", False):
+        return False
+    return planned.config.name in names or len(names) == 1
+
+
+def _present(names: Sequence[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def _scoring(
+    planned: PlannedEvaluator, names: tuple[str, ...], *, fill: Literal["criterion", "criteria"] | None = None
+) -> FittedEvaluator:
+    """Return an evaluator with what it scores; `fill` is the key of its config that now says so."""
     config = planned.config
-    if scores_several(planned.settings):
+    if fill == "criteria":
         config = replace(config, settings={**config.settings, "criteria": names})
-    else:
-        config = replace(config, criterion=names[0])
+    elif fill == "criterion":
+        config = replace(config, criterion=names[-1])
     return FittedEvaluator(config, config if planned.given is planned.config else planned.given, names)
 
 
 def _say_unknown(planned: PlannedEvaluator, name: str, names: Sequence[str], problems: Problems) -> None:
     message = f"evaluator {planned.config.name!r} scores {name!r}, which is no criterion of the input"
     problems.note(planned.at, message, allowed=f"there are: {', '.join(names)}", suggestion=nearest(name, names))
-
-
-def named_criteria(settings: object) -> tuple[str, ...]:
-    """Return the criteria that an evaluator's settings name: in a field `criteria`, or a property of that name."""
-    return tuple(getattr(settings, "criteria", ()))
 
 
 def scores_several(settings: object) -> bool:

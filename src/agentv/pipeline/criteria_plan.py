@@ -195,6 +195,7 @@ class _Planning:
             return
         for path in loading.missing_files(planned.settings, config.base_dir):
             self.problems.note(at, f"evaluator {config.name!r}: there is no file {path}")
+        self.problems.noted += loading.content_problems(planned.settings, config.base_dir)
         for name in dict.fromkeys(judge_targets(planned.settings)):
             self._target(name, at, known)
         try:
