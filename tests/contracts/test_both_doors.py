@@ -1,0 +1,200 @@
+"""An evaluator is written once: whichever door an answer comes through, it gets the same score."""
+
+import asyncio
+import copy
+import dataclasses
+import sys
+from typing import Any
+
+import pytest
+from tests.contracts.test_evaluators import CANDIDATES, SETTINGS, VERDICT
+from tests.judging import Judge, signed
+
+from agentv import (
+    EvalCase,
+    EvaluationCriteria,
+    EvaluationInput,
+    EvaluationRunConfig,
+    EvaluatorConfig,
+    EvaluatorResult,
+    Message,
+    ProviderResponse,
+    ToolCall,
+    run_evaluation,
+    run_evaluators_for_case,
+)
+from agentv.evaluators import EVALUATORS
+from agentv.loading import criteria_named_by, read_settings
+from agentv.types.aggregated_result import AggregatedEvaluationResult
+
+SHORT = ("plain", "empty", "emoji", "control characters", "a verdict", "a template")
+MEMBERS: list[dict[str, Any]] = [
+    {"name": "has-digits", "type": "regex", "pattern": r"\d"},
+    {"name": "short", "type": "length", "max": 30, "weight": 2},
+]
+QUESTION, REFERENCE = "May I return it?", "Sure, within 30 days."
+
+
+def settings_of(type_: str) -> dict[str, Any]:
+    return {"evaluators": MEMBERS} if type_ == "composite" else SETTINGS[type_]
+
+
+def named_by(type_: str) -> tuple[str, ...]:
+    """Return the criteria that the settings of the contract suite name."""
+    if type_ == "composite":
+        return ()
+    settings = read_settings(EVALUATORS.get(type_), SETTINGS[type_], where=type_)
+    return tuple(dict.fromkeys(name for name in criteria_named_by(settings) or () if name))
+
+
+def own_criterion(criteria: tuple[EvaluationCriteria, ...]) -> str | None:
+    return "judged" if [each.name for each in criteria] == ["judged"] else None
+
+
+def judge(candidate: str) -> Judge:
+    return Judge(lambda request: f"{candidate} {signed(request, VERDICT)}")
+
+
+def config_of(type_: str, *, criterion: str | None) -> EvaluatorConfig:
+    settings = settings_of(type_)
+    if type_ == "composite":
+        members = tuple(
+            EvaluatorConfig(
+                each["name"],
+                each["type"],
+                {key: value for key, value in each.items() if key not in ("name", "type", "weight")},
+                weight=each.get("weight", 1.0),
+            )
+            for each in MEMBERS
+        )
+        settings = {"evaluators": members}
+    return EvaluatorConfig(type_, type_, settings, criterion=criterion)
+
+
+def answer(candidate: str) -> Message:
+    return Message("assistant", candidate, tool_calls=(ToolCall("lookup", {"id": 7}, "found", id="c1"),))
+
+
+async def by_case(type_: str, candidate: str, criteria: tuple[EvaluationCriteria, ...]) -> EvaluatorResult:
+    case = EvalCase(
+        "refund-1",
+        (Message("user", QUESTION),),
+        expected_messages=(Message("assistant", REFERENCE),),
+        criteria=criteria,
+        evaluators=(config_of(type_, criterion=own_criterion(criteria)),),
+    )
+    response = ProviderResponse(candidate, output_messages=(answer(candidate),))
+    _, (result,) = await run_evaluators_for_case(case, response, judge_provider=judge(candidate))
+    return result
+
+
+async def by_criteria(
+    type_: str, candidate: str, criteria: tuple[EvaluationCriteria, ...]
+) -> AggregatedEvaluationResult:
+    config = EvaluationRunConfig(
+        evaluators=[config_of(type_, criterion=own_criterion(criteria))],
+        judge=judge(candidate),
+    )
+    given = EvaluationInput(answer(candidate), criteria, prompt=QUESTION, ground_truth=REFERENCE, session_id="refund-1")
+    return await run_evaluation(given, config)
+
+
+@pytest.mark.parametrize("on_a_scale", [False, True], ids=["without criteria", "on a scale"])
+@pytest.mark.parametrize("candidate", SHORT)
+@pytest.mark.parametrize("type_", SETTINGS)
+def test_both_doors_give_the_same_score(type_: str, candidate: str, on_a_scale: bool) -> None:
+    names = named_by(type_) or ("judged",)
+    criteria = tuple(EvaluationCriteria(name, scale="likert5", weight=2) for name in names) if on_a_scale else ()
+
+    async def both() -> tuple[EvaluatorResult, AggregatedEvaluationResult]:
+        text = CANDIDATES[candidate]
+        return await by_case(type_, text, criteria), await by_criteria(type_, text, criteria)
+
+    one, other = asyncio.run(both())
+    if one.status == "skipped":
+        assert (other.results, other.overall_score) == ((), None)
+    elif one.error is not None:
+        assert {error.kind for error in other.run_errors} == {one.error.kind}
+        assert other.overall_score is None or len(other.results) > 1
+    else:
+        assert other.overall_score == pytest.approx(one.score, abs=1e-12)
+        assert other.run_errors == ()
+
+
+@pytest.mark.parametrize("type_", SETTINGS)
+def test_an_input_is_the_same_after_it_was_judged(type_: str) -> None:
+    message = answer("Sure, 4.")
+    given = EvaluationInput(message, (), prompt=QUESTION, ground_truth={"a": [1, {"b": None}]}, context={"k": [1]})
+    before = copy.deepcopy(given)
+    config = EvaluationRunConfig(evaluators=[config_of(type_, criterion=None)], judge=judge("Sure, 4."))
+    result = asyncio.run(run_evaluation(given, config))
+    assert given == before
+    assert result.input_snapshot == before
+    assert result.input_snapshot is not given
+
+
+_connected: list[tuple[str, object]] = []
+_watching = False
+
+
+def _watch(event: str, arguments: tuple[object, ...]) -> None:
+    if _watching and event in {"socket.connect", "socket.getaddrinfo"}:
+        _connected.append((event, arguments[1] if event == "socket.connect" else arguments[0]))
+
+
+sys.addaudithook(_watch)
+
+
+@pytest.mark.parametrize("type_", SETTINGS)
+def test_no_evaluator_reaches_for_the_network_by_itself(type_: str) -> None:
+    global _watching  # noqa: PLW0603 - an audit hook stays for good, so that it must know when it is meant
+    _connected.clear()
+    _watching = True
+    try:
+        asyncio.run(by_criteria(type_, "Sure, 4.", ()))
+    finally:
+        _watching = False
+    assert _connected == []
+
+
+def test_the_watch_sees_a_connection() -> None:
+    global _watching  # noqa: PLW0603 - as above
+    import socket  # noqa: PLC0415 - only this control needs one
+
+    _connected.clear()
+    _watching = True
+    try:
+        with socket.socket() as probe:
+            probe.connect_ex(("127.0.0.1", 9))
+    finally:
+        _watching = False
+    assert _connected == [("socket.connect", ("127.0.0.1", 9))]
+
+
+def test_every_field_of_an_input_reaches_the_evaluators() -> None:
+    seen: list[Any] = []
+
+    class Looks:
+        kind = "looks"
+
+        def evaluate(self, context: Any) -> float:
+            seen.append(context.to_input())
+            return 1.0
+
+    given = EvaluationInput(
+        answer("Sure."),
+        (EvaluationCriteria("looks"),),
+        prompt=QUESTION,
+        context={"a": 1},
+        ground_truth=["x"],
+        agent_config={"model": "m"},
+        message_history=(Message("user", QUESTION),),
+        timestamp=1_700_000_000_000,  # type: ignore[arg-type]  # milliseconds are taken, too
+        session_id="s",
+        agent_id="a",
+        metadata={"m": 1},
+    )
+    asyncio.run(run_evaluation(given, EvaluationRunConfig(evaluators=[Looks()])))
+    (shown,) = seen
+    for item in dataclasses.fields(EvaluationInput):
+        assert getattr(shown, item.name) == getattr(given, item.name), item.name
