@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.criteria_door.giving import Giving
 from tests.judging import Judge, signed
 
 from agentv import (
@@ -32,18 +33,6 @@ POLITE = EvaluationCriteria("polite", "Asks nicely")
 SHORT = EvaluationCriteria("short", "Says it in few words", scale="likert5", weight=3)
 PLEASE = {"type": "contains", "value": "please", "criterion": "polite"}
 FEW_WORDS = {"type": "length", "max": 3, "unit": "words", "criterion": "short"}
-
-
-class Giving:
-    """An evaluator of the PRD's shape that gives the same results for every answer."""
-
-    type = "Giving"
-
-    def __init__(self, *results: EvaluationResult) -> None:
-        self.results = results
-
-    def evaluate(self, _given: EvaluationInput, _criteria: Sequence[EvaluationCriteria]) -> Sequence[EvaluationResult]:
-        return self.results
 
 
 def judged(

@@ -35,7 +35,10 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         if result.status == "unverified":
             warnings.append(f"evaluator {result.name!r}: the judge's verdict could not be verified")
         kind: FailureKind = result.error.kind if result.error is not None else "evaluator_error"
-        for each in _told(plan, fitted, result):
+        told = tuple(_told(plan, fitted, result))
+        if result.error is not None and not any(each.error for each in told):
+            errors.append(EvaluationRunError(result.name, result.error.message, kind))
+        for each in told:
             weighed.append(WeighedResult(each, result.weight))
             if each.error is not None:
                 errors.append(EvaluationRunError(result.name, each.error, kind, each.criterion_name))
