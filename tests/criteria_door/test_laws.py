@@ -114,7 +114,7 @@ def test_a_naive_mean_would_break_the_law() -> None:
     weights = [0.1, 0.2, 0.3]
     naive = sum(weight * 0.7 for weight in weights) / sum(weights)
     by = tuple(
-        EvaluationCriteria(name, scale="numeric", weight=weight) for name, each in zip(NAMES, weights, strict=True)
+        EvaluationCriteria(name, scale="numeric", weight=each) for name, each in zip(NAMES, weights, strict=True)
     )
     result = judged([Giving(*(EvaluationResult(name, 0.7) for name in NAMES))], by)
     assert result.overall_score == 0.7

@@ -37,9 +37,9 @@ class ToolUsageSettings:
         if not self.rules:
             raise ValueError("`rules` must have at least one rule")
 
-    def criteria(self) -> tuple[str, ...]:
-        """Return the criteria that the rules name."""
-        return tuple(rule.criterion for rule in self.rules if rule.criterion is not None)
+    def criteria(self) -> tuple[str | None, ...]:
+        """Return the criteria that the rules name; None stands for the evaluator's own."""
+        return tuple(rule.criterion for rule in self.rules)
 
     def files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files of the functions that the rules name."""
