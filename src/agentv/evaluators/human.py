@@ -45,9 +45,6 @@ class HumanSettings:
     def _paths(self) -> tuple[str, ...]:
         return (self.file,) if isinstance(self.file, str) else self.file
 
-    def criteria(self) -> None:
-        """Say that only its results tell which criteria are scored."""
-
     def files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files as absolute paths."""
         return tuple(str(Path(base_dir, path).resolve()) for path in self._paths)
