@@ -68,8 +68,9 @@ def _fitted(planned: PlannedEvaluator, names: Sequence[str], problems: Problems)
         return _scoring(planned, _present(named))
     if config.criterion is not None:
         return _scoring(planned, _present((*(named or ()), config.criterion)))
-    if scores_several(planned.settings) and names:
-        return _scoring(planned, tuple(names), fill="criteria")
+    if scores_several(planned.settings):
+        named = tuple(names)
+        return _scoring(planned, named, fill="criteria") if named else FittedEvaluator(config, planned.given, None)
     own = config.name if not names or config.name in names else names[0] if len(names) == 1 else None
     if own is not None:
         return _scoring(planned, _present((*(named or ()), own)), fill="criterion")
