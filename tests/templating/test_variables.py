@@ -62,4 +62,4 @@ def test_an_unknown_name_is_a_warning_with_the_names_there_are() -> None:
 
 def test_a_template_without_the_answer_is_a_warning() -> None:
     (warning,) = template_warnings("Is {{ question }} hard?")
-    assert "uses none of {{ candidate_answer }}, {{ output_messages }}, {{ diff }}" in warning
+    assert "uses none of {{ candidate_answer }}, {{ output_messages }}, {{ conversation }}, {{ diff }}" in warning

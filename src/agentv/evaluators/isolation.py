@@ -6,9 +6,11 @@ from dataclasses import replace
 from agentv.execution.callables import raised_at
 from agentv.execution.foreign import DeadlineError, call_foreign
 from agentv.scoring.completion import failed_score, score_of_failure, to_score
+from agentv.scoring.conversations import contexts_by_turn, last_turns
+from agentv.scoring.turn_scores import TurnScore, fold_turns
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError, EvaluatorError, ProviderError
-from agentv.types.evaluation import EvaluationContext, EvaluationScore, is_evaluator
+from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator, is_evaluator
 
 
 def config_of(evaluator: EvaluatorLike) -> EvaluatorConfig:
@@ -31,26 +33,55 @@ async def isolated_score(
 
     An evaluator with a true attribute `inline` is called in the event loop; one with `times_its_parts` keeps a
     deadline for each of its parts instead of one for the whole (a composite). One that is `reusable` was made from its
-    config and judges many answers, so that it is not given the config again with each.
+    config and judges many answers, so that it is not given the config again with each. `per_turn` in the config lets
+    it judge each turn of the conversation, each within the deadline.
     """
     try:
         evaluator = make()
         if not is_evaluator(evaluator):
             return failed_score(f"{type(evaluator).__name__} is no evaluator: it needs `kind` and `evaluate(context)`")
-        if not getattr(evaluator, "reusable", False):
-            context = replace(context, evaluator=config)
-        limit_s = None if getattr(evaluator, "times_its_parts", False) else timeout_s
-        inline = bool(getattr(evaluator, "inline", False))
-        output = await call_foreign(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
-    except EvaluatorError as error:
-        return score_of_failure(error.failure)
-    except ProviderError as error:
-        return failed_score(f"judge: {error.failure.message}", kind="judge_error")
-    except DeadlineError:
-        return failed_score(f"no judgement within {timeout_s:g} s", kind="deadline")
-    except AgentvError as error:
-        return failed_score(str(error), kind="config_error")
+        if not config.per_turn:
+            narrowed = context if config.window is None else last_turns(context, config.window)
+            return await _judged(evaluator, narrowed, config, timeout_s)
+        turns = contexts_by_turn(context, config.window)
+        turns = turns[-1:] if config.aggregate == "last" else turns
+        scores = [TurnScore(number, await _isolated(evaluator, turn, config, timeout_s)) for number, turn in turns]
+        return fold_turns(scores, config.aggregate, criteria=context.criteria)
     except Exception as error:  # noqa: BLE001 - plug-in code: its fault is its own result, never the run's end
-        return failed_score(f"{type(error).__name__}: {error}{raised_at(error)}")
+        return _score_of(error, timeout_s)
+
+
+async def _isolated(
+    evaluator: Evaluator, context: EvaluationContext, config: EvaluatorConfig, timeout_s: float | None
+) -> EvaluationScore:
+    try:
+        return await _judged(evaluator, context, config, timeout_s)
+    except Exception as error:  # noqa: BLE001 - as above: the other turns are judged
+        return _score_of(error, timeout_s)
+
+
+async def _judged(
+    evaluator: Evaluator, context: EvaluationContext, config: EvaluatorConfig, timeout_s: float | None
+) -> EvaluationScore:
+    if not getattr(evaluator, "reusable", False):
+        context = replace(context, evaluator=config)
+    limit_s = None if getattr(evaluator, "times_its_parts", False) else timeout_s
+    inline = bool(getattr(evaluator, "inline", False))
+    output = await call_foreign(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
     name = config.criterion or config.name
     return to_score(output, name=name, kind=config.type, criteria=context.criteria, negate=config.negate)
+
+
+def _score_of(error: Exception, timeout_s: float | None) -> EvaluationScore:
+    """Return the score of an evaluator that failed, by what it failed with."""
+    match error:
+        case EvaluatorError():
+            return score_of_failure(error.failure)
+        case ProviderError():
+            return failed_score(f"judge: {error.failure.message}", kind="judge_error")
+        case DeadlineError():
+            return failed_score(f"no judgement within {timeout_s:g} s", kind="deadline")
+        case AgentvError():
+            return failed_score(str(error), kind="config_error")
+        case _:
+            return failed_score(f"{type(error).__name__}: {error}{raised_at(error)}")

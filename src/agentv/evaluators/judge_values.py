@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from agentv.evaluators.judge_basis import Basis
 from agentv.evaluators.judge_prompts import fence
+from agentv.scoring.conversations import conversation, transcript
 from agentv.scoring.sources import expected_answer, source_value
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.json_value import JsonValue
@@ -13,16 +14,19 @@ from agentv.types.scales import EvaluationCriteria
 
 NOT_GIVEN = "(none given)"
 
-FENCED = frozenset({"candidate_answer", "output_messages", "diff", "trace_summary", "evaluator_results"})
+FENCED = frozenset(
+    {"candidate_answer", "output_messages", "conversation", "diff", "trace_summary", "evaluator_results"}
+)
 """Variables that hold what the judged system wrote or could have influenced."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedText:
-    """What a judge is asked about: the context, the text under judgement, and for composites the members' results."""
+    """What a judge is asked about: the context, the text under judgement, where it comes from, members' results."""
 
     context: EvaluationContext
     candidate: str
+    source: str = "response"
     evaluator_results: JsonValue = None
 
     @property
@@ -33,7 +37,15 @@ class JudgedText:
             expected_outcome=bool(self.value("expected_outcome")),
             reference=bool(self.value("reference_answer")),
             criterion=criterion if criterion in self.context.criteria else None,
+            conversation=self.source == "conversation",
         )
+
+    @property
+    def is_excerpt(self) -> bool:
+        """Whether the question is only the last of what was said before the answer, as it is in windows and turns."""
+        config = self.context.evaluator
+        cut = config is not None and (config.per_turn or config.window is not None)
+        return cut and self.source != "conversation" and len(self.context.message_history) > 1
 
     def shown(self) -> Iterator[str]:
         """Yield the texts in which a judge may have met an object that is not its own verdict."""
@@ -42,6 +54,7 @@ class JudgedText:
             "question",
             "reference_answer",
             "output_messages",
+            "conversation",
             "diff",
             "evaluator_results",
         ):
@@ -95,6 +108,7 @@ _VALUES: Mapping[str, Callable[[JudgedText], str]] = {
     "input_messages": lambda judged: _text(messages_to_json(judged.context.eval_case.input_messages)),
     "expected_messages": lambda judged: _text(messages_to_json(judged.context.eval_case.expected_messages)),
     "output_messages": lambda judged: _text(messages_to_json(judged.context.output_messages)),
+    "conversation": lambda judged: transcript(conversation(judged.context)),
     "guidelines": lambda judged: judged.context.prompt_inputs.guidelines,
     "trace_summary": lambda judged: _text(trace_summary_to_json(judged.context.candidate_trace_summary)),
     "diff": lambda judged: judged.context.diff or "",

@@ -118,7 +118,8 @@ class LlmJudgeEvaluator:
     async def judge(self, context: EvaluationContext, *, evaluator_results: JsonValue = None) -> EvaluationScore:
         """As `evaluate`, with the results of a composite's members for the prompt."""
         providers = self.options.judges or (await self._own_judge(context),)
-        judged = JudgedText(context, judged_text(context, self.options.source), evaluator_results)
+        source = self.options.source
+        judged = JudgedText(context, judged_text(context, source), source, evaluator_results)
         vote, basis = self.options.vote, judged.basis
         if self._items:
             return await self._ask_all(providers, RubricMode(self._items, vote), judged)
@@ -163,7 +164,8 @@ class LlmJudgeEvaluator:
         """Return how to call judges about this answer: our own prompt shows what there is and was asked for."""
         if self._calling.custom:
             return self._calling
-        sections = [name for name in COMPARED if judged.value(name)] + ["candidate_answer"]
+        sections = [name for name in COMPARED if judged.value(name)]
+        sections += ["conversation", "candidate_answer"] if judged.is_excerpt else ["candidate_answer"]
         if self.options.include_trace and judged.context.candidate_trace_summary is not None:
             sections.append("trace_summary")
         if judged.evaluator_results is not None:

@@ -8,6 +8,7 @@ from agentv.loading.file_model import FileModel
 from agentv.loading.gates import Gates
 from agentv.loading.legacy import EvaluatorType, SingleFormModel
 from agentv.loading.schema_parts import defined_as
+from agentv.types.cases import TurnAggregate
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Content as MessageContent
 from agentv.types.messages import Message, Role, ToolCall
@@ -210,5 +211,8 @@ class EvaluatorModel(FileModel):
     negate: bool = False
     criterion: Name | None = None
     source: Name = "response"
+    window: Count | None = None
+    per_turn: bool = False
+    aggregate: TurnAggregate = "mean"
     timeout_seconds: Seconds | None = None
     cost: Literal["free", "paid"] | None = None

@@ -88,6 +88,8 @@ def read_evaluator(
         parse_source(model.source)
     except ValueError as error:
         reader.error((*at, names.written(raw, "source") or "source"), str(error))
+    if model.aggregate != "mean" and not model.per_turn:
+        reader.error((*at, "aggregate"), "`aggregate` is about turns", allowed="write `per_turn: true` beside it")
     if model.criterion is not None:
         _check_criterion(reader, (*at, names.written(raw, "criterion") or "criterion"), model.criterion, scope)
     return EvaluatorConfig(
@@ -99,6 +101,9 @@ def read_evaluator(
         negate=model.negate,
         criterion=model.criterion,
         source=model.source,
+        window=model.window,
+        per_turn=model.per_turn,
+        aggregate=model.aggregate,
         timeout_s=model.timeout_seconds,
         base_dir=scope.base_dir,
     )

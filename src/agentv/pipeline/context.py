@@ -43,6 +43,7 @@ def build_context(
         candidate_trace_summary=trace_summary(answer.output_messages, answer.trace),
         criteria=criteria,
         ground_truth=reference,
+        message_history=case.input_messages,
         metadata=case.metadata,
         workspace_path=workspace_path,
         diff=_diff_of(answer),

@@ -80,7 +80,10 @@ def _question(given: EvaluationInput) -> str:
 def output_messages(given: EvaluationInput) -> tuple[Message, ...] | None:
     """Return what the agent did since the last question, its answer at the end; None when there is only a text."""
     asked = [index for index, message in enumerate(given.message_history) if message.role == "user"]
-    since = given.message_history[asked[-1] + 1 if asked else 0 :]
+    said = [content_text(given.message_history[index].content) for index in asked]
+    is_new = bool(said) and given.prompt is not None and given.prompt not in said
+    # A prompt that the history does not know was asked after it: what stands there answered something else.
+    since = () if is_new else given.message_history[asked[-1] + 1 if asked else 0 :]
     since = tuple(message for message in since if message.role != "system")
     answer = given.response
     if isinstance(answer, str):

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agentv.scoring.conversations import conversation, transcript
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.json_value import JsonValue
@@ -39,7 +40,7 @@ def parse_source(written: str) -> SourcePath:
     if not steps or steps[0] not in _ROOTS or steps == ["context"]:
         raise ValueError(
             f"{written!r} names no source; allowed: response, prompt, ground_truth, context.PATH, metadata.PATH, "
-            "output_messages.PATH, files.PATH, diff"
+            "output_messages.PATH, conversation, files.PATH, diff"
         )
     return SourcePath(written, steps[0], tuple(steps[1:]))
 
@@ -95,6 +96,7 @@ _ROOTS: Mapping[str, Callable[[EvaluationContext], JsonValue | tuple[Message, ..
     "metadata": lambda context: {**context.eval_case.metadata, **context.metadata},
     "output_messages": lambda context: context.output_messages,
     "diff": lambda context: context.diff,
+    "conversation": lambda context: transcript(conversation(context)),
 }
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 
-ANSWER_NAMES = ("candidate_answer", "output_messages", "diff")
+ANSWER_NAMES = ("candidate_answer", "output_messages", "conversation", "diff")
 """A prompt without any of these asks a judge about nothing."""
 
 JUDGE_VARIABLES = (
@@ -14,6 +14,7 @@ JUDGE_VARIABLES = (
     "input_messages",
     "expected_messages",
     "output_messages",
+    "conversation",
     "guidelines",
     "trace_summary",
     "diff",

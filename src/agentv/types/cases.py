@@ -21,12 +21,18 @@ class RubricItem:
     scale: Literal["likert5"] | None = None
 
 
+TurnAggregate: TypeAlias = Literal["mean", "min", "last"]
+"""How the scores of a conversation's turns become one."""
+
+
 @dataclass(frozen=True, slots=True)
 class EvaluatorConfig:
     """How one evaluator is set up: the common keys as fields, its own keys in `settings`, as written.
 
     `type` is the canonical type name. `weight` is finite and >= 0. `required` is False, True (its verdict must be
-    `pass`) or a number (its score must reach it). Relative paths in `settings` are relative to `base_dir`.
+    `pass`) or a number (its score must reach it). Of a conversation, `window` (at least 1) leaves the last turns;
+    `per_turn` judges each turn by itself, and `aggregate` makes one score of theirs. Relative paths in `settings` are
+    relative to `base_dir`.
     """
 
     name: str
@@ -39,6 +45,9 @@ class EvaluatorConfig:
     source: str = "response"
     timeout_s: float | None = None
     base_dir: str = "."
+    window: int | None = None
+    per_turn: bool = False
+    aggregate: TurnAggregate = "mean"
 
 
 class EvaluatorObject(Protocol):

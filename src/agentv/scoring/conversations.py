@@ -1,0 +1,169 @@
+"""A conversation that already happened: its messages, its turns, and the transcript that people and judges read.
+
+A turn is what a user said and everything up to what a user says next. Messages before the first of them (a system
+message, a greeting) belong to no turn; a conversation in which no user speaks is one turn.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from agentv.scoring.traces import summarize_trace
+from agentv.types.errors import EvaluatorError
+from agentv.types.evaluation import EvaluationContext
+from agentv.types.json_value import JsonValue
+from agentv.types.messages import Message
+from agentv.types.messages_json import compact_json, content_text
+
+
+def conversation(context: EvaluationContext) -> tuple[Message, ...]:
+    """Return everything that was said: the history, the question if it is not in there, and the answer, each once."""
+    history = context.message_history or context.eval_case.input_messages
+    asked = context.eval_case.input_messages[-1:]
+    answer = _answer(context)
+    if asked and not any(message.role == "user" for message in history):
+        history = (*asked, *history)
+    if _same(answer[: len(history)], history):  # agents that give back all they were given
+        return answer
+    if asked and not any(_same((message,), asked) for message in history):
+        return (*history, *asked, *answer)
+    overlap = next((n for n in range(len(answer), 0, -1) if _same(history[-n:], answer[:n])), 0)
+    if not overlap and _says(history[-1:], context.candidate):
+        return history
+    return (*history, *answer[overlap:])
+
+
+def transcript(messages: Sequence[Message]) -> str:
+    """Return messages as `User: …`, `Assistant: …`, with tool calls and their results as lines.
+
+    Lines that continue a message are indented by two blanks, so that none can pass for another's message.
+    """
+    return "\n".join(line for message in messages for line in _lines(message))
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn: its number from 1, and where it stands among the conversation's messages."""
+
+    number: int
+    start: int
+    end: int
+
+
+def turns_of(messages: Sequence[Message]) -> tuple[Turn, ...]:
+    """Return the turns of a conversation, in order."""
+    starts = [index for index, message in enumerate(messages) if message.role == "user"] or [0]
+    ends = [*starts[1:], len(messages)]
+    return tuple(Turn(number, *place) for number, place in enumerate(zip(starts, ends, strict=True), start=1))
+
+
+def last_turns(context: EvaluationContext, window: int) -> EvaluationContext:
+    """Return a context in which nothing was said before the last `window` turns. Raises EvaluatorError below 1."""
+    messages = conversation(context)
+    return _narrowed(context, messages, turns_of(messages)[-1], _checked(window))
+
+
+def contexts_by_turn(
+    context: EvaluationContext, window: int | None = None
+) -> tuple[tuple[int, EvaluationContext], ...]:
+    """Return one context for each turn in which the assistant spoke, with its number: the answer is what it said there.
+
+    Before it stands what was said until then, the last `window` turns of it. Raises EvaluatorError when the assistant
+    spoke in none.
+    """
+    limit = None if window is None else _checked(window)
+    messages = conversation(context)
+    spoken = [turn for turn in turns_of(messages) if any(each.role == "assistant" for each in _part(messages, turn))]
+    if not spoken:
+        raise EvaluatorError("`per_turn` finds no turn in which the assistant says something")
+    return tuple((turn.number, _narrowed(context, messages, turn, limit)) for turn in spoken)
+
+
+def _checked(window: int) -> int:
+    if window < 1:
+        raise EvaluatorError(f"`window` must be at least 1, not {window}")
+    return window
+
+
+def _narrowed(
+    context: EvaluationContext, messages: tuple[Message, ...], turn: Turn, window: int | None
+) -> EvaluationContext:
+    turns = turns_of(messages)
+    if len(turns) == 1:
+        return context
+    first = 0 if window is None or window >= turn.number else turns[turn.number - window].start
+    asked = turn.start + 1
+    judged = replace(
+        context,
+        prompt_inputs=replace(
+            context.prompt_inputs, question=content_text(messages[turn.start].content), chat_prompt=None
+        ),
+        eval_case=replace(context.eval_case, input_messages=messages[first:asked]),
+        message_history=messages[first:asked],
+    )
+    if turn.number == len(turns) and not any(message.role == "user" for message in context.output_messages or ()):
+        return judged
+    said = messages[asked : turn.end]
+    return replace(
+        judged,
+        candidate=context.candidate if turn.number == len(turns) else _last_text(said),
+        output_messages=said,
+        trace=None,
+        candidate_trace=None,
+        candidate_trace_summary=summarize_trace(said),
+    )
+
+
+def _part(messages: Sequence[Message], turn: Turn) -> Sequence[Message]:
+    return messages[turn.start : turn.end]
+
+
+def _answer(context: EvaluationContext) -> tuple[Message, ...]:
+    """Return the answer's messages; its text stands at the end when none of them says it."""
+    output = context.output_messages or ()
+    if output and (not context.candidate or any(_says((message,), context.candidate) for message in output)):
+        return output
+    return (*output, Message("assistant", context.candidate))
+
+
+def _says(messages: Sequence[Message], text: str) -> bool:
+    return any(
+        message.role == "assistant" and content_text(message.content).strip() == text.strip() for message in messages
+    )
+
+
+def _last_text(messages: Sequence[Message]) -> str:
+    texts = [content_text(message.content) for message in messages if message.role == "assistant"]
+    return next((text for text in reversed(texts) if text), "")
+
+
+def _same(some: Sequence[Message], others: Sequence[Message]) -> bool:
+    """Whether messages say the same, whatever is noted beside them."""
+    return [_heard(message) for message in some] == [_heard(message) for message in others]
+
+
+def _heard(message: Message) -> tuple[object, ...]:
+    calls = [(call.tool, call.input) for call in message.tool_calls]
+    return message.role, content_text(message.content), message.tool_call_id, calls
+
+
+def _lines(message: Message) -> Iterator[str]:
+    text = content_text(message.content)
+    if message.role == "tool":
+        yield _line("Tool result", text)
+        return
+    if text or not message.tool_calls:
+        yield _line(message.role.capitalize(), text)
+    for call in message.tool_calls:
+        yield _line("Tool call", f"{call.tool} {_json(call.input)}".rstrip())
+        if call.output is not None:
+            yield _line("Tool result", _json(call.output))
+
+
+def _line(label: str, text: str) -> str:
+    return f"{label}: " + "\n  ".join(text.splitlines())
+
+
+def _json(value: JsonValue) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else compact_json(value)
