@@ -9,7 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from agentv import EvalCase, EvaluationContext, EvaluatorConfig, PluginError, evaluate, evaluator, load_suite
+from agentv import (
+    EvalCase,
+    EvaluationContext,
+    EvaluationInput,
+    EvaluationRunConfig,
+    EvaluatorConfig,
+    PluginError,
+    evaluate,
+    evaluator,
+    load_suite,
+    run_evaluation_sync,
+)
 from agentv.loading import read_settings
 from agentv.pipeline.plugins import load_specs
 from agentv.types.errors import ConfigError, EvalFileError
@@ -216,6 +227,7 @@ def test_an_end_that_nobody_knows_is_refused_with_those_there_are(install: Insta
 
 
 STORES = """
+from pathlib import Path
 from dataclasses import dataclass
 from agentv import store
 
@@ -247,6 +259,27 @@ def test_a_store_of_a_package_is_made_by_name_with_its_settings(install: Install
     wrong = stores.get("wrong")
     with pytest.raises(PluginError, match=r"store 'wrong' made int, which has no save_result\(result\)"):
         wrong.load_factory()(read_settings(wrong, {}, where="storage"))
+
+
+def test_judgements_are_kept_by_the_store_of_a_package(install: Install, tmp_path: Path) -> None:
+    code = STORES.replace("        pass", "        Path(self.folder).write_text(str(result.overall_score))")
+    install("shelves2", code, group="stores", kept="Kept", wrong="wrong")
+    contains = {"type": "contains", "value": "hi"}
+    kept = {"type": "kept", "folder": str(tmp_path / "scores")}
+    judged = run_evaluation_sync(
+        EvaluationInput(prompt="Hi?", response="hi"), EvaluationRunConfig([contains], storage=kept)
+    )
+    assert (tmp_path / "scores").read_text() == "1.0"
+    assert judged.evaluation_config_snapshot["storageProviderType"] == "kept"
+    for storage, message in (
+        ({"type": "kept", "foldr": "x"}, "foldr"),
+        ({"type": "wrong"}, "store 'wrong' made int"),
+        ({"type": "lost"}, "`storage.type` must be one of json_file, kept, wrong, not 'lost'"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            run_evaluation_sync(
+                EvaluationInput(prompt="Hi?", response="hi"), EvaluationRunConfig([contains], storage=storage)
+            )
 
 
 def test_the_command_lists_all_four_sorts_whose_they_are_and_what_cannot_be_used(

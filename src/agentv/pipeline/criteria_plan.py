@@ -86,7 +86,7 @@ class _Planning:
         for each in planned:
             self._check(each, known, judge is not None)
         criteria = self._criteria({**{name: (each,) for name, each in named.criteria.items()}, **named.sets})
-        stores, judge_target = self._stores(), self._resolved(judge, known)
+        stores, judge_target = self._stores(specs), self._resolved(judge, known)
         return CriteriaPlan(
             specs=specs,
             known=known,
@@ -233,10 +233,10 @@ class _Planning:
                 self.problems.note(at, f"no criterion {given!r} in .agentv/criteria.yaml", allowed=f"there: {known}")
         return tuple(found)
 
-    def _stores(self) -> tuple[EvaluationStorageProvider, ...]:
+    def _stores(self, specs: Specs) -> tuple[EvaluationStorageProvider, ...]:
         try:
-            return self.config.storage_providers()
-        except ConfigError as error:
+            return self.config.storage_providers(specs.stores)
+        except AgentvError as error:
             self.problems.note("$.storage", str(error))
             return ()
 

@@ -10,7 +10,7 @@ from agentv import loading
 from agentv.pipeline.given import TargetLike
 from agentv.pipeline.inputs import load_project_parts
 from agentv.pipeline.score import DEFAULT_EVALUATOR_TIMEOUT_S
-from agentv.registry import Specs
+from agentv.registry import Registry, Specs
 from agentv.scoring.criteria_score import ErrorPolicy
 from agentv.storage.json_file import JsonFileStorageProvider
 from agentv.types.aggregated_result import CriteriaEvaluator, EvaluationStorageProvider
@@ -32,8 +32,9 @@ class EvaluationRunConfig:
     `evaluators` are config dicts (`{"type": "contains", "value": "4", "criterion": "right"}`, or as the PRD nests
     them), names of profiles in `.agentv/criteria.yaml`, EvaluatorConfigs, evaluators, or functions of the context.
     `judge` answers for model judges: a target's name, a TargetConfig or a Provider. `storage` keeps every judgement:
-    an EvaluationStorageProvider, or `{"type": "json_file", "path": …}`. `metadata` is copied into every judgement.
-    `only` selects evaluators: "free" leaves out what costs money, a list names evaluators or types.
+    an EvaluationStorageProvider, `{"type": "json_file", "path": …}`, or a plug-in's type with its settings. `metadata`
+    is copied into every judgement. `only` selects evaluators: "free" leaves out what costs money, a list names
+    evaluators or types.
     `evaluator_concurrency` is how many of them judge one answer at once. `error_policy` says what an error counts:
     "exclude" leaves it out of the score, "zero" counts 0. `criteria` hold for inputs that bring none. `gates` are for
     `agentv score`. Relative paths and names start from `base_dir`.
@@ -95,17 +96,21 @@ class EvaluationRunConfig:
         read = loading.load_run_config(file, specs or load_project_parts([folder])[0])
         return cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.plain), base_dir=folder)
 
-    def storage_providers(self) -> tuple[EvaluationStorageProvider, ...]:
-        """Return who keeps the judgements. Raises ConfigError for a storage that nobody knows."""
+    def storage_providers(self, stores: Registry | None = None) -> tuple[EvaluationStorageProvider, ...]:
+        """Return who keeps the judgements; `stores` are those that plug-ins bring.
+
+        Raises ConfigError for a storage that nobody knows, PluginError for a plug-in's that cannot be made.
+        """
         if self.storage is None:
             return ()
         if not isinstance(self.storage, Mapping):
             if not isinstance(self.storage, EvaluationStorageProvider):
                 raise ConfigError(f"`storage` needs a method save_result(result); got {type(self.storage).__name__}")
             return (self.storage,)
-        return (_made_storage(self.storage, Path(self.base_dir)),)
+        return (_made_storage(self.storage, Path(self.base_dir), stores or Registry("store")),)
 
 
+_JSON_FILE = ("json_file", "JsonFile", "JsonFileStorageProvider")
 _SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "evaluators": ("evaluators", "evaluator_configs", "evaluatorConfigs"),
     "criteria": ("criteria",),
@@ -128,11 +133,17 @@ def _options(plain: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _made_storage(config: Mapping[str, Any], base_dir: Path) -> EvaluationStorageProvider:
+def _made_storage(config: Mapping[str, Any], base_dir: Path, stores: Registry) -> EvaluationStorageProvider:
     """Return the store that a dict describes."""
     kind = config.get("type")
-    if kind not in ("json_file", "JsonFile", "JsonFileStorageProvider"):
-        raise ConfigError(f"`storage.type` must be json_file, not {kind!r}; other stores are given as objects")
+    if isinstance(kind, str) and kind not in _JSON_FILE and kind in stores:
+        spec = stores.get(kind)
+        settings = {key: value for key, value in config.items() if key != "type"}
+        store: EvaluationStorageProvider = spec.load_factory()(loading.read_settings(spec, settings, where="storage"))
+        return store
+    if kind not in _JSON_FILE:
+        known = ", ".join((_JSON_FILE[0], *stores.names()))
+        raise ConfigError(f"`storage.type` must be one of {known}, not {kind!r}; other stores are given as objects")
     nested = cast(Mapping[str, Any], config.get("config") or config)
     path = nested.get("path") or nested.get("file_path") or nested.get("filePath")
     if not isinstance(path, str) or not path:

@@ -106,6 +106,8 @@ def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...
     if isinstance(plugin, type):
         if not callable(getattr(plugin, "save_result", None)):
             raise PluginError(f"store {name!r}: class {plugin.__name__} has no method save_result(result)")
+        if not hasattr(plugin, "kind"):
+            plugin.kind = name  # type: ignore[attr-defined]  # what a judgement says of where it is kept
         settings, make = _class_parts(plugin)
 
         def factory(settings: object) -> object:
