@@ -202,6 +202,14 @@ def test_text_in_several_parts_of_a_message_is_one_text() -> None:
             [{"criterionName": "c", "config": {"type": "regex", "pattern": "("}}],
             '$.rules[0]  `pattern` "(" is no regular expression',
         ),
+        (
+            [{"criterionName": "c", "config": {"type": "regex", "pattern": "a", "flgs": "i"}}],
+            "$.rules[0].config.flgs  unknown key 'flgs'",
+        ),
+        (
+            [{"type": "length", "max": 1, "config": {"type": "regex", "pattern": "a"}}],
+            "$.rules[0].config  unknown key 'config'",
+        ),
         ([{"type": "length", "min": 9, "max": 1}], "$.rules[0].min  `min` 9 is larger than `max` 1"),
         ([{"type": "keyword_count", "keyword": "a"}], "$.rules[0]  `keyword_count` needs `min`, `max` or both"),
         ([{"type": "keyword_count", "keyword": "", "min": 1}], "$.rules[0].keyword  `keyword` must not be empty"),

@@ -12,7 +12,7 @@ write them.
 import dataclasses
 import types
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, Required, Union, cast, get_args, get_origin, get_type_hints
 
@@ -162,22 +162,22 @@ def _field_shape(field: "dataclasses.Field[object]", hint: Any) -> Any:
     if members:
         shape = _ANNOTATED[shape, defined_as("Evaluators")]
     if "nested" in field.metadata:
-        shape = _ANNOTATED[shape, BeforeValidator(partial(_flattened, key=field.metadata["nested"]))]
+        shape = _ANNOTATED[shape, _flattening(field.metadata["nested"])]
     if "spellings" in field.metadata:
         shape = _ANNOTATED[shape, SpelledValue(field.metadata["spellings"])]
     return _REQUIRED[shape] if required else _NOT_REQUIRED[shape]
 
 
-def _flattened(raw: object, *, key: str) -> object:
-    """Return a list of objects with what stands in each under `key` beside its other keys, as some write it."""
-    return [_unnested(item, key) for item in raw] if isinstance(raw, list | tuple) else raw
+def _flattening(key: str) -> BeforeValidator:
+    """Return what puts the entries under `key` of each object of a list beside its other keys, as some write them."""
 
+    def flatten(raw: object, info: ValidationInfo) -> object:
+        if not isinstance(raw, list | tuple):
+            return raw
+        notes = cast(SpellingNotes, info.context)
+        return [notes.join(item, key) if isinstance(item, Mapping) else item for item in raw]
 
-def _unnested(item: object, key: str) -> object:
-    inner = item.get(key) if isinstance(item, Mapping) else None
-    if not isinstance(item, Mapping) or not isinstance(inner, Mapping) or inner.keys() & item.keys():
-        return item
-    return {**{name: value for name, value in item.items() if name != key}, **inner}
+    return BeforeValidator(flatten)
 
 
 def _shape(hint: Any) -> Any:

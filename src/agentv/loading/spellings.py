@@ -54,6 +54,21 @@ class SpellingNotes:
 
     unknown: list[tuple[object, str, Names]] = field(default_factory=list)
     written: dict[str, set[str]] = field(default_factory=dict)
+    _joined: list[tuple[object, tuple[Mapping[str, JsonValue], ...]]] = field(default_factory=list)
+
+    def join(self, outer: Mapping[str, JsonValue], key: str) -> Mapping[str, JsonValue]:
+        """Return an object with what stands under `key` beside its other keys; as it is when they would clash."""
+        inner = outer.get(key)
+        if not isinstance(inner, Mapping) or inner.keys() & outer.keys():
+            return outer
+        joined = {**{name: value for name, value in outer.items() if name != key}, **inner}
+        self._joined.append((joined, (inner, outer)))
+        return joined
+
+    def owner_of(self, made: object, key: str) -> object:
+        """Return the object of the file in which a key stands that was seen in one made by `join`."""
+        parts = next((parts for joined, parts in self._joined if joined is made), ())
+        return next((part for part in parts if key in part), made)
 
     def rename(self, raw: Mapping[str, JsonValue], names: Names) -> dict[str, JsonValue]:
         """Return an object with our names for its keys. Unknown keys are left out and noted."""
@@ -61,7 +76,7 @@ class SpellingNotes:
         for key, value in raw.items():
             name = names.of(key)
             if name is None:
-                self.unknown.append((raw, key, names))
+                self.unknown.append((self.owner_of(raw, key), key, names))
             elif name == key or (name not in raw and name not in renamed):
                 renamed[name] = value
                 if name != key:
