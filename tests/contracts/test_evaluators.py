@@ -56,6 +56,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "human": {"file": str(FIXTURES / "feedback.csv")},
     "lexical_similarity": {},
     "sentiment": {},
+    "toxicity": {"toxic_terms": ["word", "half", "red", "{", "😀"], "match_whole_word": False},
     "keyword_coverage": {"expected_keywords": ["30 days", "wor", "👩", "C++"]},
     "semantic_similarity": {},
 }
@@ -161,4 +162,4 @@ def test_importing_the_registry_imports_no_evaluator() -> None:
 def test_quick_rules_say_that_they_are() -> None:
     quick = {type_ for type_ in SETTINGS if getattr(make(type_, Tools()), "inline", False)}
     rules = {"contains", "equals", "one_of", "starts_with", "ends_with", "numeric", "length", "trace"}
-    assert quick == rules | {"human", "lexical_similarity", "keyword_coverage"}
+    assert quick == rules | {"human", "lexical_similarity", "keyword_coverage", "toxicity"}

@@ -155,6 +155,13 @@ EVALUATORS: Registry = make_registry(
             factory="agentv.evaluators.semantic_similarity:make_semantic_similarity",
             aliases=("NLPAccuracy",),
         ),
+        Spec(
+            "toxicity",
+            "none of the terms of a list is in the text, not even in disguise",
+            settings="agentv.evaluators.toxicity:ToxicitySettings",
+            factory="agentv.evaluators.toxicity:make_toxicity",
+            aliases=("Toxicity",),
+        ),
     ),
 )
 
