@@ -3,36 +3,20 @@
 import csv
 import io
 import json
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import PurePath
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
+from agentv.scoring.feedback_fields import NAMES, Entry, FeedbackFields
 from agentv.types.cases import Location
 from agentv.types.errors import nearest
-from agentv.types.feedback import Feedback, HumanScore
+from agentv.types.feedback import Feedback
 from agentv.types.problems import Problem
-
-NAMES: Mapping[str, tuple[str, ...]] = {
-    "eval_id": ("eval_id", "evalId", "session_id", "sessionId"),
-    "criterion": ("criterion", "criterion_name", "criterionName"),
-    "score": ("score",),
-    "annotator": ("annotator",),
-    "reasoning": ("reasoning",),
-    "time": ("time",),
-    "suite": ("suite",),
-    "target": ("target",),
-    "trial": ("trial",),
-}
-"""What a line may say, each with its spellings; the first one wins. Other keys are left alone."""
 
 REQUIRED = ("eval_id", "criterion", "score")
 _DELIMITERS = (",", ";", "\t")
 _JSON_SUFFIXES, _CSV_SUFFIXES = (".jsonl", ".ndjson"), (".csv", ".tsv")
-
-Entry: TypeAlias = Mapping[str, object]
 
 
 @dataclass(slots=True)
@@ -138,7 +122,7 @@ def _check_head(names: Sequence[str], line: int, found: FeedbackFile) -> bool:
 
 def _read_entry(entry: Entry, line: int, found: FeedbackFile) -> None:
     """Read one line, and note all that is wrong with it."""
-    fields = _Fields(entry, line, found)
+    fields = FeedbackFields(entry, line, found.refuse)
     if fields.written("score") is None and "score" in entry:
         return  # the annotator left it open
     before = len(found.problems)
@@ -159,78 +143,6 @@ def _read_entry(entry: Entry, line: int, found: FeedbackFile) -> None:
     )
     if len(found.problems) == before:
         found.feedback.append(feedback)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fields:
-    """The fields of one line, each held to its type; what is not of it is noted and counts as absent."""
-
-    entry: Entry
-    line: int
-    found: FeedbackFile
-
-    def written(self, key: str) -> object:
-        """Return what stands under a key, in whichever spelling; None when nothing does."""
-        value = next((self.entry[name] for name in NAMES[key] if name in self.entry), None)
-        return None if isinstance(value, str) and not value.strip() else value
-
-    def text(self, key: str) -> str | None:
-        """Return a text; a whole number is one as well, for ids are often numbers."""
-        value = self.written(key)
-        if value is None or isinstance(value, str):
-            return value.strip() if value is not None else None
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        self._refuse(key, value, "a text")
-        return None
-
-    def score(self) -> HumanScore:
-        """Return the score as it was given; whether its scale has such a score is another question."""
-        value = self.written("score")
-        if isinstance(value, str):
-            return value.strip()
-        if value is None or isinstance(value, bool):
-            return bool(value)
-        if isinstance(value, int | float) and _is_finite(value):
-            return value
-        self._refuse("score", value, "a number, true, false, or a text such as 4/5, 85% or a label")
-        return False
-
-    def time(self) -> datetime | None:
-        """Return a moment: ISO 8601, taken as UTC when it names no zone, or milliseconds since 1970."""
-        value = self.written("time")
-        try:
-            if isinstance(value, str):
-                moment = datetime.fromisoformat(value.strip())
-                return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                return datetime.fromtimestamp(value / 1000, UTC)
-        except (ValueError, OverflowError, OSError):
-            pass
-        if value is not None:
-            self._refuse("time", value, "like 2026-01-31T12:00:00Z")
-        return None
-
-    def trial(self) -> int | None:
-        """Return a number of a trial, from 0."""
-        value = self.written("trial")
-        if isinstance(value, str) and value.strip().isdecimal():
-            value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-            return value
-        if value is not None:
-            self._refuse("trial", value, "a whole number from 0")
-        return None
-
-    def _refuse(self, key: str, value: object, allowed: str) -> None:
-        self.found.refuse(self.line, f"{key!r} is {repr(value)[:60]}", allowed=f"it must be {allowed}")
-
-
-def _is_finite(number: float) -> bool:
-    try:
-        return math.isfinite(number)
-    except OverflowError:  # a whole number that no float holds
-        return False
 
 
 def latest(said: Iterable[Feedback]) -> tuple[Feedback, ...]:
