@@ -1,0 +1,33 @@
+"""Evaluators and contexts for benchmarks, made the way the criteria door makes them."""
+
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agentv import EvaluationInput, EvaluatorConfig
+from agentv.loading import find_home
+from agentv.pipeline.clock import make_clock
+from agentv.pipeline.given_answer import context_of_input
+from agentv.pipeline.inputs import load_project_parts
+from agentv.pipeline.score import SuiteTools
+from agentv.pipeline.targets import KnownTargets
+from agentv.pipeline.toolbox import Toolbox
+from agentv.types.evaluation import EvaluationContext, Evaluator
+from agentv.types.json_value import JsonObject
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+def make_evaluator(type_: str, settings: JsonObject) -> Evaluator:
+    """Return an evaluator as a run makes it. Raises AgentvError for an unknown type or a bad setting."""
+    here = Path.cwd()
+    specs, _ = load_project_parts([here])
+    rng = random.Random(0)  # noqa: S311 - measures, keeps no secret
+    toolbox = Toolbox(specs=specs, clock=make_clock(), rng=rng, home=str(find_home(here)))
+    tools = SuiteTools(toolbox, KnownTargets({}, {}, specs))
+    return toolbox.evaluator(EvaluatorConfig(type_, type_, settings), tools)
+
+
+def context_of(given: EvaluationInput) -> EvaluationContext:
+    """Return what evaluators see of an answer."""
+    return context_of_input(given, given.criteria, judge=None, now=NOW)

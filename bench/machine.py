@@ -1,0 +1,31 @@
+"""What a table was measured on and with."""
+
+import os
+import platform
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+
+from agentv import __version__
+
+MEASURED_WITH = ("rapidfuzz", "ahocorasick-rs", "msgspec")
+"""The packages whose versions change the numbers."""
+
+
+def description() -> str:
+    """Return one sentence on versions, machine, and how busy it was."""
+    packages = ", ".join(f"{name} {version(name)}" for name in MEASURED_WITH)
+    load, _, _ = os.getloadavg()
+    return (
+        f"agentv {__version__}, {platform.python_implementation()} {platform.python_version()}, {packages}; "
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores of {_processor()}, load {load:.1f}."
+    )
+
+
+def _processor() -> str:
+    try:
+        lines: Iterable[str] = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        lines = ()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or "an unknown processor")
