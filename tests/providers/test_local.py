@@ -32,7 +32,7 @@ WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 
 def is_installed() -> bool:
     try:
-        LocalSettings().check_installed()
+        LocalSettings().check_embeddings()
     except MissingExtraError:
         return False
     return True
@@ -118,7 +118,7 @@ def test_it_answers_no_questions() -> None:
 
 
 def test_without_its_packages_it_names_the_commands_that_bring_them() -> None:
-    code = "from agentv.providers.local import LocalSettings; LocalSettings().check_installed()"
+    code = "from agentv.providers.local import LocalSettings; LocalSettings().check_embeddings()"
     bare = [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); {code}"]
     done = subprocess.run(bare, capture_output=True, text=True, check=False)
     assert f"pip install 'agentv[local]' && {GET_WEIGHTS}" in done.stderr

@@ -22,6 +22,6 @@ def check_embedder(settings: object, known: KnownTargets) -> None:
     model = embedding_model(settings)
     if model is None:
         return
-    check_installed = getattr(known.embedding_target(model).settings, "check_installed", None)
-    if check_installed is not None:
-        check_installed()
+    check = getattr(known.embedding_target(model).settings, "check_embeddings", None)
+    if check is not None:
+        check()

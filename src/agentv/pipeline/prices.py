@@ -30,6 +30,10 @@ PRICE_TABLE: Mapping[str, Price] = {
     "gemini-2.5-flash-lite": Price(0.1, 0.4),
     "gemini-2.5-flash": Price(0.3, 2.5),
     "gemini-2.5-pro": Price(1.25, 10.0),
+    "text-embedding-3-small": Price(0.02, 0.0),
+    "text-embedding-3-large": Price(0.13, 0.0),
+    "text-embedding-ada-002": Price(0.1, 0.0),
+    "gemini-embedding-001": Price(0.15, 0.0),
 }
 _DATED = re.compile(r"-(latest|\d{4}-?\d{2}-?\d{2})$")
 

@@ -16,6 +16,7 @@ PROVIDERS: Registry = make_registry(
             cost="paid",
             is_model_api=True,
             can_judge=True,
+            embeds=True,
         ),
         Spec(
             name="openai",
@@ -25,6 +26,7 @@ PROVIDERS: Registry = make_registry(
             cost="paid",
             is_model_api=True,
             can_judge=True,
+            embeds=True,
         ),
         Spec(
             name="anthropic",
@@ -44,6 +46,7 @@ PROVIDERS: Registry = make_registry(
             cost="paid",
             is_model_api=True,
             can_judge=True,
+            embeds=True,
         ),
         Spec(
             name="codex",

@@ -5,13 +5,15 @@ from typing import cast
 from agentv.providers.azure_settings import AzureSettings
 from agentv.providers.batched_model import BatchedModelProvider
 from agentv.providers.credentials import Credentials, FixedHeaders, entra_token
+from agentv.providers.embedding_model import EmbeddingModelProvider
 from agentv.providers.openai_batches import OpenAIBatches
 from agentv.providers.openai_chat import ChatDialogue
+from agentv.providers.openai_embeddings import OpenAIEmbeddings
 from agentv.types.protocols import ProviderTools
 from agentv.types.targets import ResolvedTarget
 
 
-class AzureProvider(BatchedModelProvider):
+class AzureProvider(EmbeddingModelProvider, BatchedModelProvider):
     """Asks Azure OpenAI, with a key or an Entra ID token."""
 
     kind = "azure"
@@ -25,6 +27,8 @@ class AzureProvider(BatchedModelProvider):
             credentials=make_credentials(settings),
             batches=OpenAIBatches(lambda path: settings.versioned(f"{settings.openai_url}{path}"), "/chat/completions"),
         )
+        url = settings.deployment_url(settings.deployment, "embeddings")
+        self.embeddings = OpenAIEmbeddings(url, settings.deployment, settings, settings.dimensions)
 
 
 def make_dialogue(settings: AzureSettings) -> ChatDialogue:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from agentv.providers.model_settings import ModelSettings, check_url
+from agentv.providers.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
 
 NEW_LIMIT_SINCE = "2024-09-01"
 """API versions since then know max_completion_tokens, which newer models demand."""
@@ -27,10 +27,12 @@ class AzureSettings(ModelSettings):
         default=None, metadata={"help": "The key, as ${{ VARIABLE }}; without one, an Entra ID token is used."}
     )
     api_version: str = field(default="2024-10-01-preview", metadata={"help": "The version of the API."})
+    dimensions: int | None = field(default=None, metadata={"help": DIMENSIONS_HELP})
 
     def __post_init__(self) -> None:
         """Refuse what cannot be an address."""
         ModelSettings.__post_init__(self)
+        check_dimensions(self.dimensions)
         if (self.endpoint is None) == (self.base_url is None):
             raise ValueError("endpoint is needed: the resource's name or URL (or else base_url, for a gateway)")
         if self.base_url is not None:
@@ -46,10 +48,14 @@ class AzureSettings(ModelSettings):
         return f"{_resource_url(self.endpoint or '')}/openai"
 
     def chat_url(self, deployment: str) -> str:
-        """Return where a deployment is asked."""
+        """Return where a deployment is asked for a message."""
+        return self.deployment_url(deployment, "chat/completions")
+
+    def deployment_url(self, deployment: str, path: str) -> str:
+        """Return where a deployment is asked for what `path` names."""
         base = (self.base_url or "").rstrip("/")
         place = base if "/deployments/" in base else f"{self.openai_url}/deployments/{quote(deployment, safe='')}"
-        return self.versioned(f"{place}/chat/completions")
+        return self.versioned(f"{place}/{path}")
 
     @property
     def limit_key(self) -> str:

@@ -3,13 +3,14 @@
 from typing import cast
 
 from agentv.providers.credentials import Credentials, FixedHeaders, google_token
+from agentv.providers.embedding_model import EmbeddingModelProvider
 from agentv.providers.gemini_content import ContentDialogue, GeminiSettings
-from agentv.providers.model_provider import ModelProvider
+from agentv.providers.gemini_embeddings import GeminiEmbeddings
 from agentv.types.protocols import ProviderTools
 from agentv.types.targets import ResolvedTarget
 
 
-class GeminiProvider(ModelProvider):
+class GeminiProvider(EmbeddingModelProvider):
     """Asks Gemini with a key, or Vertex with Google's default credentials."""
 
     kind = "gemini"
@@ -17,6 +18,7 @@ class GeminiProvider(ModelProvider):
     def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
         settings = cast(GeminiSettings, target.settings)
         super().__init__(target, tools, dialogue=ContentDialogue(settings), credentials=make_credentials(settings))
+        self.embeddings = GeminiEmbeddings(settings)
 
 
 def make_credentials(settings: GeminiSettings) -> Credentials:

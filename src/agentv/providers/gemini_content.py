@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 from agentv.providers.dialogue import Prompt, Talk, Turn
 from agentv.providers.http import HttpRequest
-from agentv.providers.model_settings import ModelSettings, check_url
+from agentv.providers.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
 from agentv.providers.reply_json import count, filtered, member, objects, text_or_none, wrong_shape
 from agentv.providers.request_json import Image, function_of, json_request, without_none
-from agentv.types.errors import ProviderError
+from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall
@@ -43,10 +43,12 @@ class GeminiSettings(ModelSettings):
         default=None, metadata={"help": "Ask Vertex, in this project, with Google's default credentials."}
     )
     location: str | None = field(default=None, metadata={"help": 'Where Vertex is asked. Default: "global".'})
+    dimensions: int | None = field(default=None, metadata={"help": DIMENSIONS_HELP})
 
     def __post_init__(self) -> None:
         """Refuse what the API cannot accept."""
         ModelSettings.__post_init__(self)
+        check_dimensions(self.dimensions)
         if self.base_url is not None:
             check_url("base_url", self.base_url)
         if self.batch_api:
@@ -57,6 +59,11 @@ class GeminiSettings(ModelSettings):
             raise ValueError("api_key does not go with project: Vertex takes Google's default credentials")
         if not (self.project or self.api_key or self.base_url or self.has_header("x-goog-api-key")):
             raise ValueError("api_key is needed, or a project for Vertex; write the key as ${{ GEMINI_API_KEY }}")
+
+    def check_embeddings(self) -> None:
+        """Raise TargetError for Vertex: embeddings are asked of the Gemini API."""
+        if self.project:
+            raise TargetError("embeddings are asked of the Gemini API, with api_key; Vertex (project) is not supported")
 
     @property
     def root_url(self) -> str:
@@ -75,7 +82,7 @@ class ContentDialogue:
 
     settings: GeminiSettings
 
-    def url(self, model: str) -> str:
+    def url(self, model: str, method: str = "generateContent") -> str:
         """Return where `model` is asked; a name with a slash is a whole path (`tunedModels/…`, `publishers/…`)."""
         settings = self.settings
         if settings.project is None:
@@ -83,7 +90,7 @@ class ContentDialogue:
         else:
             place = f"projects/{settings.project}/locations/{settings.location or 'global'}"
             path = f"{place}/{model if '/' in model else f'publishers/google/models/{model}'}"
-        return f"{settings.root_url}/{quote(path)}:generateContent"
+        return f"{settings.root_url}/{quote(path)}:{method}"
 
     def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
         """Return the turns as contents."""

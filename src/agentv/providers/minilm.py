@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped] # has no types
 from tokenizers import Encoding, Tokenizer
 
 from agentv.providers.safetensors import Matrix, load_tensors
@@ -51,11 +52,12 @@ class Encoded:
 
 
 class MiniLm:
-    """The model, loaded from its folder. Calls from several threads are safe: nothing changes after loading."""
+    """The model, loaded from its folder. Call it from one thread at a time: it sets how many cores numpy uses."""
 
     def __init__(self, folder: Path) -> None:
         self._weights = load_tensors(folder / "model.safetensors")
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._threads = ThreadpoolController()
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
 
@@ -65,9 +67,11 @@ class MiniLm:
         encodings = [self._tokenizer.encode(_clean(text)) for text in texts]
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
         lengths = [len(encoding.ids) for encoding in encodings]
-        for rows in _packed(lengths):
-            ids, mask = _padded([encodings[row] for row in rows])
-            vectors[rows] = _pooled(self._forward(ids, mask), mask)
+        # The matrices are small: with a second core BLAS gains a quarter at best, and waits for it when it is busy.
+        with self._threads.limit(limits=1, user_api="blas"):
+            for rows in _packed(lengths):
+                ids, mask = _padded([encodings[row] for row in rows])
+                vectors[rows] = _pooled(self._forward(ids, mask), mask)
         cut = (row for row in range(len(texts)) if lengths[row] > MAX_TOKENS or len(texts[row]) > MAX_CHARACTERS)
         return Encoded(vectors, frozenset(cut))
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from agentv.types.json_value import JsonObject
 from agentv.types.provider import ProviderRequest
 
+DIMENSIONS_HELP = "How many numbers a vector has, for models of embeddings that let one choose."
+
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
@@ -68,6 +70,12 @@ class ModelSettings:
     def has_header(self, name: str) -> bool:
         """Whether `extra_headers` holds a header of that name."""
         return name.lower() in map(str.lower, self.extra_headers)
+
+
+def check_dimensions(dimensions: int | None) -> None:
+    """Raise ValueError for vectors that cannot be."""
+    if dimensions is not None and dimensions < 1:
+        raise ValueError("dimensions must be at least 1")
 
 
 def check_url(name: str, url: str) -> None:

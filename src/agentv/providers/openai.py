@@ -5,8 +5,10 @@ from typing import cast
 from agentv.providers.batched_model import BatchedModelProvider
 from agentv.providers.credentials import bearer
 from agentv.providers.dialogue import Dialogue
+from agentv.providers.embedding_model import EmbeddingModelProvider
 from agentv.providers.openai_batches import OpenAIBatches
 from agentv.providers.openai_chat import ChatDialogue
+from agentv.providers.openai_embeddings import OpenAIEmbeddings
 from agentv.providers.openai_responses import ResponsesDialogue
 from agentv.providers.openai_settings import OpenAISettings
 from agentv.types.protocols import ProviderTools
@@ -15,7 +17,7 @@ from agentv.types.targets import ResolvedTarget
 PATHS = {"chat": "/chat/completions", "responses": "/responses"}
 
 
-class OpenAIProvider(BatchedModelProvider):
+class OpenAIProvider(EmbeddingModelProvider, BatchedModelProvider):
     """Asks OpenAI."""
 
     kind = "openai"
@@ -30,6 +32,7 @@ class OpenAIProvider(BatchedModelProvider):
             credentials=bearer(settings.api_key),
             batches=OpenAIBatches(lambda path: f"{base_url}{path}", f"/v1{PATHS[settings.api]}"),
         )
+        self.embeddings = OpenAIEmbeddings(f"{base_url}/embeddings", settings.model, settings, settings.dimensions)
 
 
 def make_dialogue(settings: OpenAISettings) -> Dialogue:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agentv.providers.model_settings import ModelSettings, check_url
+from agentv.providers.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -18,10 +18,12 @@ class OpenAISettings(ModelSettings):
         default=None, metadata={"help": "The key, as ${{ VARIABLE }}; local servers need none."}
     )
     api: Literal["chat", "responses"] = field(default="chat", metadata={"help": "Which of the APIs is spoken."})
+    dimensions: int | None = field(default=None, metadata={"help": DIMENSIONS_HELP})
 
     def __post_init__(self) -> None:
         """Refuse what no server can accept."""
         ModelSettings.__post_init__(self)
+        check_dimensions(self.dimensions)
         check_url("base_url", self.base_url)
         if not self.api_key and self.is_openai and not self.has_header("Authorization"):
             raise ValueError(f"api_key is needed for {OPENAI_URL}; write it as ${{{{ OPENAI_API_KEY }}}}")

@@ -1,4 +1,4 @@
-"""Arithmetic on embeddings. Pure Python: two vectors of 1536 numbers take a tenth of a millisecond."""
+"""Arithmetic on embeddings. Pure Python: two vectors of 1536 numbers take 0.2 ms."""
 
 import math
 from collections.abc import Sequence

@@ -63,7 +63,7 @@ OPTIONS: Mapping[str, Option] = {
 }
 """What every API is asked for; each adds its own."""
 
-WITHOUT_A_REQUEST = {"tool_responses", "max_steps", "batch_api"}
+WITHOUT_A_REQUEST = {"tool_responses", "max_steps", "batch_api", "dimensions"}
 """Settings that add no key to a request: what they do has tests of its own here."""
 
 
