@@ -113,6 +113,12 @@ def test_the_keys_of_the_prd_are_read() -> None:
     assert judge("No.", **settings).hits == ('sorensen_dice 1.000 with context.other "No." (threshold 0.5)',)
 
 
+def test_the_ground_truth_of_the_prd_is_ours() -> None:
+    score = judge("night", ["nacht", "night"], referenceField="groundTruth")
+    assert score.hits == ('sorensen_dice 1.000 with groundTruth.1 "night"',)
+    assert judge("night", "night", source="groundTruth").score == 1.0
+
+
 def test_a_reference_that_leads_nowhere_is_an_error() -> None:
     with pytest.raises(EvaluatorError, match=r"'context\.gone' leads nowhere"):
         judge("x", reference="context.gone")

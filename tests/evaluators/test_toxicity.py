@@ -182,7 +182,7 @@ class TestFile:
     @pytest.mark.parametrize(
         ("content", "problem"),
         [
-            (b"# nothing\n\n", "terms.txt  $  has no term; one on each line"),
+            (b"# nothing\n\n", "terms.txt  $  has no term; one stands on each line"),
             (b"ok\n\xe2\x80\x8b\n", 'terms.txt:2:1  $  "\u200b" is a term that every text has'),
             (b"ok\n\xff\n", "is no UTF-8 text: invalid start byte at byte 3"),
         ],

@@ -29,6 +29,8 @@ CONTEXT = make_context(
         ("prompt", "May I return it?"),
         ("ground_truth", "Yes, within 30 days."),
         ("reference_answer", "Yes, within 30 days."),
+        ("groundTruth", "Yes, within 30 days."),
+        ("outputMessages.1.content", "one\ntwo"),
         ("context.a.b.0", "10"),
         ("context.a.b.-1.c", "true"),
         ("context.a", '{"b":[10,{"c":true}]}'),

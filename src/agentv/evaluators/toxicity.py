@@ -72,7 +72,7 @@ class ToxicitySettings:
             yield Problem(path, f"is no UTF-8 text: {error.reason} at byte {error.start}")
             return
         if not terms:
-            yield Problem(path, "has no term", allowed="one on each line; # begins a comment")
+            yield Problem(path, "has no term", allowed="one stands on each line, and # begins a comment")
         for line, term in terms.items():
             if self.is_blank(term):
                 yield Problem(path, f"{quoted(term)} is a term that every text has", line, 1)

@@ -37,12 +37,13 @@ def parse_source(written: str) -> SourcePath:
             raise ValueError(f'{written!r} is no path; allowed: names separated by dots, odd keys as ["odd.key"]')
         steps.append(step[1] if step[1] is not None else step[2])
         position = step.end()
-    if not steps or steps[0] not in _ROOTS or steps == ["context"]:
+    root = _OTHER_NAMES.get(steps[0], steps[0]) if steps else ""
+    if root not in _ROOTS or steps == ["context"]:
         raise ValueError(
             f"{written!r} names no source; allowed: response, prompt, ground_truth, context.PATH, metadata.PATH, "
             "output_messages.PATH, conversation, files.PATH, diff"
         )
-    return SourcePath(written, steps[0], tuple(steps[1:]))
+    return SourcePath(written, root, tuple(steps[1:]))
 
 
 def source_text(context: EvaluationContext, written: str, *, read_file: ReadFile | None = None) -> str:
@@ -97,6 +98,12 @@ _ROOTS: Mapping[str, Callable[[EvaluationContext], JsonValue | tuple[Message, ..
     "output_messages": lambda context: context.output_messages,
     "diff": lambda context: context.diff,
     "conversation": lambda context: transcript(conversation(context)),
+}
+
+_OTHER_NAMES = {
+    "groundTruth": "ground_truth",
+    "referenceAnswer": "reference_answer",
+    "outputMessages": "output_messages",
 }
 
 
