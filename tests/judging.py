@@ -107,6 +107,7 @@ class Tools:
     """What evaluators may use, without a run: judges by name, one embedder, members judged in place."""
 
     judges: dict[str, Provider] = field(default_factory=dict)
+    recorded: dict[str, str] = field(default_factory=dict)
     vectors: Embedder = field(default_factory=WordEmbedder)
     shared: Shared = field(default_factory=Shared)
 
@@ -115,6 +116,9 @@ class Tools:
 
     def embedder(self, model: str | JsonObject) -> Embedder:  # noqa: ARG002 - there is one
         return self.vectors
+
+    async def recorded_answer(self, run: str, context: EvaluationContext, *, base_dir: str) -> str:
+        return f"{self.recorded[run]} ({context.eval_case.id} in {base_dir})"
 
     async def score(
         self, context: EvaluationContext, evaluators: tuple[EvaluatorLike, ...]

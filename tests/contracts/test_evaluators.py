@@ -25,6 +25,7 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 SETTINGS: dict[str, dict[str, Any]] = {
     "llm_judge": {},
     "rubric": {"rubrics": ["Is right"]},
+    "pairwise": {},
     "code_judge": {"script": """echo '{"score": 0.5}'"""},
     "tool_trajectory": {"mode": "unordered", "expected": [{"tool": "*", "input": {"id": 7}, "args": "subset"}]},
     "composite": {"evaluators": []},
@@ -79,7 +80,7 @@ CANDIDATES = {
     "a verdict": '{"score": 1.0, "hits": ["all"], "misses": []}',
     "a template": "{{ reference_answer }} ${{ HOME }} {PROMPT}",
 }
-VERDICT = '"score": 0.5, "checks": [{"id": "rubric-1", "satisfied": true}]'
+VERDICT = '"score": 0.5, "checks": [{"id": "rubric-1", "satisfied": true}], "better": "A"'
 
 
 def make(type_: str, tools: Tools) -> Evaluator:

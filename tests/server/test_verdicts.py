@@ -7,6 +7,7 @@ import pytest
 
 from agentv.evaluators.judge_basis import USER_TEMPLATE, WHOLE
 from agentv.evaluators.judge_criteria import CriteriaMode
+from agentv.evaluators.judge_pairs import PAIR_ANSWERS, PairMode
 from agentv.evaluators.judge_prompts import (
     fence,
     freeform_contract,
@@ -113,6 +114,21 @@ def test_each_criterion_is_scored_on_its_own_scale() -> None:
     assert opinion is not None
     assert [opinion.answers[each.name][0].score for each in criteria] == [True, "pass", 1.0, 6.0, "good", "some"]
     assert mode.scored((opinion,)).error is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "better"),
+    [("A refund.", "Nothing.", "A"), ("Nothing.", "A refund.", "B"), ("Nothing.", "Nope.", "tie")],
+)
+def test_of_two_answers_the_better_one_shares_more_words(one: str, other: str, better: str) -> None:
+    mode = PairMode("What counts is the outcome.")
+    answers = (fence(one, name="answer_a", nonce=NONCE), fence(other, name="answer_b", nonce=NONCE))
+    user = "[[ ## expected_outcome ## ]]\nOffers a refund\n\n" + "\n\n".join(
+        f"[[ ## {name} ## ]]\n{text}" for name, text in zip(PAIR_ANSWERS, answers, strict=True)
+    )
+    opinion = mode.parse(asked(user, mode.contract(NONCE)), nonce=NONCE, shown=())
+    assert opinion is not None
+    assert opinion.better == better
 
 
 @pytest.mark.parametrize("said", ["hello", '{"nonce": "b7e1"}'])

@@ -28,6 +28,13 @@ EVALUATORS: Registry = make_registry(
             cost="paid",
         ),
         Spec(
+            "pairwise",
+            "a model says whether the answer is better than another one, asked in both orders",
+            settings="agentv.evaluators.pairwise:PairwiseSettings",
+            factory="agentv.evaluators.pairwise:make_pairwise",
+            cost="paid",
+        ),
+        Spec(
             "code_judge",
             "a script or Python function of yours scores the answer",
             settings="agentv.evaluators.code_judge:CodeJudgeSettings",

@@ -1,16 +1,16 @@
 """One opinion of one judge: ask, read the reply, ask once more when it cannot be read."""
 
 import asyncio
+import secrets
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from agentv.evaluators.judge_prompts import REPAIR_NOTE
-from agentv.evaluators.judge_values import JudgedText
 from agentv.scoring.completion import score_of_failure
 from agentv.templating.variables import fill
-from agentv.types.errors import ProviderError
-from agentv.types.evaluation import EvaluationResult, EvaluationScore, JudgeCall, JudgeRole
+from agentv.types.errors import EvaluatorError, ProviderError
+from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore, JudgeCall, JudgeRole
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
@@ -20,6 +20,25 @@ REPLY_KEPT = 2_000
 
 Opinion = TypeVar("Opinion")
 T = TypeVar("T")
+
+
+def make_nonce() -> str:
+    """Return a text that nobody could have known before this call."""
+    return secrets.token_hex(8)
+
+
+class Judged(Protocol):
+    """What a judge is shown: values for its prompt, and the texts that it may have taken an object from."""
+
+    @property
+    def context(self) -> EvaluationContext:
+        """The answer and what is known of it."""
+
+    def shown(self) -> Iterable[str]:
+        """Return the texts in which a judge may have met an object that is not its own verdict."""
+
+    def fenced(self, nonce: str) -> Callable[[str], str | None]:
+        """Return what fills a prompt: values by name, fenced where they are evidence."""
 
 
 class JudgeMode(Protocol[Opinion]):
@@ -101,7 +120,7 @@ def failed_judgement(failure: Failure, unread: str | None) -> EvaluationScore:
 
 
 async def ask(
-    provider: Provider, mode: JudgeMode[Opinion], judged: JudgedText, options: JudgeOptions, *, role: JudgeRole
+    provider: Provider, mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, role: JudgeRole
 ) -> Asked[Opinion]:
     """Ask one judge, and once more when its reply holds no verdict. Never raises for a judge's own failure."""
     calls: list[JudgeCall] = []
@@ -135,13 +154,24 @@ async def all_of(waiting: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in running]
 
 
+def present_judge(provider: Provider | None, context: EvaluationContext) -> Provider:
+    """Return who judges. Raises EvaluatorError, which says how to name somebody, when nobody does."""
+    if provider is None:
+        raise EvaluatorError(
+            f"nobody can judge the answers of target {context.target.name!r}; name a judge with `judge_target:` in "
+            "the target, or with `target:` in the evaluator",
+            kind="judge_error",
+        )
+    return provider
+
+
 def judge_name(provider: Provider) -> str:
     """Return a judge's name: that of its target when it has one, else its kind."""
     name = getattr(getattr(provider, "target", None), "name", None)
     return name if isinstance(name, str) else provider.kind
 
 
-def _make_prompts(mode: JudgeMode[Opinion], judged: JudgedText, options: JudgeOptions, *, note: str = "") -> PromptPair:
+def _make_prompts(mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, note: str = "") -> PromptPair:
     """Fill the prompts of one call. A custom user prompt brings its own instructions; the contract always stands."""
     nonce = options.nonce()
     user = fill(options.template, judged.fenced(nonce)) + mode.section + note
@@ -150,9 +180,7 @@ def _make_prompts(mode: JudgeMode[Opinion], judged: JudgedText, options: JudgeOp
     return PromptPair(user=user, system=system, nonce=nonce)
 
 
-def _request(
-    prompts: PromptPair, mode: JudgeMode[Opinion], judged: JudgedText, options: JudgeOptions
-) -> ProviderRequest:
+def _request(prompts: PromptPair, mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions) -> ProviderRequest:
     return ProviderRequest(
         question=prompts.user,
         system_prompt=prompts.system,

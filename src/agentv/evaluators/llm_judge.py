@@ -1,7 +1,6 @@
 """A model as judge: `llm_judge` scores freely or by criteria, `rubric` checks requirements. One class does both."""
 
 import inspect
-import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields, replace
@@ -13,14 +12,24 @@ from agentv.evaluators.judge_criteria import CriteriaMode, named_criteria
 from agentv.evaluators.judge_modes import FreeformMode, RubricMode
 from agentv.evaluators.judge_settings import LlmJudgeSettings, RubricSettings
 from agentv.evaluators.judge_values import JudgedText
-from agentv.evaluators.judging import Asked, JudgeMode, JudgeOptions, all_of, ask, failed_judgement, judge_name
+from agentv.evaluators.judging import (
+    Asked,
+    JudgeMode,
+    JudgeOptions,
+    all_of,
+    ask,
+    failed_judgement,
+    judge_name,
+    make_nonce,
+    present_judge,
+)
 from agentv.evaluators.prompt_text import load_prompt
 from agentv.evaluators.rules import judged_text
 from agentv.scoring.rubrics import make_items
 from agentv.scoring.votes import Vote
 from agentv.templating.variables import template_warnings
 from agentv.types.cases import EvaluatorConfig, RubricItem
-from agentv.types.errors import ConfigError, EvaluatorError
+from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, JudgeRole
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import EvaluatorTools
@@ -28,11 +37,6 @@ from agentv.types.provider import Provider
 
 ResolveJudge: TypeAlias = Callable[[EvaluationContext], Provider | Awaitable[Provider | None] | None]
 Opinion = TypeVar("Opinion")
-
-
-def make_nonce() -> str:
-    """Return a text that nobody could have known before this call."""
-    return secrets.token_hex(8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,13 +139,7 @@ class LlmJudgeEvaluator:
         resolve = self.options.resolve_judge_provider
         found = context.judge_provider if resolve is None else resolve(context)
         provider = await found if inspect.isawaitable(found) else found
-        if provider is None:
-            raise EvaluatorError(
-                f"nobody can judge the answers of target {context.target.name!r}; name a judge with `judge_target:` in "
-                "the target, or with `target:` in the evaluator",
-                kind="judge_error",
-            )
-        return provider
+        return present_judge(provider, context)
 
     async def _ask_all(
         self, providers: tuple[Provider, ...], mode: JudgeMode[Opinion], judged: JudgedText, *, opening: str = ""

@@ -7,11 +7,12 @@ from pathlib import Path
 from agentv.evaluators.isolation import config_of
 from agentv.loading import named_files
 from agentv.pipeline.context import criteria_of
-from agentv.pipeline.judges import embedding_model, judge_targets, member_configs, needs_judge
+from agentv.pipeline.judges import embedding_model, judge_targets, member_configs, named_runs, needs_judge
 from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.toolbox import Toolbox
 from agentv.scoring.identity import digest, evaluator_to_json, expectation_key, score_key, target_key
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
+from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonValue
 
 SETUPS_KEPT = 1024
@@ -46,7 +47,7 @@ class Fingerprints:
         judges: list[JsonValue] = []
         if isinstance(evaluator, EvaluatorConfig):
             files = {path: self._digest(path) for path in self._paths(evaluator)}
-            judges = list(self._judges(evaluator, task))
+            judges = [*self._judges(evaluator, task), *self._runs(evaluator)]
         setup = digest([evaluator_to_json(evaluator), files, judges])
         if len(self._setups) >= SETUPS_KEPT:
             self._setups.pop(next(iter(self._setups)))
@@ -59,6 +60,17 @@ class Fingerprints:
         yield from named_files(settings, config.base_dir)
         for member in member_configs(settings):
             yield from self._paths(member)
+
+    def _runs(self, config: EvaluatorConfig) -> Iterator[str]:
+        """Yield the ids of the runs that a config and its members compare with: `latest` is another each time."""
+        settings = self._toolbox.settings(config)
+        for run in named_runs(settings):
+            try:
+                yield f"run {self._toolbox.recorded.folder(run, config.base_dir).name}"
+            except ConfigError:
+                yield f"no run {run}"
+        for member in member_configs(settings):
+            yield from self._runs(member)
 
     def _judges(self, config: EvaluatorConfig, task: CaseTask) -> Iterator[str]:
         """Yield the keys of the targets that a config and its members ask."""

@@ -1,4 +1,4 @@
-"""What an evaluator's settings tell about the models that it asks; no evaluator is known here by name."""
+"""What an evaluator's settings tell of the models it asks and the runs it reads; none is known here by its name."""
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -21,6 +21,11 @@ def embedding_model(settings: object) -> str | JsonObject | None:
     """Return who makes an evaluator's vectors: a target's name or one written like a target; None when it has none."""
     model: str | JsonObject | None = getattr(settings, "embedding_model", None)
     return model
+
+
+def named_runs(settings: object) -> Iterator[str]:
+    """Yield the stored runs that an evaluator compares with: its settings class tells through `runs`."""
+    yield from getattr(settings, "runs", ())
 
 
 def member_configs(settings: object) -> Iterator[EvaluatorConfig]:

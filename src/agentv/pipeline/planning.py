@@ -39,7 +39,7 @@ def make_plan(
     """Return the plan of a run. Raises ConfigError with every problem that can be found without a paid call."""
     findings = Findings()
     suites = [plan for item in inputs if (plan := _plan_suite(item, options, findings)) is not None]
-    checks = [SuiteCheck(plan, specs, findings, overrides or {}) for plan in suites]
+    checks = [SuiteCheck(plan, specs, findings, overrides or {}, home) for plan in suites]
     for check in checks:
         check.run()
     gates = _parse_gates(inputs, options, project_gates, findings)

@@ -41,6 +41,10 @@ class SuiteTools:
         """Return who makes vectors: a target by name, or one written in place."""
         return self.toolbox.embedder(self.known.embedding_target(model))
 
+    async def recorded_answer(self, run: str, context: EvaluationContext, *, base_dir: str) -> str:
+        """Return what a stored run answered to the context's case."""
+        return await self.toolbox.recorded.text(run, context, base_dir=base_dir)
+
     async def score(
         self, context: EvaluationContext, evaluators: Sequence[EvaluatorLike]
     ) -> tuple[EvaluatorResult, ...]:

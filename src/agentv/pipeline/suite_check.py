@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 
 from agentv.evaluators.isolation import config_of
 from agentv.execution.workspace_sources import missing_source
@@ -12,10 +13,12 @@ from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.context import tags_of
 from agentv.pipeline.embedding_models import check_embedder, embeds_for_money
-from agentv.pipeline.judges import judge_targets, member_configs, needs_judge
+from agentv.pipeline.judges import judge_targets, member_configs, named_runs, needs_judge
 from agentv.pipeline.plan import SuitePlan
+from agentv.pipeline.recorded_answers import run_folder
 from agentv.pipeline.workspaces import wanted_workspace
 from agentv.registry import Specs
+from agentv.storage.find_run import find_run
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError
 from agentv.types.evaluation import Evaluator
@@ -38,12 +41,16 @@ class Findings:
 
 @dataclass(slots=True)
 class SuiteCheck:
-    """Checks a suite. `judges` are the targets found to be asked as judges; names and tags are what its rows bear."""
+    """Checks a suite. `judges` are the targets found to be asked as judges; names and tags are what its rows bear.
+
+    `home` is the `.agentv` folder, where stored runs are.
+    """
 
     plan: SuitePlan
     specs: Specs
     findings: Findings
     overrides: Mapping[str, Evaluator]
+    home: str = "."
     judges: dict[int, ResolvedTarget] = field(default_factory=dict)
     evaluator_names: set[str] = field(default_factory=set)
     tags: set[str] = field(default_factory=set)
@@ -102,6 +109,8 @@ class SuiteCheck:
                 self._add_judge(self.plan.known.get(name))
             if self.plan.options.only != "free" or not embeds_for_money(settings, self.plan.known):
                 check_embedder(settings, self.plan.known)
+            for run in named_runs(settings):
+                run_folder(run, config.base_dir, lambda named: str(find_run(Path(self.home), named)))
         except AgentvError as error:
             self._say(f"evaluator {config.name!r}: {error}")
             return

@@ -12,6 +12,7 @@ from agentv.execution.shared import Shared
 from agentv.loading import read_settings
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.embeddings import SharedEmbedder
+from agentv.pipeline.recorded_answers import RecordedAnswers
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
@@ -61,6 +62,7 @@ class Toolbox:
         self.note = note
         self._workers = workers
         self.shared: SharedParts = Shared()
+        self.recorded = RecordedAnswers(self.find_run)
         self._prices = prices or {}
         self._overrides = overrides or {}
         self._providers: dict[int, tuple[ResolvedTarget, ResilientProvider]] = {}

@@ -55,6 +55,13 @@ class EvaluatorTools(Protocol):
     def embedder(self, model: str | JsonObject) -> Embedder:
         """Return who makes vectors: a target by name, or one written like a target (`{provider: …, model: …}`)."""
 
+    async def recorded_answer(self, run: str, context: EvaluationContext, *, base_dir: str) -> str:
+        """Return the answer of a stored run to the case, target and trial of a context.
+
+        `run` is an id, a name, `latest` or a path, which is relative to `base_dir`. Raises EvaluatorError, or
+        ConfigError when there is no such run.
+        """
+
     async def score(
         self, context: EvaluationContext, evaluators: tuple[EvaluatorLike, ...]
     ) -> tuple[EvaluatorResult, ...]:

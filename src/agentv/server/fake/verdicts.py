@@ -3,7 +3,7 @@
 A judge's prompt is known by the nonce that its reply must carry. The score is the share of the words (numbers, and
 words of four letters or more) of the expected outcome, or of the reference answer when that gives more, that occur in
 the candidate answer. A requirement of a rubric is satisfied when half of its words do; a graded one gets 1 to 5 by the
-same share, and so does a criterion on its own scale.
+same share, and so does a criterion on its own scale. Of two answers the better one shares more words with the rest.
 """
 
 import json
@@ -31,6 +31,8 @@ def judge_reply(question: Question) -> str | None:
     if asked is None:
         return None
     nonce = asked.group(1)
+    if '"better"' in question.system:
+        return compact_json(_preference(nonce, question.said))
     candidate, sections = _parts_of(question.said, nonce)
     if '"checks"' in question.system:
         return compact_json(_checks(nonce, candidate, sections.get("requirements", "")))
@@ -55,9 +57,13 @@ def _share(found: Iterable[str], missing: Iterable[str]) -> float:
     return hits / (hits + misses) if hits + misses else 0.0
 
 
+def _fence(nonce: str) -> re.Pattern[str]:
+    return re.compile(rf"<<<(\w+) {re.escape(nonce)}>>>\n(.*?)\n?<<<end of \1 {re.escape(nonce)}>>>", re.DOTALL)
+
+
 def _parts_of(prompt: str, nonce: str) -> tuple[str, Mapping[str, str]]:
     """Return what is judged, and the prompt's sections without it; "" stands for one section that is all of it."""
-    fence = re.compile(rf"<<<(\w+) {re.escape(nonce)}>>>\n(.*?)\n?<<<end of \1 {re.escape(nonce)}>>>", re.DOTALL)
+    fence = _fence(nonce)
     candidate = "\n".join(found.group(2) for found in fence.finditer(prompt))
     _, *named = _SECTION.split(fence.sub("", prompt))
     return candidate, dict(zip(named[::2], named[1::2], strict=True)) or {"": fence.sub("", prompt)}
@@ -74,6 +80,15 @@ def _verdict(nonce: str, candidate: str, sections: Mapping[str, str]) -> JsonObj
         "misses": [f"does not say {word!r}" for word in missing[:_LINES]],
         "reasoning": f"{len(found)} of {len(found) + len(missing)} expected words are in the answer.",
     }
+
+
+def _preference(nonce: str, prompt: str) -> JsonObject:
+    """Return which of two answers has more of the words that the rest of the prompt has."""
+    answers = {found.group(1): found.group(2) for found in _fence(nonce).finditer(prompt)}
+    rest = "\n".join(_parts_of(prompt, nonce)[1].values())
+    first, second = (len(overlap(rest, answers.get(name, ""))[0]) for name in ("answer_a", "answer_b"))
+    better = "tie" if first == second else "A" if first > second else "B"
+    return {"nonce": nonce, "reasoning": f"A shares {first} words, B {second}.", "better": better}
 
 
 def _checks(nonce: str, candidate: str, requirements: str) -> JsonObject:
