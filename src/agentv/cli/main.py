@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, Entry] = {
     "schema": Entry("agentv.cli.schema", "Print or write the JSON Schema of a file kind."),
     "run": Entry("agentv.cli.run", "Run eval files against targets and give a verdict."),
     "eval": Entry("agentv.cli.run", "The same as run.", hidden=True),
+    "score": Entry("agentv.cli.score", "Judge answers that a service logged, as they come."),
     "show": Entry("agentv.cli.show", "Look into a stored run: reasons, answers, transcripts."),
     "label": Entry("agentv.cli.label", "Keep what people say of a run's answers with the run."),
     "runs": Entry("agentv.cli.runs", "List stored runs."),

@@ -4,7 +4,6 @@ import asyncio
 import os
 import random
 import shutil
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,8 @@ import click
 
 from agentv.cli.main import with_loss
 from agentv.cli.run_outputs import Screen, losses, open_outputs
+from agentv.cli.stopping import stopping_on_signals
 from agentv.cli.streams import own_stdout
-from agentv.execution.processes import kill_all
 from agentv.loading import find_home
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.dry_run import describe_plan, plan_to_json, write_prompts
@@ -33,7 +32,6 @@ from agentv.reports.paint import choose_paint
 from agentv.reports.printable import printable_json
 from agentv.reports.row_text import RowLabels
 from agentv.reports.signs import UNICODE, signs_for
-from agentv.scoring.run_verdict import SIGNALLED
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer
 from agentv.types.messages_json import pretty_json
@@ -119,20 +117,5 @@ async def _run_with_signals(
 ) -> RunReport:
     """Run; the first Ctrl-C, SIGTERM or hang-up stops cleanly, the second leaves at once with no child alive."""
     stop = Stop()
-    loop = asyncio.get_running_loop()
-
-    def on_signal(number: int, _frame: object) -> None:
-        if stop.state == "interrupted":
-            try:
-                kill_all()
-            finally:
-                os._exit(SIGNALLED + number)
-        stop.state = "interrupted"
-        loop.call_soon_threadsafe(stop.interrupt, signal.Signals(number).name, number)
-
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
+    with stopping_on_signals(stop):
         return await run_plan(plan, store=store, observers=observers, clock=clock, rng=rng, stop=stop)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -4,6 +4,7 @@ from agentv.loading.check import Checked, check_paths
 from agentv.loading.dotenv import load_env
 from agentv.loading.places import find_eval_files, find_home, find_repository_root, find_targets_file
 from agentv.loading.project import ProjectConfig, load_project
+from agentv.loading.recorded_inputs import MAX_LINE_BYTES, read_recorded_input
 from agentv.loading.resolve import resolve_target
 from agentv.loading.run_configs import (
     ReadRunConfig,
@@ -18,6 +19,7 @@ from agentv.loading.suites import load_suite
 from agentv.loading.targets import choose_target, load_targets
 
 __all__ = [
+    "MAX_LINE_BYTES",
     "Checked",
     "ProjectConfig",
     "ReadRunConfig",
@@ -40,6 +42,7 @@ __all__ = [
     "named_parts_around",
     "read_given_entries",
     "read_plain_keys",
+    "read_recorded_input",
     "read_settings",
     "resolve_target",
 ]

@@ -10,7 +10,7 @@ from agentv.loading.documents import Document, JsonPath
 from agentv.loading.eval_models import Count, Criteria, EvaluatorModel, Evaluators, JsonFields, Name, Seconds
 from agentv.loading.evaluator_configs import EvaluatorScope, read_evaluator
 from agentv.loading.file_model import FileModel
-from agentv.loading.gates import Gates
+from agentv.loading.gates import StreamGates
 from agentv.loading.places import find_repository_root
 from agentv.loading.project import NamedParts, find_criteria_file, read_named_parts
 from agentv.loading.reader import Reader, raise_errors
@@ -36,7 +36,7 @@ class RunConfigModel(FileModel):
     evaluator_concurrency: Count | None = None
     evaluator_timeout_seconds: Seconds | None = None
     error_policy: Literal["exclude", "zero"] | None = None
-    gates: Gates | None = None
+    gates: StreamGates | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,11 @@ class EvaluationRunner:
         """Raise EvalFileError with everything that stands in the way of judging by these criteria."""
         self._fit_to(tuple(criteria))
 
+    @property
+    def has_evaluators(self) -> bool:
+        """Whether the configuration's selection leaves anybody to judge."""
+        return bool(self._plan.selected)
+
     async def run(self, given: EvaluationInput) -> AggregatedEvaluationResult:
         """Return the judgement of one answer, kept by the configuration's storage.
 

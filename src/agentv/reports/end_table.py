@@ -15,13 +15,11 @@ from agentv.reports.paint import Paint, state_colour, without_colour
 from agentv.reports.printable import one_line
 from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
 from agentv.reports.signs import ASCII, UNICODE, Signs
-from agentv.reports.text_width import clip, display_width, pad, wrap
+from agentv.reports.table import table, with_reason
 from agentv.scoring.summary import row_state
 from agentv.types.results import CaseResult, RunReport, TargetSummary
 from agentv.types.usage import Usage
 
-_SHORTEST_NAME = 8
-_REASON_LINES = 3
 _NARROW = 80
 
 
@@ -40,10 +38,10 @@ def end_report(
     """
     signs = UNICODE if unicode else ASCII
     blocks = [
-        _table(_quality_rows(report.targets), width, paint),
-        _table(_spending_rows(report.targets), width, paint),
+        table(_quality_rows(report.targets), width, paint),
+        table(_spending_rows(report.targets), width, paint),
         _histogram(report, width, signs),
-        _table(_evaluator_rows(report), width, paint),
+        table(_evaluator_rows(report), width, paint),
         _failing(report, width, signs, paint, labels),
         [f"flaky   {one_line(case)}" for case in report.flaky],
         [f"note    {one_line(note)}" for note in report.notes],
@@ -118,42 +116,6 @@ def _evaluator_rows(report: RunReport) -> list[list[str]]:
     ]
 
 
-def _table(rows: Sequence[Sequence[str]], width: int | None, paint: Paint) -> list[str]:
-    """Align columns: names to the left and cut to what is left of `width`, the others to the right; the head is dim.
-
-    Where not even short names leave room for the columns, each row is a name with its values below.
-    """
-    if not rows:
-        return []
-    name_width, *widths = (max(map(display_width, column)) for column in zip(*rows, strict=True))
-    if width is not None and _SHORTEST_NAME + sum(widths) + 2 * len(widths) > width:
-        return _stacked(rows, width, paint)
-    if width is not None:
-        name_width = min(name_width, max(width - sum(widths) - 2 * len(widths), _SHORTEST_NAME))
-    lines = []
-    for name, *cells in rows:
-        aligned = [pad(cell, room, right=True) for cell, room in zip(cells, widths, strict=True)]
-        lines.append("  ".join([pad(clip(name, name_width, mark=".."), name_width), *aligned]))
-    return [paint(lines[0], "dim"), *lines[1:]]
-
-
-def _stacked(rows: Sequence[Sequence[str]], width: int, paint: Paint) -> list[str]:
-    """Return each row as its name and, indented, its values with what they are, as many in a line as fit."""
-    (_, *heads), *others = rows
-    lines = []
-    for name, *cells in others:
-        lines.append(paint(clip(name, width, mark=".."), "bold"))
-        line = ""
-        for head, cell in zip(heads, cells, strict=True):
-            value = f"  {head} {cell}"
-            if line and display_width(line + value) > width:
-                lines.append(line)
-                line = ""
-            line += value
-        lines.append(line)
-    return lines
-
-
 def _histogram(report: RunReport, width: int | None, signs: Signs) -> list[str]:
     highest = max(report.histogram, default=0)
     if not highest:
@@ -184,14 +146,7 @@ def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Pa
     parts = (labels.label(result), one_line(result.slot.target), row_score(result))
     head = signs.within("  ".join(part for part in parts if part))
     mark = paint(signs.marks[state], state_colour(state))
-    reason = signs.within(row_reason(result))
-    if width is None:
-        return [f"{mark} {head}  {reason}"]
-    lines = wrap(reason, width - 4)
-    kept = lines[:_REASON_LINES]
-    if len(lines) > len(kept):
-        kept[-1] = clip(f"{kept[-1]} {lines[_REASON_LINES]}", width - 4, mark=signs.ellipsis)
-    return [f"{mark} {clip(head, width - 2, mark=signs.ellipsis)}", *(f"  {signs.gutter} {line}" for line in kept)]
+    return with_reason(mark, head, signs.within(row_reason(result)), width, signs)
 
 
 def _files(report: RunReport, files: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ metric = name [ "(" argument ")" ] [ "." name ]
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,7 +23,10 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
 }
 RATES = ("pass_rate", "error_rate")
 GROUP_FIELDS = ("mean", "pass_rate")
-METRICS = ("mean", "pass_rate", "error_rate", "errors", "cost_usd", "evaluator", "tag", "target", "p50", "p95", "p99")
+_COMMON = ("mean", "pass_rate", "error_rate", "errors", "cost_usd", "p50", "p95", "p99")
+METRICS = (*_COMMON, "evaluator", "tag", "target")
+STREAM_METRICS = (*_COMMON, "criterion")
+"""What can be asked of a stream of given answers, which come from nobody's target and have no tags."""
 DURATIONS = ("duration_s", "duration_ms")
 
 _GATE = re.compile(
@@ -75,12 +78,14 @@ class Gate:
         return f"{value * 100:.4g} %" if self.is_rate else f"{value:.4g}"
 
 
-def parse_gate(expression: str) -> Gate:
-    """Parse one gate. Raises ConfigError that points at the first character it cannot use."""
+def parse_gate(expression: str, metrics: Sequence[str] = METRICS) -> Gate:
+    """Parse one gate on these metrics. Raises ConfigError that points at the first character it cannot use."""
     match = _GATE.fullmatch(expression)
     if match is None:
         raise _unreadable(expression)
     name, argument, field = match["name"], match["argument"], match["field"]
+    if name not in metrics:
+        raise _unknown(expression, name, metrics)
     _check_metric(expression, name, argument, field)
     gate = Gate(expression.strip(), name, argument, field, match["operator"], float(match["number"]))
     if match["percent"]:
@@ -106,12 +111,15 @@ def _prefix_length(expression: str, size: int) -> int:
     return size if any(_GATE.fullmatch(expression[:size] + probe) for probe in probes) else 0
 
 
+def _unknown(expression: str, name: str, metrics: Sequence[str]) -> ConfigError:
+    near = nearest(name, metrics)
+    hint = f" Did you mean {near!r}?" if near else ""
+    what = f"{name!r} cannot be measured here" if name in (*METRICS, *STREAM_METRICS) else f"unknown metric {name!r}"
+    return ConfigError(f"gate {expression!r}: {what}; known: {', '.join(metrics)}.{hint}")
+
+
 def _check_metric(expression: str, name: str, argument: str | None, field: str | None) -> None:
-    if name not in METRICS:
-        near = nearest(name, METRICS)
-        hint = f" Did you mean {near!r}?" if near else ""
-        raise ConfigError(f"gate {expression!r}: unknown metric {name!r}; known: {', '.join(METRICS)}.{hint}")
-    if name in ("evaluator", "tag", "target"):
+    if name in ("evaluator", "tag", "target", "criterion"):
         if not argument or field not in GROUP_FIELDS:
             raise ConfigError(f"gate {expression!r}: write {name}(NAME).mean or {name}(NAME).pass_rate")
     elif name in ("p50", "p95", "p99"):

@@ -38,13 +38,17 @@ class Counted(Measurements, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run came to its end. `reason` says why it did not finish; `planned` rows are None when not known."""
+    """How a run came to its end. `reason` says why it did not finish, or why a finished one has no row.
+
+    `planned` rows are None when not known; `is_kept` says whether rows were written anywhere.
+    """
 
     state: RunState
     reason: str | None = None
     planned: int | None = None
     invalid_rows: int = 0
     signal_number: int = INTERRUPT_SIGNAL
+    is_kept: bool = True
 
 
 def run_verdict(
@@ -63,10 +67,11 @@ def run_verdict(
     if ending.invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
     if ending.state == "interrupted":
-        sentence = f"INTERRUPTED: {_of_planned(rows.rows, ending)} kept."
+        sentence = f"INTERRUPTED: {_of_planned(rows.rows, ending)} {'kept' if ending.is_kept else 'made'}."
         return RunVerdict(SIGNALLED + ending.signal_number, sentence, results)
     if not rows.rows and ending.state in ("finished", "stopped"):
-        return RunVerdict(NOTHING_SELECTED, "NOTHING SELECTED: no case matches what was asked for.", results)
+        why = (ending.state == "finished" and ending.reason) or "no case matches what was asked for"
+        return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
     if rows.judged and broken:
         return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors)}{early}", results)
     incomplete = _incomplete(ending, rows, results, max_errors)

@@ -7,6 +7,9 @@ from pathlib import Path
 from agentv.storage.json_line import encode
 from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import StorageError
+from agentv.types.json_value import JsonValue
+
+_APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
 class JsonFileStorageProvider:
@@ -23,19 +26,36 @@ class JsonFileStorageProvider:
 
     async def save_result(self, result: AggregatedEvaluationResult) -> None:
         """Append one judgement; when this returns, it survives the process. Raises StorageError."""
-        line = encode(result.to_dict()) + b"\n"
+        append_record(self.path, result.to_dict())
+
+
+def append_record(path: Path, record: JsonValue) -> None:
+    """Append a record to a file of JSON lines, as JsonFileStorageProvider does. Raises StorageError."""
+    line = encode(record) + b"\n"
+    descriptor = _open(path)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _append(descriptor, line)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}; the line was taken back") from error
+    finally:
+        os.close(descriptor)
+
+
+def check_can_append(path: Path) -> None:
+    """Raise StorageError when a file cannot be appended to; it is made when it is missing."""
+    os.close(_open(path))
+
+
+def _open(path: Path) -> int:
+    try:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        except OSError as error:
-            raise StorageError(f"cannot write {self.path}: {error.strerror}") from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            _append(descriptor, line)
-        except OSError as error:
-            raise StorageError(f"cannot write {self.path}: {error.strerror}; the line was taken back") from error
-        finally:
-            os.close(descriptor)
+            return os.open(path, _APPENDING, 0o600)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return os.open(path, _APPENDING, 0o600)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _append(descriptor: int, line: bytes) -> None:

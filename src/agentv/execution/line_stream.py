@@ -1,0 +1,181 @@
+"""Lines of files and pipes as they come, in bounded memory: nothing is read before somebody wants it."""
+
+import asyncio
+import os
+import stat
+import zlib
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+STDIN = "-"
+_STDIN_DESCRIPTOR = 0
+_BLOCK_BYTES = 2**16
+_GZIP = b"\x1f\x8b"
+_GZIP_WINDOW = zlib.MAX_WBITS | 16
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line without its newline. `number` counts from 1 in its file, `-` is standard input."""
+
+    file: str
+    number: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LostLine:
+    """A line that could not be read, and why."""
+
+    file: str
+    number: int
+    message: str
+
+
+ReadLine: TypeAlias = Line | LostLine
+
+
+class LineStream:
+    """The lines of several files, one file after the other. `-` is standard input; gzip is seen by its first bytes.
+
+    A line of more than `max_bytes` is lost, and its bytes with it; so is the rest of a file that cannot be read on.
+    """
+
+    def __init__(self, files: Sequence[str], *, max_bytes: int) -> None:
+        self._files = files
+        self._max_bytes = max_bytes
+        self._waiting: asyncio.Future[None] | None = None
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """End the stream where it is, also for who waits for the next line."""
+        self._is_stopped = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    async def batches(self) -> AsyncGenerator[list[ReadLine], None]:
+        """Yield what has come, at most 64 KiB and what was left of the line before it."""
+        for file in self._files:
+            lines = _Lines(file, self._max_bytes)
+            try:
+                async for block in self._blocks(file):
+                    yield lines.of(block)
+            except OSError as error:
+                yield [*lines.end(), LostLine(file, lines.number + 1, f"cannot be read: {error.strerror or error}")]
+            else:
+                # A stream that was stopped in the middle of a line has half of it.
+                yield [] if self._is_stopped else lines.end()
+
+    async def _blocks(self, file: str) -> AsyncGenerator[bytes, None]:
+        descriptor = _STDIN_DESCRIPTOR if file == STDIN else os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            start = await self._read(descriptor)
+            while len(start) < len(_GZIP) and (more := await self._read(descriptor)):
+                start += more
+            gzip = _Gunzip() if start.startswith(_GZIP) else None
+            block = start
+            while block:
+                for piece in (block,) if gzip is None else gzip.of(block):
+                    yield piece
+                    if self._is_stopped:
+                        return
+                block = await self._read(descriptor)
+            if gzip is not None and not self._is_stopped:
+                gzip.check_end()
+        finally:
+            if file != STDIN:
+                os.close(descriptor)
+
+    async def _read(self, descriptor: int) -> bytes:
+        """Return what there is, waiting for at least one byte; nothing at the end, or once the stream is stopped."""
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            await asyncio.sleep(0)
+        else:
+            await self._readable(descriptor)
+        return b"" if self._is_stopped else os.read(descriptor, _BLOCK_BYTES)
+
+    async def _readable(self, descriptor: int) -> None:
+        loop = asyncio.get_running_loop()
+        self._waiting = waiting = loop.create_future()
+        try:
+            loop.add_reader(descriptor, self._wake)
+        except PermissionError:  # a device that is never waited for, such as /dev/null
+            return
+        try:
+            if not self._is_stopped:
+                await waiting
+        finally:
+            loop.remove_reader(descriptor)
+
+
+class _Lines:
+    """Cuts blocks of one file into lines."""
+
+    def __init__(self, file: str, max_bytes: int) -> None:
+        self.file = file
+        self.number = 0
+        self._max_bytes = max_bytes
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def of(self, block: bytes) -> list[ReadLine]:
+        """Return the lines that end in a block."""
+        *ended, rest = block.split(b"\n")
+        lines = []
+        for part in ended:
+            self._take(part)
+            lines.append(self._line())
+        self._take(rest)
+        return lines
+
+    def end(self) -> list[ReadLine]:
+        """Return the last line, when it has no newline."""
+        return [self._line()] if self._size else []
+
+    def _take(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > self._max_bytes:
+            self._parts.clear()
+        else:
+            self._parts.append(part)
+
+    def _line(self) -> ReadLine:
+        size, data = self._size, b"".join(self._parts)
+        self._size = 0
+        self._parts.clear()
+        self.number += 1
+        if size > self._max_bytes:
+            message = f"the line has {size:,} bytes; at most {self._max_bytes // 2**20} MiB are read"
+            return LostLine(self.file, self.number, message)
+        return Line(self.file, self.number, data)
+
+
+class _Gunzip:
+    """Unpacks gzip, which may be several streams in a row, a bounded piece at a time. Raises OSError."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(_GZIP_WINDOW)
+
+    def of(self, block: bytes) -> Iterator[bytes]:
+        """Yield what a block unpacks to."""
+        piece = b""
+        # A full piece may have left something inside, though all of the block is taken.
+        while block or len(piece) == _BLOCK_BYTES:
+            if self._stream.eof and block:
+                self._stream = zlib.decompressobj(_GZIP_WINDOW)
+            try:
+                piece = self._stream.decompress(block, _BLOCK_BYTES)
+            except zlib.error as error:
+                raise OSError(f"broken gzip: {error}") from None
+            if piece:
+                yield piece
+            block = self._stream.unconsumed_tail or self._stream.unused_data
+
+    def check_end(self) -> None:
+        """Raise OSError when the file ends in the middle."""
+        if not self._stream.eof:
+            raise OSError("the gzip file ends in the middle")

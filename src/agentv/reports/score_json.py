@@ -1,0 +1,56 @@
+"""The report of `agentv score` as JSON."""
+
+from dataclasses import asdict
+
+from agentv.reports.printable import printable_json
+from agentv.reports.score_view import line_reason
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.judged_lines import JudgedLine, ScoreReport
+from agentv.types.messages_json import pretty_json
+
+SCORE_SCHEMA = "agentv-score-1"
+
+
+def score_to_json(report: ScoreReport, *, output: str | None) -> JsonObject:
+    """Return the report as JSON. A mean, rate or cost that is not known is null, never 0."""
+    judged = report.judged
+    return {
+        "schema": SCORE_SCHEMA,
+        "state": report.state,
+        "exit_code": report.verdict.exit_code,
+        "verdict": report.verdict.sentence,
+        "gates": [asdict(gate) for gate in report.verdict.gates],
+        "lines_read": report.read,
+        "counts": dict(report.counts),
+        "mean_score": report.mean,
+        "pass_rate": report.counts.get("pass", 0) / judged if judged else None,
+        "criteria": [asdict(criterion) for criterion in report.criteria],
+        "worst": [_line(line) for line in report.worst],
+        "errors": [_line(line) for line in report.errors],
+        "notes": list(report.notes),
+        "judges": {
+            "cost_usd": report.cost_usd,
+            "usage": None if report.judge_usage is None else asdict(report.judge_usage),
+        },
+        "judging_median_s": report.median_s,
+        "judging_p95_s": report.p95_s,
+        "duration_s": report.duration_s,
+        "output": output,
+    }
+
+
+def score_json_text(report: ScoreReport, *, output: str | None) -> str:
+    """Return the report as two-space JSON that may be shown on a terminal."""
+    return printable_json(pretty_json(score_to_json(report, output=output))) + "\n"
+
+
+def _line(line: JudgedLine) -> JsonValue:
+    judged = line.judged
+    return {
+        "file": line.file,
+        "line": line.number,
+        "state": line.state,
+        "score": None if judged is None else judged.overall_score,
+        "session_id": None if judged is None else judged.session_id,
+        "reason": line_reason(line),
+    }

@@ -1,0 +1,125 @@
+"""What `agentv score` shows: where it stands, and what came of the stream, the verdict last."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentv.reports.amounts import (
+    clock_text,
+    count_text,
+    money_text,
+    percent_text,
+    score_text,
+    seconds_text,
+    tokens_text,
+)
+from agentv.reports.paint import Paint, state_colour, without_colour
+from agentv.reports.printable import one_line
+from agentv.reports.signs import UNICODE, Signs
+from agentv.reports.table import table, with_reason
+from agentv.scoring.summary import Tally
+from agentv.types.judged_lines import JudgedLine, ScoreReport
+
+_LONGEST_REASON = 2000
+
+
+def score_progress_text(tally: Tally, *, read: int, elapsed_s: float, signs: Signs) -> str:
+    """Return where a stream stands, on one line."""
+    parts = [f"{count_text(read, 'line')} read", f"{tally.rows:,} judged"]
+    if tally.rows and elapsed_s > 0:
+        parts.append(f"{tally.rows / elapsed_s:,.0f}/s")
+    parts.append(f"mean {score_text(tally.mean)}")
+    if tally.counts["error"]:
+        parts.append(count_text(tally.counts["error"], "error"))
+    return f" {signs.dot} ".join((*parts, clock_text(elapsed_s)))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreView:
+    """How the report of a stream is laid out. `width` None means that nothing is wrapped or cut."""
+
+    width: int | None = 80
+    signs: Signs = UNICODE
+    paint: Paint = without_colour
+
+    def report(self, report: ScoreReport, *, files: Sequence[str] = ()) -> str:
+        """Return the text at the end of a stream; its last line is the verdict with the exit code. `files` exist."""
+        errors = report.counts.get("error", 0)
+        code = report.verdict.exit_code
+        blocks = [
+            table(_totals(report), self.width, self.paint) if report.counts else [],
+            table(_criteria(report), self.width, self.paint) if report.criteria else [],
+            self._lines("lowest scores", report.worst),
+            self._lines(f"without a clean judgement: {errors:,}", report.errors, more=errors - len(report.errors)),
+            [f"note    {one_line(note)}" for note in report.notes],
+            _footer(report, files),
+            [self.paint(f"{one_line(report.verdict.sentence)} Exit code {code}.", "red" if code else "green")],
+        ]
+        return self.signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
+
+    def _lines(self, head: str, lines: Sequence[JudgedLine], *, more: int = 0) -> list[str]:
+        if not lines:
+            return []
+        shown = [self.paint(head, "bold")]
+        for line in lines:
+            mark = self.paint(self.signs.marks[line.state], state_colour(line.state))
+            head, reason = self.signs.within(_head(line)), self.signs.within(line_reason(line))
+            shown += with_reason(mark, head, reason, self.width, self.signs)
+        return [*shown, f"and {more:,} more"] if more > 0 else shown
+
+
+def _totals(report: ScoreReport) -> list[list[str]]:
+    states = {"pass": "pass", "borderline": "borderline", "fail": "fail", "error": "errors"}
+    rows = sum(report.counts.values())
+    rate = report.counts.get("pass", 0) / report.judged if report.judged else None
+    return [
+        ["lines", "pass rate", "mean", *states.values()],
+        [
+            f"{rows:,} of {report.read:,}",
+            f"{percent_text(rate)} of {report.judged:,}" if report.judged else "none judged",
+            score_text(report.mean),
+            *(f"{report.counts.get(state, 0):,}" for state in states),
+        ],
+    ]
+
+
+def _criteria(report: ScoreReport) -> list[list[str]]:
+    return [
+        ["criterion", "pass rate", "mean", "judged", "errors"],
+        *(
+            [
+                one_line(each.name),
+                percent_text(each.pass_rate),
+                score_text(each.mean),
+                f"{each.judged:,}",
+                f"{each.errors:,}",
+            ]
+            for each in report.criteria
+        ),
+    ]
+
+
+def _head(line: JudgedLine) -> str:
+    judged = line.judged
+    score = "" if judged is None or line.state == "error" else score_text(judged.overall_score)
+    session = "" if judged is None or judged.session_id is None else f"session {judged.session_id}"
+    return "  ".join(one_line(part) for part in (line.place, score, session) if part)
+
+
+def line_reason(line: JudgedLine) -> str:
+    """Return on one line why a line did not pass, at most 2,000 letters."""
+    reason = one_line(line.reason) or "no reason was given"
+    return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}..."
+
+
+def _footer(report: ScoreReport, files: Sequence[str]) -> list[str]:
+    rows = sum(report.counts.values())
+    rate = f" ({rows / report.duration_s:,.0f} lines a second)" if rows and report.duration_s > 0 else ""
+    lines = [f"took    {clock_text(report.duration_s)}{rate}"]
+    if report.judge_usage is not None:
+        usage = report.judge_usage
+        tokens = f"{tokens_text(usage.total or usage.input + usage.output)} tokens"
+        times = f"median {seconds_text(report.median_s)}, p95 {seconds_text(report.p95_s)}"
+        lines.append(f"judges  {money_text(report.cost_usd)}, {tokens}, {times}")
+    if report.state == "interrupted":
+        lines += [f"gate    {one_line(gate.sentence)}" for gate in report.verdict.gates if report.judged]
+    return [*lines, *(f"wrote   {one_line(file)}" for file in files)]
