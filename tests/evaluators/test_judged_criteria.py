@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.judging import FailingJudge, Judge, Tools, evaluator_of, judge_saying, make_context, numbered_nonces, signed
 
+from agentv import AggregatedEvaluationResult, EvaluationInput, EvaluationRunConfig, run_evaluation_sync
 from agentv.evaluators import EVALUATORS
 from agentv.evaluators.judge_settings import LlmJudgeSettings, RubricSettings
 from agentv.evaluators.llm_judge import LlmJudgeEvaluator
@@ -178,6 +179,30 @@ def test_a_custom_prompt_is_followed_by_the_criteria(tmp_path: Path) -> None:
     judged(judge, "tone", prompt="Judge {{ candidate_answer }}", base_dir=str(tmp_path))
     assert judge.asked[0].question.startswith("Judge <<<candidate_answer n1>>>")
     assert '[[ ## criteria ## ]]\n- "tone"' in judge.asked[0].question
+
+
+def through_the_criteria_door(*evaluators: EvaluatorConfig) -> AggregatedEvaluationResult:
+    checks = '"checks": [{"id": "rubric-1", "satisfied": true}]'
+    judge = Judge(lambda request: signed(request, f"{said(facts=True, tone=4)}, {checks}"))
+    given = EvaluationInput("30 days.", prompt="May I return it?", criteria=CRITERIA[:2])
+    return run_evaluation_sync(given, EvaluationRunConfig(evaluators=evaluators, judge=judge))
+
+
+def test_a_judge_that_names_no_criterion_scores_all_of_an_input() -> None:
+    result = through_the_criteria_door(EvaluatorConfig("q", "llm_judge"))
+    assert [(each.criterion_name, each.value) for each in result.results] == [("facts", 1.0), ("tone", 0.75)]
+    assert result.overall_score == pytest.approx((2 * 1.0 + 0.75) / 3)
+
+
+def test_a_judge_with_requirements_stands_for_one_criterion() -> None:
+    rubrics = {"rubrics": ["Is right"]}
+    with pytest.raises(ConfigError, match="does not say which criterion it scores"):
+        through_the_criteria_door(EvaluatorConfig("q", "llm_judge", rubrics))
+    result = through_the_criteria_door(
+        EvaluatorConfig("q", "llm_judge", rubrics, criterion="facts"),
+        EvaluatorConfig("p", "llm_judge", criterion="tone", settings={"criteria": ("tone",)}),
+    )
+    assert [(each.criterion_name, each.value) for each in result.results] == [("facts", 1.0), ("tone", 0.75)]
 
 
 GOOD = '"score": 0.75, "hits": [], "misses": [], "reasoning": "r"'

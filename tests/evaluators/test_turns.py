@@ -59,6 +59,8 @@ def by_criteria(config: EvaluatorConfig, judge: Provider | None = None) -> float
         ("contains", {"value": "Hello"}, {"source": "conversation", "window": 2, "per_turn": True}, 2 / 3),
         ("contains", {"value": "return"}, {"source": "prompt", "per_turn": True}, 1 / 3),
         ("length", {"max": 4, "unit": "words"}, {"per_turn": True}, 2 / 3),
+        ("tool_usage", {"rules": [{"tool": "lookup", "required": True}]}, {"per_turn": True}, 2 / 3),
+        ("tool_usage", {"rules": [{"tool": "lookup", "required": True}]}, {"per_turn": True, "window": 1}, 1 / 3),
         ("lexical_similarity", {"reference": "response"}, {"per_turn": True}, 1.0),
     ],
 )

@@ -80,6 +80,11 @@ class LlmJudgeSettings(JudgeSettings):
             raise ValueError("`criteria` and `rubrics` exclude each other")
         make_items(self.rubrics)
 
+    @property
+    def takes_criteria(self) -> bool:
+        """Whether it can score several criteria in one call; a list of requirements is one criterion."""
+        return not self.rubrics
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricSettings(JudgeSettings):

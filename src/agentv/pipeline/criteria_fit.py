@@ -109,5 +109,9 @@ def _say_unknown(planned: PlannedEvaluator, name: str, names: Sequence[str], pro
 
 
 def scores_several(settings: object) -> bool:
-    """Whether an evaluator can be told several criteria: its settings have a field `criteria`."""
-    return is_dataclass(settings) and any(item.name == "criteria" for item in fields(settings))
+    """Whether an evaluator can be told several criteria: its settings have a field `criteria`.
+
+    A property `takes_criteria` may say that these settings ask for something else.
+    """
+    has_field = is_dataclass(settings) and any(item.name == "criteria" for item in fields(settings))
+    return has_field and bool(getattr(settings, "takes_criteria", True))
