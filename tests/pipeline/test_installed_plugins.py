@@ -254,11 +254,11 @@ def test_a_store_of_a_package_is_made_by_name_with_its_settings(install: Install
     stores = load_specs().stores
     for name, folder in (("kept", "there"), ("made", "there")):
         spec = stores.get(name)
-        store = spec.load_factory()(read_settings(spec, {"folder": folder}, where="storage"))
+        store = spec.load_factory()(read_settings(spec, {"folder": folder}, where="storage"), ".")
         assert store.folder == "there"
     wrong = stores.get("wrong")
     with pytest.raises(PluginError, match=r"store 'wrong' made int, which has no save_result\(result\)"):
-        wrong.load_factory()(read_settings(wrong, {}, where="storage"))
+        wrong.load_factory()(read_settings(wrong, {}, where="storage"), ".")
 
 
 def test_judgements_are_kept_by_the_store_of_a_package(install: Install, tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_judgements_are_kept_by_the_store_of_a_package(install: Install, tmp_pat
     for storage, message in (
         ({"type": "kept", "foldr": "x"}, "foldr"),
         ({"type": "wrong"}, "store 'wrong' made int"),
-        ({"type": "lost"}, "`storage.type` must be one of json_file, kept, wrong, not 'lost'"),
+        ({"type": "lost"}, "unknown store 'lost'; known: JsonFile, JsonFileStorageProvider, json_file, kept, wrong"),
     ):
         with pytest.raises(ConfigError, match=message):
             run_evaluation_sync(
@@ -293,5 +293,5 @@ def test_the_command_lists_all_four_sorts_whose_they_are_and_what_cannot_be_used
     assert done.returncode == 0, done.stderr
     assert re.search(r"^  brief3, b3_alias +The answer is short  \[brevity3 1\.0\]$", done.stdout, re.MULTILINE)
     assert re.search(r"^  list3 +One line for each row  \[lister3 1\.0\]$", done.stdout, re.MULTILINE)
-    assert re.search(r"^stores\n  kept .*\[shelves3 1\.0\]$", done.stdout, re.MULTILINE)
+    assert re.search(r"^stores\n(?:  .*\n)*  kept .*\[shelves3 1\.0\]$", done.stdout, re.MULTILINE)
     assert "not usable: cannot load evaluator 'crack3' of cracked3 1.0: RuntimeError: no licence" in done.stdout

@@ -16,6 +16,7 @@ from agentv.pipeline.inputs import Neighbourhood, load_project_parts
 from agentv.pipeline.judges import embedding_model, judge_targets, member_configs, needs_judge
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.plugins import as_evaluator
+from agentv.pipeline.stores import make_stores
 from agentv.pipeline.targets import LOCAL, KnownTargets
 from agentv.registry import Specs
 from agentv.types.aggregated_result import EvaluationStorageProvider
@@ -86,7 +87,8 @@ class _Planning:
         for each in planned:
             self._check(each, known, judge is not None)
         criteria = self._criteria({**{name: (each,) for name, each in named.criteria.items()}, **named.sets})
-        stores, judge_target = self._stores(specs), self._resolved(judge, known)
+        stores = make_stores(self.config.storage, specs, base_dir, self.problems)
+        judge_target = self._resolved(judge, known)
         return CriteriaPlan(
             specs=specs,
             known=known,
@@ -232,13 +234,6 @@ class _Planning:
                 known = ", ".join(named) or "none"
                 self.problems.note(at, f"no criterion {given!r} in .agentv/criteria.yaml", allowed=f"there: {known}")
         return tuple(found)
-
-    def _stores(self, specs: Specs) -> tuple[EvaluationStorageProvider, ...]:
-        try:
-            return self.config.storage_providers(specs.stores)
-        except AgentvError as error:
-            self.problems.note("$.storage", str(error))
-            return ()
 
     def _is_selected(self, planned: PlannedEvaluator, specs: Specs) -> bool:
         only = self.config.only

@@ -4,16 +4,16 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, cast
+from typing import Any, Literal, Self, TypeAlias
 
 from agentv import loading
 from agentv.pipeline.given import TargetLike
 from agentv.pipeline.inputs import load_project_parts
 from agentv.pipeline.score import DEFAULT_EVALUATOR_TIMEOUT_S
-from agentv.registry import Registry, Specs
+from agentv.pipeline.stores import Storage
+from agentv.registry import Specs
 from agentv.scoring.criteria_score import ErrorPolicy
-from agentv.storage.json_file import JsonFileStorageProvider
-from agentv.types.aggregated_result import CriteriaEvaluator, EvaluationStorageProvider
+from agentv.types.aggregated_result import CriteriaEvaluator
 from agentv.types.cases import EvaluatorLike
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
@@ -21,8 +21,6 @@ from agentv.types.scales import EvaluationCriteria
 
 GivenEvaluator: TypeAlias = Mapping[str, Any] | str | EvaluatorLike | CriteriaEvaluator | Callable[..., Any]
 """A config dict, the name of a profile in `.agentv/criteria.yaml`, a config, an evaluator object, or a function."""
-
-Storage: TypeAlias = EvaluationStorageProvider | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +30,9 @@ class EvaluationRunConfig:
     `evaluators` are config dicts (`{"type": "contains", "value": "4", "criterion": "right"}`, or as the PRD nests
     them), names of profiles in `.agentv/criteria.yaml`, EvaluatorConfigs, evaluators, or functions of the context.
     `judge` answers for model judges: a target's name, a TargetConfig or a Provider. `storage` keeps every judgement:
-    an EvaluationStorageProvider, `{"type": "json_file", "path": …}`, or a plug-in's type with its settings. `metadata`
-    is copied into every judgement. `only` selects evaluators: "free" leaves out what costs money, a list names
-    evaluators or types.
+    an EvaluationStorageProvider, `{"type": "json_file", "path": …}`, or several of them. `metadata` is
+    copied into every judgement. `only` selects evaluators: "free" leaves out what costs money, a list names evaluators
+    or types.
     `evaluator_concurrency` is how many of them judge one answer at once. `error_policy` says what an error counts:
     "exclude" leaves it out of the score, "zero" counts 0. `criteria` hold for inputs that bring none. `gates` are for
     `agentv score`. Relative paths and names start from `base_dir`.
@@ -44,7 +42,7 @@ class EvaluationRunConfig:
 
     evaluators: Sequence[GivenEvaluator]
     judge: TargetLike | None = None
-    storage: Storage = None
+    storage: Storage | Sequence[Storage] | None = None
     metadata: JsonObject = field(default_factory=dict)
     only: Literal["free"] | Sequence[str] | None = None
     evaluator_concurrency: int = 8
@@ -79,7 +77,7 @@ class EvaluationRunConfig:
         rest = {key: value for key, value in raw.items() if key not in {key for key, _ in live.values()}}
         for name in ("judge", "storage"):
             if isinstance(live[name][1], str | Mapping):
-                rest[name] = live[name][1]
+                rest[live[name][0]] = live[name][1]
         plain = dict(loading.read_plain_keys(rest, where=where))
         return cls(
             evaluators=live["evaluators"][1] or (),
@@ -96,21 +94,7 @@ class EvaluationRunConfig:
         read = loading.load_run_config(file, specs or load_project_parts([folder])[0])
         return cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.plain), base_dir=folder)
 
-    def storage_providers(self, stores: Registry | None = None) -> tuple[EvaluationStorageProvider, ...]:
-        """Return who keeps the judgements; `stores` are those that plug-ins bring.
 
-        Raises ConfigError for a storage that nobody knows, PluginError for a plug-in's that cannot be made.
-        """
-        if self.storage is None:
-            return ()
-        if not isinstance(self.storage, Mapping):
-            if not isinstance(self.storage, EvaluationStorageProvider):
-                raise ConfigError(f"`storage` needs a method save_result(result); got {type(self.storage).__name__}")
-            return (self.storage,)
-        return (_made_storage(self.storage, Path(self.base_dir), stores or Registry("store")),)
-
-
-_JSON_FILE = ("json_file", "JsonFile", "JsonFileStorageProvider")
 _SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "evaluators": ("evaluators", "evaluator_configs", "evaluatorConfigs"),
     "criteria": ("criteria",),
@@ -131,21 +115,3 @@ def _options(plain: Mapping[str, Any]) -> dict[str, Any]:
     if "evaluator_timeout_seconds" in options:
         options["evaluator_timeout_s"] = options.pop("evaluator_timeout_seconds")
     return options
-
-
-def _made_storage(config: Mapping[str, Any], base_dir: Path, stores: Registry) -> EvaluationStorageProvider:
-    """Return the store that a dict describes."""
-    kind = config.get("type")
-    if isinstance(kind, str) and kind not in _JSON_FILE and kind in stores:
-        spec = stores.get(kind)
-        settings = {key: value for key, value in config.items() if key != "type"}
-        store: EvaluationStorageProvider = spec.load_factory()(loading.read_settings(spec, settings, where="storage"))
-        return store
-    if kind not in _JSON_FILE:
-        known = ", ".join((_JSON_FILE[0], *stores.names()))
-        raise ConfigError(f"`storage.type` must be one of {known}, not {kind!r}; other stores are given as objects")
-    nested = cast(Mapping[str, Any], config.get("config") or config)
-    path = nested.get("path") or nested.get("file_path") or nested.get("filePath")
-    if not isinstance(path, str) or not path:
-        raise ConfigError("`storage.path` is missing: the file that judgements are appended to")
-    return JsonFileStorageProvider(base_dir / path)

@@ -110,12 +110,12 @@ def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...
             plugin.kind = name  # type: ignore[attr-defined]  # what a judgement says of where it is kept
         settings, make = _class_parts(plugin)
 
-        def factory(settings: object) -> object:
+        def factory(settings: object, _base_dir: str) -> object:
             return make(None, settings, None)
     else:
         settings = _settings_of(name, plugin)
 
-        def factory(settings: object) -> object:
+        def factory(settings: object, _base_dir: str) -> object:
             made = plugin(**_as_keywords(settings))
             if not callable(getattr(made, "save_result", None)):
                 raise PluginError(f"store {name!r} made {type(made).__name__}, which has no save_result(result)")

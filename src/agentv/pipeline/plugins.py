@@ -103,8 +103,9 @@ def load_specs(plugins: Iterable[str] = (), *, base_dir: str = ".") -> Specs:
     from agentv.evaluators import EVALUATORS  # noqa: PLC0415 - see the note on start-up in design of the registry
     from agentv.providers import PROVIDERS  # noqa: PLC0415
     from agentv.reports import REPORTS  # noqa: PLC0415
+    from agentv.storage.stores import STORES  # noqa: PLC0415
 
-    specs = Specs(providers=PROVIDERS.copy(), evaluators=EVALUATORS.copy(), reports=REPORTS.copy())
+    specs = Specs(PROVIDERS.copy(), EVALUATORS.copy(), REPORTS.copy(), STORES.copy())
     for plugin in plugins:
         for value in vars(load_module(plugin, base_dir)).values():
             mark = getattr(value, _MARK, None)

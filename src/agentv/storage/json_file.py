@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentv.storage.json_line import encode
@@ -10,6 +11,25 @@ from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonValue
 
 _APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonFileSettings:
+    """Settings of `json_file`."""
+
+    path: str = field(
+        metadata={"help": "the file; it and its folder are made when they are missing", "aliases": ("file_path",)}
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse a path that names no file."""
+        if not self.path.strip():
+            raise ValueError("`path` must name a file")
+
+
+def make_json_file(settings: JsonFileSettings, base_dir: str) -> "JsonFileStorageProvider":
+    """Make a `json_file`; a relative path starts from the configuration's folder."""
+    return JsonFileStorageProvider(Path(base_dir, settings.path))
 
 
 class JsonFileStorageProvider:

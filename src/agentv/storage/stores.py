@@ -1,0 +1,16 @@
+"""The stores that judgements of the criteria door can be kept in, by name. Importing this file loads none of them."""
+
+from agentv.registry import Registry, Spec, make_registry
+
+STORES: Registry = make_registry(
+    "store",
+    (
+        Spec(
+            "json_file",
+            "one file of JSON lines, which each judgement is appended to",
+            settings="agentv.storage.json_file:JsonFileSettings",
+            factory="agentv.storage.json_file:make_json_file",
+            aliases=("JsonFile", "JsonFileStorageProvider"),
+        ),
+    ),
+)
