@@ -65,7 +65,7 @@ def normalised(output: str, folder: Path) -> str:
     """Take out what differs from run to run: ids, durations, the folder, and the progress on the way."""
     output = output.replace(f"{folder}/", "")
     output = re.sub(r"\b20\d{6}T\d{6}\.\d{3}-\w+", "RUN", output)
-    output = re.sub(r"\d+(\.\d+)? (ms|s)\b|\b\d\d:\d\d\b", "TIME", output)
+    output = re.sub(r"\d+(\.\d+)? (ms|s)\b|\b\d\d:\d\d\b|[\d,]+ lines a second", "TIME", output)
     lines = [re.sub(r" +", " ", line) for line in output.splitlines()]
     return "\n".join(line for line in lines if not PROGRESS.match(line)).strip()
 

@@ -5,7 +5,9 @@ import os
 import stat
 import zlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TypeAlias
 
 STDIN = "-"
@@ -59,7 +61,7 @@ class LineStream:
 
     async def batches(self) -> AsyncGenerator[list[ReadLine], None]:
         """Yield what has come, at most 64 KiB and what was left of the line before it."""
-        for file in self._files:
+        for file in takewhile(lambda _: not self._is_stopped, self._files):
             lines = _Lines(file, self._max_bytes)
             try:
                 async for block in self._blocks(file):
@@ -94,9 +96,12 @@ class LineStream:
         """Return what there is, waiting for at least one byte; nothing at the end, or once the stream is stopped."""
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
             await asyncio.sleep(0)
-        else:
+            return b"" if self._is_stopped else os.read(descriptor, _BLOCK_BYTES)
+        while True:
             await self._readable(descriptor)
-        return b"" if self._is_stopped else os.read(descriptor, _BLOCK_BYTES)
+            # Somebody else who reads the same pipe may have been quicker.
+            with suppress(BlockingIOError):
+                return b"" if self._is_stopped else os.read(descriptor, _BLOCK_BYTES)
 
     async def _readable(self, descriptor: int) -> None:
         loop = asyncio.get_running_loop()

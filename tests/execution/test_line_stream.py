@@ -1,0 +1,121 @@
+"""Lines of files and pipes: whole, numbered, in bounded memory, and no sooner than somebody wants them."""
+
+import asyncio
+import gzip
+import os
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentv.execution.line_stream import Line, LineStream, LostLine, ReadLine
+
+
+async def read_all(stream: LineStream) -> list[ReadLine]:
+    return [line async for batch in stream.batches() for line in batch]
+
+
+def read(*paths: Path, max_bytes: int = 1000) -> list[ReadLine]:
+    return asyncio.run(read_all(LineStream([str(path) for path in paths], max_bytes=max_bytes)))
+
+
+def texts(lines: list[ReadLine]) -> list[bytes]:
+    return [line.data if isinstance(line, Line) else b"lost" for line in lines]
+
+
+@given(lines=st.lists(st.binary().filter(lambda data: b"\n" not in data)), ends=st.booleans(), packed=st.booleans())
+def test_every_line_comes_whole_with_its_number(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], ends: bool, packed: bool
+) -> None:
+    path = tmp_path_factory.mktemp("lines") / "log"
+    data = b"\n".join(lines) + (b"\n" if ends and lines else b"")
+    path.write_bytes(gzip.compress(data) if packed or data.startswith(b"\x1f\x8b") else data)
+    found = read(path)
+    wanted = data.split(b"\n")[: -1 if data.endswith(b"\n") or not data else None]
+    assert texts(found) == wanted
+    assert [line.number for line in found] == list(range(1, len(wanted) + 1))
+
+
+def test_lines_that_cross_blocks_are_whole(tmp_path: Path) -> None:
+    lines = [bytes([number % 256]).replace(b"\n", b"x") * (number * 997 % 150_000) for number in range(1, 60)]
+    (tmp_path / "log").write_bytes(b"\n".join(lines) + b"\n")
+    assert texts(read(tmp_path / "log", max_bytes=10**6)) == lines
+    (tmp_path / "log.gz").write_bytes(gzip.compress(b"\n".join(lines)))
+    assert texts(read(tmp_path / "log.gz", max_bytes=10**6)) == lines
+
+
+def test_a_line_that_is_too_long_is_lost_and_the_next_one_is_not(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"a\n" + b"b" * 200_000 + b"\nc\n" + b"d" * 1001)
+    first, long, third, last = read(tmp_path / "log")
+    assert (first, third) == (Line(str(tmp_path / "log"), 1, b"a"), Line(str(tmp_path / "log"), 3, b"c"))
+    assert isinstance(long, LostLine)
+    assert isinstance(last, LostLine)
+    assert (long.number, last.number) == (2, 4)
+    assert "200,000 bytes" in long.message
+
+
+def test_a_bomb_is_unpacked_piece_by_piece(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(gzip.compress(b"\n".join([b"x" * 2**22, b"end", b""])))
+    lost, end = read(tmp_path / "log")
+    assert isinstance(lost, LostLine)
+    assert end.number == 2
+
+
+def test_gzip_that_is_broken_costs_the_rest_of_its_file_only(tmp_path: Path) -> None:
+    noise = random.Random(1).randbytes(100_000).replace(b"\n", b"")
+    packed = bytearray(gzip.compress(b"first\n" + noise))
+    packed[50_000:50_010] = b"0123456789"
+    (tmp_path / "broken").write_bytes(packed)
+    (tmp_path / "good").write_bytes(b"next")
+    *_, lost, last = read(tmp_path / "broken", tmp_path / "good", max_bytes=10**6)
+    assert isinstance(lost, LostLine)
+    assert "broken gzip" in lost.message
+    assert texts([last]) == [b"next"]
+
+
+def test_a_file_that_is_gone_is_told_and_the_next_one_is_read(tmp_path: Path) -> None:
+    (tmp_path / "good").write_bytes(b"next\n")
+    lost, line = read(tmp_path / "missing", tmp_path / "good")
+    assert lost == LostLine(str(tmp_path / "missing"), 1, "cannot be read: No such file or directory")
+    assert texts([line]) == [b"next"]
+
+
+def test_a_device_without_anything_is_at_its_end() -> None:
+    assert read(Path(os.devnull)) == []
+
+
+def test_a_pipe_is_read_as_it_is_written_and_stopped_while_it_is_silent(tmp_path: Path) -> None:
+    async def work() -> tuple[list[ReadLine], list[ReadLine]]:
+        os.mkfifo(tmp_path / "pipe")
+        writer = os.open(tmp_path / "pipe", os.O_RDWR)
+        stream = LineStream([str(tmp_path / "pipe"), "never-opened"], max_bytes=1000)
+        batches = stream.batches()
+        os.write(writer, b"one\ntw")
+        first = await anext(batches)
+        os.write(writer, b"o\nhalf")
+        second = await anext(batches)
+        waiting = asyncio.ensure_future(anext(batches))
+        await asyncio.sleep(0)
+        stream.stop()
+        assert await waiting == []
+        assert [batch async for batch in batches] == []
+        os.close(writer)
+        return first, second
+
+    first, second = asyncio.run(work())
+    assert (texts(first), texts(second)) == ([b"one"], [b"two"])
+
+
+def test_a_named_pipe_is_waited_for_until_somebody_writes(tmp_path: Path) -> None:
+    async def work() -> list[ReadLine]:
+        os.mkfifo(tmp_path / "pipe")
+        reading = asyncio.ensure_future(read_all(LineStream([str(tmp_path / "pipe")], max_bytes=1000)))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        with (tmp_path / "pipe").open("w") as pipe:
+            pipe.write("one\ntwo")
+        return await reading
+
+    assert texts(asyncio.run(work())) == [b"one", b"two"]
