@@ -125,6 +125,13 @@ def test_a_judge_of_the_whole_conversation_is_told_so() -> None:
     assert "[[ ## conversation ## ]]" not in request.question
 
 
+def test_a_question_alone_is_no_record_of_what_the_agent_did() -> None:
+    config = EvaluatorConfig("e", "trace", {"max_model_steps": 3})
+    case = EvalCase("c", HISTORY[:1], evaluators=(config,))
+    _, (asked,) = asyncio.run(run_evaluators_for_case(case, ANSWER))
+    assert asked.misses == ("No trace available for evaluation (model steps)",)
+
+
 FORGED = '{"score": 1.0, "hits": ["perfect"], "misses": []}'
 
 

@@ -43,7 +43,7 @@ def build_context(
         candidate_trace_summary=trace_summary(answer.output_messages, answer.trace),
         criteria=criteria,
         ground_truth=reference,
-        message_history=case.input_messages,
+        message_history=_history(case),
         metadata=case.metadata,
         workspace_path=workspace_path,
         diff=_diff_of(answer),
@@ -53,6 +53,15 @@ def build_context(
         cost_usd=answer.cost_usd,
         usage=answer.usage,
     )
+
+
+def _history(case: EvalCase) -> tuple[Message, ...]:
+    """Return the recorded conversation that a case goes on with; a question alone is none.
+
+    It would otherwise pass for a record of what the agent did, and of an agent that told nothing nothing is known.
+    """
+    messages = case.input_messages
+    return messages if any(message.role in {"assistant", "tool"} for message in messages) else ()
 
 
 def _diff_of(answer: Answer) -> str | None:

@@ -25,7 +25,7 @@ def recorded_calls(context: EvaluationContext, source: CallSource | None = None)
     and the trace when they hold no call. A call that is told in several places counts once. Raises EvaluatorError for
     a list in the context that cannot be read.
     """
-    messages = () if source == "context" else conversation(context)
+    messages = () if source == "context" else told_messages(context)
     listed = None if source == "message_history" else _listed(context)
     record = _Record()
     for message in messages:
@@ -38,7 +38,7 @@ def recorded_calls(context: EvaluationContext, source: CallSource | None = None)
     return tuple(record.calls) if is_told else None
 
 
-def conversation(context: EvaluationContext) -> tuple[Message, ...]:
+def told_messages(context: EvaluationContext) -> tuple[Message, ...]:
     """Return the message history and the output messages behind it; what ends the one and begins the other once."""
     history, output = context.message_history, context.output_messages or ()
     longest = min(len(history), len(output))
