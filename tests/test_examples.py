@@ -24,6 +24,8 @@ ROWS = {
     "tool-trajectory": 3,
 }
 NEEDS_A_MODEL = {"local-model"}
+SCRIPTS = {"criteria": "run_evaluation_example.py"}
+SUITES = sorted({*ROWS, *NEEDS_A_MODEL})
 
 
 @pytest.fixture
@@ -44,8 +46,13 @@ def agentv(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=60, check=False)
 
 
+def run_script(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command, cwd = [sys.executable, SCRIPTS[name]], folder / "examples" / name
+    return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+
+
 def test_every_example_is_listed_here() -> None:
-    assert sorted({*ROWS, *NEEDS_A_MODEL}) == NAMES
+    assert sorted({*SUITES, *SCRIPTS}) == NAMES
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -57,17 +64,40 @@ def test_an_example_ends_as_it_says(name: str, folder: Path) -> None:
     assert {row["status"] for row in rows} <= {"pass", "fail"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SUITES)
 def test_an_example_has_no_problem(name: str, folder: Path) -> None:
     done = agentv("check", f"examples/{name}", cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SUITES)
 def test_the_readme_shows_how_to_run_it_in_about_ten_lines(name: str) -> None:
     text = (EXAMPLES / name / "README.md").read_text("utf-8")
     assert f"./run agentv run examples/{name}" in text
     assert len(text.splitlines()) <= 16
+
+
+def run_script(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command, cwd = [sys.executable, SCRIPTS[name]], folder / "examples" / name
+    return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_prints_what_its_readme_shows(name: str, folder: Path) -> None:
+    done = run_script(name, folder)
+    assert done.returncode == 0, done.stderr
+    readme = (EXAMPLES / name / "README.md").read_text("utf-8")
+    assert f"./run python examples/{name}/{SCRIPTS[name]}" in readme
+    assert re.findall(r"^```\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL) == [done.stdout]
+
+
+def test_the_criteria_example_keeps_its_judgement(folder: Path) -> None:
+    assert [run_script("criteria", folder).returncode for _ in range(2)] == [0, 0]
+    lines = (folder / "examples" / "criteria" / "judged.jsonl").read_text("utf-8").splitlines()
+    kept = [json.loads(line) for line in lines]
+    assert [line["scored"] for line in kept] == [12, 12]
+    types = kept[0]["evaluationConfigSnapshot"]["evaluatorTypes"]
+    assert {"rule_based", "llm_judge", "human", "no-shouting", "tool_usage", "sentiment"} <= set(types)
 
 
 def test_the_quickstart_names_its_wrong_answer_and_passes_a_gentler_gate(folder: Path) -> None:

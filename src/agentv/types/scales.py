@@ -23,7 +23,8 @@ MIN_LABELS = 2
 class EvaluationCriteria:
     """What is judged: a unique name, an explanation for people, a scale, and a weight inside one evaluator.
 
-    `weight` is finite and >= 0. `min` and `max` bound `numeric`; `labels` are ordered from worst to best.
+    `weight` is finite and >= 0. `min` and `max` bound `numeric`; `labels` are ordered from worst to best;
+    a list of labels may also be given as the `scale`.
     """
 
     name: str
@@ -33,6 +34,15 @@ class EvaluationCriteria:
     min: float | None = None
     max: float | None = None
     labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Accept a list of labels in the place of a scale's name, and any sequence of labels."""
+        scale: object = self.scale
+        if isinstance(scale, list | tuple):
+            object.__setattr__(self, "scale", LABELS)
+            object.__setattr__(self, "labels", tuple(scale))
+        else:
+            object.__setattr__(self, "labels", tuple(self.labels))
 
     @classmethod
     def from_dict(cls, raw: object) -> Self:
