@@ -81,7 +81,6 @@ async def call_foreign(
     A plain function runs in a thread, which is abandoned at the deadline; `inline` is for those that return at once.
     Raises DeadlineError past `timeout_s`, StrayCancelError, and whatever the code raises.
     """
-    deadline = Deadline(timeout_s, _current.get())
     try:
         if inline or inspect.iscoroutinefunction(function):
             output = function(*args)
@@ -89,19 +88,25 @@ async def call_foreign(
             output = await call_in_thread(function, *args, timeout_s=timeout_s)
         if not inspect.isawaitable(output):
             return output
-        async with deadline.timeout:
-            return await _timed_by(deadline, output)
+        return await _awaited(output, timeout_s)
     except AbandonedError as error:
         raise DeadlineError(f"no return within {timeout_s:g} s") from error
-    except TimeoutError as error:
-        if deadline.timeout.expired():
-            raise DeadlineError(f"no return within {timeout_s:g} s") from error
-        raise
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
         raise StrayCancelError("the code cancelled itself (it raised CancelledError)") from error
+
+
+async def _awaited(output: Awaitable[Any], timeout_s: float | None) -> Any:
+    deadline = Deadline(timeout_s, _current.get())
+    try:
+        async with deadline.timeout:
+            return await _timed_by(deadline, output)
+    except TimeoutError as error:
+        if deadline.timeout.expired():
+            raise DeadlineError(f"no return within {timeout_s:g} s") from error
+        raise
 
 
 async def _timed_by(deadline: Deadline, output: Awaitable[Any]) -> Any:

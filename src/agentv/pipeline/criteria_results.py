@@ -60,6 +60,9 @@ def _told(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) ->
     if scores is None:
         yield from (_known(plan, each, result) for each in result.results)
         return
+    if result.error is None and [each.criterion_name for each in result.results] == list(scores):
+        yield from (_explained(each, result) for each in result.results)
+        return
     named = [each for each in result.results if each.criterion_name in scores]
     if result.error is not None and not any(each.value is not None or each.error for each in named):
         named = []

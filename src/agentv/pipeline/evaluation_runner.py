@@ -4,7 +4,6 @@ import asyncio
 import random
 import time
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -93,11 +92,11 @@ class EvaluationRunner:
         started = time.perf_counter()
         snapshot = snapshot_of(given)
         fitted = self._fit_to(given.criteria)
-        async with AsyncExitStack() as opened:
-            toolbox = self._toolbox
-            if toolbox is None and len(fitted.live) < len(fitted.plan.evaluators):
-                toolbox = await opened.enter_async_context(self._make_toolbox())
-            results = await self._judge(given, fitted, toolbox)
+        if self._toolbox is not None or len(fitted.live) == len(fitted.plan.evaluators):
+            results = await self._judge(given, fitted, self._toolbox)
+        else:
+            async with self._make_toolbox() as toolbox:
+                results = await self._judge(given, fitted, toolbox)
         result = self._aggregated(snapshot, fitted, results, (time.perf_counter() - started) * 1000)
         return await self._stored(result)
 
@@ -134,7 +133,7 @@ class EvaluationRunner:
             results = [await self._judge_one(context, fitted, place, toolbox) for place in range(len(evaluators))]
         else:
             results = await self._judge_at_once(context, fitted, toolbox, at_once)
-        if not any(target.secrets for target in self._plan.known.resolved.values()) or toolbox is None:
+        if toolbox is None or not any(target.secrets for target in self._plan.known.resolved.values()):
             return tuple(results)
         cleaned: tuple[EvaluatorResult, ...] = Cleaner(toolbox.redactor(self._plan.known, ())).clean(tuple(results))
         return cleaned

@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from agentv.types.evaluation_input import EvaluationInput
@@ -10,13 +9,18 @@ from agentv.types.evaluation_input import EvaluationInput
 
 def snapshot_of(given: EvaluationInput) -> EvaluationInput:
     """Return an input that stays as it is, whatever becomes of the objects in `given`."""
-    return replace(
-        given,
+    # Written out: `replace` takes longer than all the copying.
+    return EvaluationInput(
         response=_copied(given.response),
+        criteria=given.criteria,
+        prompt=given.prompt,
         context=_copied(given.context),
         ground_truth=_copied(given.ground_truth),
         agent_config=_copied(given.agent_config),
         message_history=_copied(given.message_history),
+        timestamp=given.timestamp,
+        session_id=given.session_id,
+        agent_id=given.agent_id,
         metadata=_copied(given.metadata),
     )
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import mul
 
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
 from agentv.types.results import RowStatus
@@ -37,11 +38,15 @@ def weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:
     weighing = [(weight, value) for weight, value in pairs if weight > 0]
     if not weighing:
         return 0.0
+    if len(weighing) == 1:  # a criterion with one result, a case with one evaluator
+        return weighing[0][1]
+    weights = [weight for weight, _ in weighing]
+    values = [value for _, value in weighing]
     # Scaled by a power of two, which is exact, so that weights near the largest float do not overflow.
-    _, exponent = math.frexp(max(weight for weight, _ in weighing))
-    shares = [(math.ldexp(weight, -exponent), value) for weight, value in weighing]
-    mean = math.fsum(share * value for share, value in shares) / math.fsum(share for share, _ in shares)
-    return min(max(mean, min(value for _, value in shares)), max(value for _, value in shares))
+    _, exponent = math.frexp(max(weights))
+    shares = [math.ldexp(weight, -exponent) for weight in weights]
+    mean: float = math.fsum(map(mul, shares, values)) / math.fsum(shares)
+    return min(max(mean, min(values)), max(values))
 
 
 def evaluators_score(results: Sequence[EvaluatorResult]) -> float:

@@ -38,9 +38,11 @@ def criteria_score(
     A criterion that nobody defined weighs 1. A result without a value and without an error is on a scale of the
     user's own: it is expected, and not scored. An evaluator of weight 0 is told of and counts for nothing.
     """
-    values = [(each, _counted(each.result, error_policy)) for each in weighed]
-    entering = [(each.result.criterion_name, each.weight, value) for each, value in values if value is not None]
-    weighing = [entry for entry in entering if entry[1] > 0]
+    weighing = [
+        (each.result.criterion_name, each.weight, value)
+        for each in weighed
+        if each.weight > 0 and (value := _counted(each.result, error_policy)) is not None
+    ]
     overall = mean_over_criteria(weighing, weights_of(criteria)) if weighing else None
     return CriteriaScore(overall, scored=len(weighing), expected=len(weighed))
 

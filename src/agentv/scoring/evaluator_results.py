@@ -9,6 +9,7 @@ from agentv.types.usage import Usage
 def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: float | None = None) -> EvaluatorResult:
     """Return an evaluator's score as a row keeps it. Its verdict is None when nothing was judged."""
     is_judged = score.error is None and score.status != "skipped"
+    is_judge = bool(score.judge_calls or score.members)
     return EvaluatorResult(
         name=config.name,
         type=config.type,
@@ -27,8 +28,8 @@ def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: f
         evaluator_provider_request=score.evaluator_raw_request,
         judge_calls=score.judge_calls,
         duration_ms=duration_ms,
-        usage=_usage(score),
-        cost_usd=_cost_usd(score),
+        usage=_usage(score) if is_judge else None,
+        cost_usd=_cost_usd(score) if is_judge else None,
         evaluator_results=score.members,
     )
 
