@@ -77,11 +77,6 @@ def test_the_readme_shows_how_to_run_it_in_about_ten_lines(name: str) -> None:
     assert len(text.splitlines()) <= 16
 
 
-def run_script(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command, cwd = [sys.executable, SCRIPTS[name]], folder / "examples" / name
-    return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=60, check=False)
-
-
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_prints_what_its_readme_shows(name: str, folder: Path) -> None:
     done = run_script(name, folder)
