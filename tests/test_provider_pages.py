@@ -8,9 +8,11 @@ import pytest
 from agentv import load_targets
 
 DOCS = Path(__file__).parent.parent / "docs"
+INSTALLS_ITS_OWN = DOCS / "extending.md"
 BLOCKS = [
     pytest.param(block, id=f"{path.relative_to(DOCS)}:{number}")
     for path in sorted(DOCS.rglob("*.md"))
+    if path != INSTALLS_ITS_OWN
     for number, block in enumerate(re.findall(r"```yaml[^\n]*\n(targets:.*?)```", path.read_text("utf-8"), re.DOTALL))
 ]
 
