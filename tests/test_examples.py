@@ -46,6 +46,11 @@ def agentv(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=60, check=False)
 
 
+def run_script(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command, cwd = [sys.executable, SCRIPTS[name]], folder / "examples" / name
+    return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+
+
 def test_every_example_is_listed_here() -> None:
     assert sorted({*SUITES, *SCRIPTS}) == NAMES
 
