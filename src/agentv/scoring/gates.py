@@ -23,9 +23,8 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
 }
 RATES = ("pass_rate", "error_rate")
 GROUP_FIELDS = ("mean", "pass_rate")
-_COMMON = ("mean", "pass_rate", "error_rate", "errors", "cost_usd", "p50", "p95", "p99")
-METRICS = (*_COMMON, "evaluator", "tag", "target")
-STREAM_METRICS = (*_COMMON, "criterion")
+METRICS = ("mean", "pass_rate", "error_rate", "errors", "cost_usd", "evaluator", "tag", "target", "p50", "p95", "p99")
+STREAM_METRICS = ("mean", "pass_rate", "error_rate", "errors", "cost_usd", "criterion", "p50", "p95", "p99")
 """What can be asked of a stream of given answers, which come from nobody's target and have no tags."""
 DURATIONS = ("duration_s", "duration_ms")
 
