@@ -21,7 +21,7 @@ from agentv.pipeline.options import RunOptions, make_options
 from agentv.pipeline.planning import make_plan
 from agentv.pipeline.run import run_plan
 from agentv.registry import Specs
-from agentv.types.aggregated_result import AggregatedEvaluationResult
+from agentv.types.aggregated_result import AggregatedEvaluationResult, CriteriaEvaluator
 from agentv.types.cases import EvalSuite, EvaluatorLike
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.events import Observer, RowFinished, RunEvent
@@ -50,7 +50,7 @@ def evaluate(
     *,
     target: TargetLike | None = None,
     task: Callable[..., Any] | None = None,
-    evaluators: Sequence[EvaluatorLike | Callable[..., Any]] | None = None,
+    evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None,
     judge: TargetLike | None = None,
     folder: str | os.PathLike[str] | None = None,
     observers: Sequence[Observer] = (),
@@ -80,7 +80,7 @@ async def evaluate_async(
     *,
     target: TargetLike | None = None,
     task: Callable[..., Any] | None = None,
-    evaluators: Sequence[EvaluatorLike | Callable[..., Any]] | None = None,
+    evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None,
     judge: TargetLike | None = None,
     folder: str | os.PathLike[str] | None = None,
     observers: Sequence[Observer] = (),

@@ -24,8 +24,6 @@ DIGESTS = {
     "evaluation-framework-prd.md": "b3ca8b307d2d239ff61d0ae94d766fe224364424fa7e662d8a998e30879d8196",
 }
 LATER_PARTS = {
-    "every provider",
-    "criteria door",
     "runs that survive",
     "numbers one can act on",
     "telemetry",
@@ -66,6 +64,30 @@ def digest(titles: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(titles).encode()).hexdigest()
 
 
+COVERAGE = HERE / "COVERAGE.md"
+
+
+def coverage() -> str:
+    """Return the list for people: every scenario and requirement, and what holds it."""
+    lines = ["# What was ordered, and what holds it", ""]
+    lines += ["Made from `scenarios.toml` by `./run python tests/seeds/test_scenarios.py`.", ""]
+    for document, titles in SCENARIOS.items():
+        lines += [f"## {document}", "", "| title | held by |", "| --- | --- |"]
+        lines += [f"| {title} | {_held_by(entry)} |" for title, entry in titles.items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _held_by(entry: Mapping[str, str]) -> str:
+    if "test" in entry:
+        return f"`{entry['test']}`"
+    return f"later: {entry['later']}" if "later" in entry else f"does not apply: {entry['not_applicable']}"
+
+
+def test_the_list_for_people_is_the_list() -> None:
+    assert COVERAGE.read_text("utf-8") == coverage(), "run: ./run python tests/seeds/test_scenarios.py"
+
+
 def test_every_document_has_all_its_titles_in_their_order() -> None:
     assert {document: digest(titles) for document, titles in SCENARIOS.items()} == DIGESTS
 
@@ -102,3 +124,7 @@ def titles_of(document: Path) -> list[str]:
 @pytest.mark.parametrize("document", DIGESTS)
 def test_the_list_and_the_document_hold_the_same_titles(document: str) -> None:
     assert titles_of(Path(os.environ["AGENTV_SEEDS"]) / document) == list(SCENARIOS[document])
+
+
+if __name__ == "__main__":
+    COVERAGE.write_text(coverage(), "utf-8")

@@ -14,6 +14,7 @@ from agentv.pipeline.plugins import as_evaluator
 from agentv.pipeline.targets import KnownTargets
 from agentv.providers.python import PythonProvider, PythonSettings
 from agentv.registry import Spec, Specs
+from agentv.types.aggregated_result import CriteriaEvaluator
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorLike, ListedCases, listed
 from agentv.types.errors import ConfigError
 from agentv.types.protocols import ProviderTools
@@ -39,7 +40,7 @@ class Given:
     target: TargetLike | None = None
     task: Callable[..., Any] | None = None
     judge: TargetLike | None = None
-    evaluators: Sequence[EvaluatorLike | Callable[..., Any]] | None = None
+    evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
