@@ -39,6 +39,40 @@ def test_a_suite_without_problems_says_so(capsys: pytest.CaptureFixture[str]) ->
     assert check(capsys) == (0, "1 file checked: no problem found\n")
 
 
+@pytest.mark.parametrize("key", ["evaluators", "evaluatorConfigs"])
+def test_a_configuration_of_the_criteria_door_is_checked_when_it_is_named(
+    capsys: pytest.CaptureFixture[str], key: str
+) -> None:
+    write("evals/a.yaml", CASE)
+    write("evals/score.yaml", f"{key}: [{{type: contains, value: x}}]\ngates: [criterion(contains).mean > 0]\n")
+    assert check(capsys, "evals") == (0, "1 file checked: no problem found\n")
+    assert check(capsys, "evals/score.yaml") == (0, "1 file checked: no problem found\n")
+    write("evals/score.yaml", f"gates: [tag(x).mean > 0]\n{key}: [{{type: contians}}]\nworkers: 3\n")
+    code, out = check(capsys, "evals/score.yaml")
+    assert code == 4
+    for part in (
+        "score.yaml:1:9",
+        "'tag' cannot be measured here",
+        "did you mean 'contains'?",
+        "unknown key 'workers'",
+    ):
+        assert part in out
+
+
+def test_cases_make_an_eval_file_whatever_stands_before_them(capsys: pytest.CaptureFixture[str]) -> None:
+    write("evals/a.yaml", "evaluators: []\n" + CASE)
+    code, out = check(capsys)
+    assert code == 4
+    assert "evals/a.yaml:1:1" in out
+
+
+def test_an_unknown_type_may_be_a_plugins(capsys: pytest.CaptureFixture[str]) -> None:
+    write("score.yaml", "evaluators: [{type: mine}]\n")
+    assert check(capsys, "score.yaml")[0] == 4
+    write(".agentv.yaml", "plugins: [mine.py]\n")
+    assert check(capsys, "score.yaml")[0] == 0
+
+
 def test_each_problem_has_its_line_a_code_frame_and_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     write("evals/a.yaml", "execution: {wrokers: 4}\n" + CASE.replace("user", "usr"))
     write(".agentv/targets.yaml", "targets:\n  - {name: a, provider: moc}\n")

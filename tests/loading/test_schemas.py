@@ -82,6 +82,31 @@ def test_an_unknown_kind_is_told() -> None:
         json_schema("evals", SPECS)
 
 
+@pytest.mark.parametrize(
+    ("change", "valid"),
+    [
+        ({}, True),
+        ({"evaluators": ["a_profile", {"type": "LexicalSimilarity", "config": {"criterionName": "short"}}]}, True),
+        ({"evaluatorConfigs": [{"type": "contains", "value": "x"}], "errorPolicy": "zero"}, True),
+        ({"evaluators": [{"type": "of_a_plugin", "own": 1}]}, True),
+        ({"evaluators": [{"type": "contains"}]}, False),
+        ({"evaluators": [{"type": "contains", "value": "x", "valeu": "y"}]}, False),
+        ({"evaluators": {"type": "contains"}}, False),
+        ({"criteria": [{"nmae": "short"}]}, False),
+        ({"error_policy": "ignore"}, False),
+        ({"workers": 3}, False),
+    ],
+)
+def test_a_configuration_of_the_criteria_door_has_its_schema(change: dict[str, Any], valid: bool) -> None:
+    config = {
+        "criteria": ["a_named_one", {"name": "short", "scale": "likert5"}],
+        "evaluators": [{"type": "length", "max": 3, "criterion": "short"}],
+        "judge": "kind",
+        "gates": ["mean >= 0.8"],
+    }
+    assert validator("evaluation", load_specs()).is_valid({**config, **change}) is valid
+
+
 def test_good_files_are_valid() -> None:
     EVAL.validate(value_of(_HERE / "good" / "evals" / "everything.yaml"))
     EVAL.validate(value_of(_HERE / "good" / "evals" / "lines.yaml"))

@@ -10,7 +10,10 @@ import click
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object that has the schema in it.")
 def command(kind: str, output: Path | None, as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
-    """Print the JSON Schema of eval files, targets, config (.agentv.yaml) or results."""
+    """Print the JSON Schema of a KIND of file.
+
+    KIND is eval (the default), targets, config (.agentv.yaml), evaluation (the --config of `agentv score`), or results.
+    """
     import json
 
     from agentv.loading import json_schema

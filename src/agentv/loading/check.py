@@ -15,6 +15,7 @@ from agentv.loading.places import find_eval_files, find_repository_root, find_ta
 from agentv.loading.project import find_criteria_file, read_named_parts, read_project
 from agentv.loading.reader import Reader, in_order
 from agentv.loading.references import fill
+from agentv.loading.run_configs import read_run_config
 from agentv.loading.suites import ReadSuite, read_suite
 from agentv.loading.target_settings import check_target
 from agentv.loading.targets import ReadTargets, choose_target, open_targets, read_targets
@@ -51,6 +52,9 @@ def _check_file(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> 
         root = find_repository_root(path)
         project, _ = read_project(path.parent, root)
         yield from read_targets(path, specs, unknown_provider=_unknown(project.plugins)).problems
+    elif kind == "evaluation":
+        project, _ = read_project(path.parent, find_repository_root(path))
+        yield from _check_evaluation(path, specs, _unknown(project.plugins))
     else:
         yield from _check_suite(path, cwd, env, specs)
 
@@ -66,6 +70,13 @@ def _check_config(path: Path, specs: Specs) -> Iterator[Problem]:
     yield from problems
     scope = EvaluatorScope(specs.evaluators, str(path.parent), unknown_type=_unknown(project.plugins))
     yield from read_named_parts(find_criteria_file(path.parent, root), scope)[1]
+
+
+def _check_evaluation(path: Path, specs: Specs, unknown_type: Severity) -> Iterator[Problem]:
+    try:
+        yield from read_run_config(path, specs, unknown_type=unknown_type)[1]
+    except EvalFileError as error:
+        yield from error.problems
 
 
 def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:

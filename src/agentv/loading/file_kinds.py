@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -17,21 +17,24 @@ CRITERIA_FILE = ".agentv/criteria.yaml"
 _START_BYTES = 2**20
 _EVAL_SCHEMA = "agentv-eval"
 _TARGETS_SCHEMA = "agentv-targets"
+_EVALUATION_SCHEMA = "agentv-evaluation"
+_EVALUATION_KEYS = ("evaluators", "evaluator_configs", "evaluatorConfigs")
 _CASES_LINE = re.compile(r"^['\"]?(?:evalcases|cases)['\"]?\s*:", re.MULTILINE)
 
-FileKind: TypeAlias = Literal["eval", "targets", "config", "other"]
+FileKind: TypeAlias = Literal["eval", "targets", "config", "evaluation", "other"]
 
 
 def kind_of_file(path: Path) -> FileKind:
     """Return what a YAML file is: an eval file has cases or says so in `$schema`, a targets file has targets.
 
-    A broken file is an eval file when one of its lines starts with the key of the cases.
+    A configuration of the criteria door has evaluators and neither of these. A broken file is an eval file when one of
+    its lines starts with the key of the cases.
     """
     if f"/{path.as_posix()}".endswith(tuple(f"/{name}" for name in (*CONFIG_FILES, CRITERIA_FILE))):
         return "config"
     text = _start(path)
     try:
-        return next((kind for kind in map(_kind_by_entry, _top_level_entries(text)) if kind != "other"), "other")
+        return _kind_by_entries(_top_level_entries(text))
     except yaml.YAMLError:
         return "eval" if _CASES_LINE.search(text) else "other"
 
@@ -58,12 +61,27 @@ def _start(path: Path) -> str:
     return data.removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
 
 
+def _kind_by_entries(entries: Iterable[tuple[str, str]]) -> FileKind:
+    found: FileKind = "other"
+    for entry in entries:
+        kind = _kind_by_entry(entry)
+        if kind == "evaluation":
+            found = kind
+        elif kind != "other":
+            return kind
+    return found
+
+
 def _kind_by_entry(entry: tuple[str, str]) -> FileKind:
     key, value = entry
-    if key in CASE_KEYS or (key == "$schema" and value.startswith(_EVAL_SCHEMA)):
+    if key in CASE_KEYS or (
+        key == "$schema" and value.startswith(_EVAL_SCHEMA) and not value.startswith(_EVALUATION_SCHEMA)
+    ):
         return "eval"
     if key == "targets" or (key == "$schema" and value.startswith(_TARGETS_SCHEMA)):
         return "targets"
+    if key in _EVALUATION_KEYS or (key == "$schema" and value.startswith(_EVALUATION_SCHEMA)):
+        return "evaluation"
     return "other"
 
 

@@ -18,7 +18,7 @@ from agentv.loading.yaml_files import open_yaml
 from agentv.registry import Specs
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.problems import Problem
+from agentv.types.problems import Problem, Severity
 from agentv.types.scales import EvaluationCriteria
 
 
@@ -53,8 +53,17 @@ def load_run_config(path: Path, specs: Specs) -> ReadRunConfig:
 
     Evaluators and criteria may be called by the names that the nearest `.agentv/criteria.yaml` gives them.
     """
+    read, problems = read_run_config(path, specs)
+    raise_errors(str(path), problems)
+    return read
+
+
+def read_run_config(
+    path: Path, specs: Specs, *, unknown_type: Severity = "error"
+) -> tuple[ReadRunConfig, tuple[Problem, ...]]:
+    """Return what can be read of a configuration, and every problem. Raises EvalFileError when it is no YAML."""
     reader = open_yaml(path)
-    named, scope, problems = named_parts_around(path.resolve().parent, specs)
+    named, scope, problems = named_parts_around(path.resolve().parent, specs, unknown_type=unknown_type)
     reader.problems += problems
     model = reader.read(RunConfigModel)
     criteria = read_criteria(reader, ("criteria",), named_criteria(named.criteria, named.sets))
@@ -62,9 +71,8 @@ def load_run_config(path: Path, specs: Specs) -> ReadRunConfig:
     if reader.document.at(evaluators_at) is None and model is not None:
         reader.error((), "there is no evaluator", allowed="`evaluators:` lists at least one")
     evaluators = tuple(config for _, config in read_entries(reader, evaluators_at, scope))
-    raise_errors(str(path), reader.problems)
     plain = {} if model is None else model.model_dump(exclude={"evaluators", "criteria"}, exclude_none=True)
-    return ReadRunConfig(evaluators, criteria, plain)
+    return ReadRunConfig(evaluators, criteria, plain), tuple(reader.problems)
 
 
 def read_given_entries(
@@ -91,9 +99,11 @@ def read_plain_keys(raw: JsonObject, *, where: str) -> JsonObject:
     return {} if model is None else model.model_dump(exclude={"evaluators", "criteria"}, exclude_none=True)
 
 
-def named_parts_around(folder: Path, specs: Specs) -> tuple[NamedParts, EvaluatorScope, tuple[Problem, ...]]:
+def named_parts_around(
+    folder: Path, specs: Specs, *, unknown_type: Severity = "error"
+) -> tuple[NamedParts, EvaluatorScope, tuple[Problem, ...]]:
     """Return what the nearest `.agentv/criteria.yaml` names, the scope of entries beside it, and problems."""
-    scope = EvaluatorScope(specs.evaluators, str(folder))
+    scope = EvaluatorScope(specs.evaluators, str(folder), unknown_type=unknown_type)
     named, problems = read_named_parts(find_criteria_file(folder, find_repository_root(folder)), scope)
     return (
         named,

@@ -14,6 +14,7 @@ from agentv.loading.eval_models import (
 )
 from agentv.loading.project import ProjectModel
 from agentv.loading.result_schema import result_schema
+from agentv.loading.run_configs import RunConfigModel
 from agentv.loading.schema_parts import Schema, finished, joined, rewritten
 from agentv.loading.settings import settings_adapter
 from agentv.loading.target_models import TargetModel, TargetsFileModel
@@ -21,16 +22,17 @@ from agentv.registry import Registry, Specs
 from agentv.types.errors import PluginError, UnknownNameError
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-KINDS = ("eval", "targets", "config", "results")
+KINDS = ("eval", "targets", "config", "evaluation", "results")
 _REFERENCE = {"type": "string", "pattern": r"\$\{\{"}
 
 
 def json_schema(kind: str, specs: Specs) -> Schema:
-    """Return the JSON Schema of a file kind: `eval`, `targets`, `config` or `results`. Raises UnknownNameError."""
+    """Return the JSON Schema of a file kind, one of KINDS. Raises UnknownNameError."""
     makers: dict[str, Callable[[], Schema]] = {
         "eval": lambda: _eval_schema(specs.evaluators),
         "targets": lambda: _targets_schema(specs.providers),
         "config": lambda: _Definitions().add(ProjectModel),
+        "evaluation": lambda: _evaluation_schema(specs.evaluators),
         "results": result_schema,
     }
     if kind not in makers:
@@ -63,9 +65,8 @@ def _eval_schema(registry: Registry) -> Schema:
     definitions = _Definitions()
     top = definitions.add(SuiteModel)
     case = definitions.add(CaseModel)
-    part, criterion = definitions.add(PartModel), definitions.add(CriterionModel)
-    evaluator = _plugin_schema(definitions, definitions.add(EvaluatorModel), registry, "type")
-    known = {"enum": list(registry.names())}
+    part = definitions.add(PartModel)
+    evaluator = definitions.add(EvaluatorModel)
     definitions.schemas |= {
         "Case": case,
         "Cases": {
@@ -76,14 +77,37 @@ def _eval_schema(registry: Registry) -> Schema:
             ]
         },
         "Content": {"anyOf": [{"type": "string"}, {"type": "array", "items": part}, {"type": ["object", "null"]}]},
+        **_evaluator_schemas(definitions, registry, evaluator),
+    }
+    return {**top, "$defs": definitions.schemas}
+
+
+def _evaluation_schema(registry: Registry) -> Schema:
+    """Return the schema of a criteria door's configuration: its evaluators need no name, and may be nested (PRD)."""
+    definitions = _Definitions()
+    top = definitions.add(RunConfigModel)
+    common = definitions.add(EvaluatorModel)
+    common["required"] = [key for key in common.get("required", ()) if key != "name"]
+    common["properties"] = {**common["properties"], "config": {"type": "object"}}
+    definitions.schemas |= _evaluator_schemas(definitions, registry, common, unless="config")
+    return {**top, "$defs": definitions.schemas}
+
+
+def _evaluator_schemas(
+    definitions: _Definitions, registry: Registry, common: Schema, *, unless: str | None = None
+) -> dict[str, Schema]:
+    """Return what eval files and configurations have in common: evaluators and criteria, or their names."""
+    criterion = definitions.add(CriterionModel)
+    schemas: dict[str, Schema] = {
         "Criteria": {"type": "array", "items": {"anyOf": [{"type": "string"}, criterion]}},
         "Evaluators": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Evaluator"}]}},
-        "Evaluator": evaluator,
+    }
+    known = {"enum": list(registry.names())}
+    return {
+        **{name: {"anyOf": [schema, {"type": "null"}]} for name, schema in schemas.items()},
+        "Evaluator": _plugin_schema(definitions, common, registry, "type", unless=unless),
         "EvaluatorType": {"anyOf": [known, {"type": "string", "description": "a plug-in's own type"}]},
     }
-    for name in ("Criteria", "Evaluators"):
-        definitions.schemas[name] = {"anyOf": [definitions.schemas[name], {"type": "null"}]}
-    return {**top, "$defs": definitions.schemas}
 
 
 def _targets_schema(registry: Registry) -> Schema:
@@ -95,10 +119,13 @@ def _targets_schema(registry: Registry) -> Schema:
     return {**top, "$defs": definitions.schemas}
 
 
-def _plugin_schema(definitions: _Definitions, common: Schema, registry: Registry, key: str) -> Schema:
+def _plugin_schema(
+    definitions: _Definitions, common: Schema, registry: Registry, key: str, *, unless: str | None = None
+) -> Schema:
     """Return the schema of an object whose keys are the common ones and those of the plug-in that `key` names.
 
-    A name that is not registered may be a plug-in's: nothing is demanded of its own keys.
+    A name that is not registered may be a plug-in's: nothing is demanded of its own keys, nor of an object that has
+    the key `unless`, in which they are nested.
     """
     branches: list[Schema] = []
     for spec in registry:
@@ -110,7 +137,9 @@ def _plugin_schema(definitions: _Definitions, common: Schema, registry: Registry
         whole = joined(common, settings)
         whole["properties"] = {**whole["properties"], key: {"enum": names}}
         definitions.schemas[spec.name] = whole
-        condition = {"properties": {key: {"enum": names}}, "required": [key]}
+        condition: Schema = {"properties": {key: {"enum": names}}, "required": [key]}
+        if unless is not None:
+            condition["not"] = {"required": [unless]}
         branches.append({"if": condition, "then": {"$ref": f"#/$defs/{spec.name}"}})
     return {**common, "additionalProperties": True, "allOf": [*common.get("allOf", []), *branches]}
 
