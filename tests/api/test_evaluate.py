@@ -285,3 +285,13 @@ def test_fail_fast_starts_no_new_rows() -> None:
     cases = [EvalCase(f"c{n}", "?") for n in range(20)]  # type: ignore[arg-type]  # a string is taken
     report = evaluate(cases, task=lambda _request: "no", evaluators=[FOUR], fail_fast=2, gates=())
     assert (len(report.results), report.exit_code, report.state) == (2, 2, "stopped")
+
+
+def test_a_report_of_many_rows_is_not_written_out_with_them() -> None:
+    def shown(count: int) -> int:
+        cases = [EvalCase(f"sum-{number}", SUM.input_messages) for number in range(count)]
+        report = evaluate(cases, task=answers_four, evaluators=[FOUR])
+        assert len(report.results) == count
+        return len(repr(report))
+
+    assert shown(20) - shown(10) < 20

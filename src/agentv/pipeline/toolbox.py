@@ -12,6 +12,7 @@ from agentv.execution.shared import Shared
 from agentv.loading import read_settings
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.embeddings import SharedEmbedder
+from agentv.pipeline.kept_by_config import KeptByConfig
 from agentv.pipeline.recorded_answers import RecordedAnswers
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.targets import KnownTargets
@@ -29,6 +30,8 @@ from agentv.types.provider import BatchTicket, Provider
 from agentv.types.targets import ResolvedTarget
 
 SETTINGS_KEPT = 1024
+EVALUATORS_KEPT = 64
+"""Fewer than settings: one may hold tens of thousands of terms, ready to be looked for."""
 ADDRESS_SETTINGS = ("base_url", "endpoint", "resource", "resourceName", "url", "project", "location")
 """Settings that say where an account is; with provider and key they tell accounts apart."""
 
@@ -69,7 +72,8 @@ class Toolbox:
         self._embedders: dict[int, SharedEmbedder] = {}
         self._limiters: dict[str, AccountLimiter] = {}
         self._redactors: dict[tuple[int, int, tuple[str, ...]], Redactor] = {}
-        self._settings: dict[int, tuple[EvaluatorConfig, object]] = {}
+        self._settings: KeptByConfig[object] = KeptByConfig(SETTINGS_KEPT)
+        self._reusable: KeptByConfig[Evaluator] = KeptByConfig(EVALUATORS_KEPT)
 
     async def __aenter__(self) -> Self:
         """Start owning."""
@@ -166,7 +170,10 @@ class Toolbox:
         return self._redactors[key]
 
     def evaluator(self, config: EvaluatorConfig, tools: EvaluatorTools) -> Evaluator:
-        """Return a new evaluator made from its config, or the one given as an object for its type.
+        """Return an evaluator made from its config, or the one given as an object for its type.
+
+        It is a new one each time (seed: a CodeEvaluator for each case and evaluator), unless its class says by
+        `reusable` that it keeps nothing between answers and takes nothing but its config.
 
         An object that can be `configured` takes over the config's own settings (a judge its custom prompt). A registry
         of objects answers for types that nobody registered, too (seed REQ-EVAL-006).
@@ -178,22 +185,24 @@ class Toolbox:
                 return given
             configured: Evaluator = configure(config, self.settings(config), tools)
             return configured
+        known = self._reusable.get(config)
+        if known is not None:
+            return known
         spec = self.specs.evaluators.get(config.type)
         evaluator = spec.load_factory()(config, self.settings(config), tools)
         if not is_evaluator(evaluator):
             raise EvaluatorError(f"evaluator type {spec.name!r} made {type(evaluator).__name__}, which cannot evaluate")
+        if getattr(evaluator, "reusable", False):
+            self._reusable.keep(config, evaluator)
         return evaluator
 
     def _is_overridden(self, type_: str) -> bool:
         return bool(self._overrides) and (type_ in self._overrides or type_ not in self.specs.evaluators)
 
     def settings(self, config: EvaluatorConfig) -> object:
-        """Return a config's typed settings. Configs of a suite are read once; a stream's come and go."""
-        kept = self._settings.get(id(config))
-        if kept is not None and kept[0] is config:
-            return kept[1]
-        settings = read_settings(self.specs.evaluators.get(config.type), config.settings, where=config.name)
-        if len(self._settings) >= SETTINGS_KEPT:
-            self._settings.pop(next(iter(self._settings)))
-        self._settings[id(config)] = (config, settings)
+        """Return a config's typed settings, read once as long as they are kept."""
+        settings = self._settings.get(config)
+        if settings is None:
+            settings = read_settings(self.specs.evaluators.get(config.type), config.settings, where=config.name)
+            self._settings.keep(config, settings)
         return settings

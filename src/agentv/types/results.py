@@ -208,7 +208,8 @@ class RunReport:
     notes: tuple[str, ...] = ()
     duration_s: float = 0.0
     folder: str | None = None
-    results: tuple[CaseResult, ...] = ()
+    # Left out of the repr: asyncio writes out what its main task returned whenever it gives the signal handler back.
+    results: tuple[CaseResult, ...] = field(default=(), repr=False)
 
     @property
     def exit_code(self) -> int:

@@ -1,0 +1,39 @@
+"""Which evaluators are made anew for each case, and which judge many answers."""
+
+import random
+
+import pytest
+
+from agentv import EvaluatorConfig
+from agentv.pipeline.clock import make_clock
+from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.score import SuiteTools
+from agentv.pipeline.targets import KnownTargets
+from agentv.pipeline.toolbox import Toolbox
+
+REUSABLE = EvaluatorConfig("has", "contains", {"value": "a"})
+NEW_FOR_EACH = EvaluatorConfig("script", "code_judge", {"script": ["true"]})
+
+
+@pytest.fixture
+def tools() -> SuiteTools:
+    specs = load_specs()
+    rng = random.Random(0)  # it spreads retries
+    return SuiteTools(Toolbox(specs=specs, clock=make_clock(), rng=rng, home="."), KnownTargets({}, {}, specs))
+
+
+def test_an_evaluator_that_keeps_nothing_is_made_once_of_its_config(tools: SuiteTools) -> None:
+    first = tools.toolbox.evaluator(REUSABLE, tools)
+    assert tools.toolbox.evaluator(REUSABLE, tools) is first
+    twin = EvaluatorConfig(REUSABLE.name, REUSABLE.type, REUSABLE.settings)
+    assert tools.toolbox.evaluator(twin, tools) is not first
+
+
+def test_a_code_evaluator_is_new_for_each_case(tools: SuiteTools) -> None:
+    first = tools.toolbox.evaluator(NEW_FOR_EACH, tools)
+    assert tools.toolbox.evaluator(NEW_FOR_EACH, tools) is not first
+
+
+def test_settings_are_read_once_of_a_config(tools: SuiteTools) -> None:
+    settings = tools.toolbox.settings(NEW_FOR_EACH)
+    assert tools.toolbox.settings(NEW_FOR_EACH) is settings
