@@ -14,6 +14,7 @@ from agentv.scoring.completion import to_score
 from agentv.scoring.evaluator_results import to_result
 from agentv.scoring.scales import normalize
 from agentv.storage.json_line import decode, encode
+from agentv.storage.record_evaluator import evaluator_to_record, record_to_evaluator
 from agentv.storage.records import record_to_result, result_to_record
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult, JudgeCall
@@ -187,6 +188,14 @@ def test_no_object_of_a_plug_in_ends_a_run_or_spoils_its_records(make: Any, nega
     row = CaseResult("r", NOON, SLOT, "d", "pass", 1.0, "pass", evaluator_results=(result,))
     (read,) = record_to_result(decode(encode(result_to_record(row)))).evaluator_results
     assert read == result or "\\ud800" in repr(result)
+
+
+@pytest.mark.parametrize("each", fields(EvaluationScore), ids=lambda each: each.name)
+@pytest.mark.parametrize("value", ["", 0, False, None, [], b"", 0j], ids=repr)
+def test_a_field_that_is_nothing_of_the_wrong_sort_does_not_pass_for_nothing(each: Any, value: Any) -> None:
+    score = to_score(EvaluationScore(**{"score": 0.5, each.name: value}), name="x", kind="k")
+    result = to_result(score, EvaluatorConfig("x", "k"))
+    assert record_to_evaluator(decode(encode(evaluator_to_record(result)))) == result
 
 
 @given(evaluator_results())

@@ -34,6 +34,7 @@ from agentv.types.failures import FAILURE_KINDS, Failure, Stage
 from agentv.types.usage import Usage
 
 Part = TypeVar("Part")
+_NOTHING: object = ()  # where an interpreter has several empty tuples, a score is merely looked at twice
 # What a check returns goes into a field by its name, which no type checker can follow.
 Check: TypeAlias = Callable[[object, str], Any]
 
@@ -55,15 +56,23 @@ def checked_score(score: EvaluationScore) -> EvaluationScore:
 
 def _is_plain(score: EvaluationScore) -> bool:
     """Whether a score is one that rules give: exact types, nothing nested. Most are, and need no second look."""
+    status: object = score.status
     return (
         type(score) is EvaluationScore
         and type(score.score) is float
         and 0.0 <= score.score <= 1.0
         and type(score.expected_aspect_count) is int
         and score.expected_aspect_count >= 1
-        and score.status == "scored"
-        and not any((score.reasoning, score.raw_aspects, score.evaluator_raw_request, score.verdict, score.error))
-        and not any((score.results, score.judge_calls, score.members))
+        and type(status) is str
+        and status == "scored"
+        and (score.reasoning is None or type(score.reasoning) is str)
+        and score.raw_aspects is None
+        and score.evaluator_raw_request is None
+        and score.verdict is None
+        and score.error is None
+        and score.results is _NOTHING
+        and score.judge_calls is _NOTHING
+        and score.members is _NOTHING
         and type(score.hits) is type(score.misses) is tuple
         and all(type(line) is str for line in (*score.hits, *score.misses))
     )
