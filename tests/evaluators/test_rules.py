@@ -1,5 +1,6 @@
 import asyncio
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -20,6 +21,7 @@ from agentv.types.errors import EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationScore
 
 ANSWER = "We will look into it."
+NAMED: dict[str, Any] = {"properties": {"name": {}}, "patternProperties": {"^a": {}}}
 
 
 def judge(type_: str, candidate: str = ANSWER, *, source: str = "response", **settings: Any) -> EvaluationScore:
@@ -206,6 +208,56 @@ def test_a_schema_may_refer_to_its_own_parts_and_use_patterns() -> None:
     assert judge("is_json", '"b"', schema={"pattern": "^a"}).misses == ("$: 'b' does not match '^a'",)
 
 
+@pytest.mark.parametrize("keyword", ["additionalProperties", "unevaluatedProperties"])
+def test_a_pattern_for_keys_cannot_hang_a_run_whatever_stands_before_it(keyword: Any) -> None:
+    schema = {keyword: False, "patternProperties": {HARD_PATTERN: {}}}
+    evaluator = evaluator_of("is_json", schema=schema)
+    started = time.monotonic()
+    with pytest.raises(EvaluatorError, match="did not finish within 1 s") as caught:
+        evaluator.evaluate(make_context(json.dumps({HARD_TEXT: 1})))
+    assert caught.value.failure.kind == "regex_timeout"
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "misses"),
+    [
+        (
+            {"properties": {"a": {}}, "patternProperties": {"^x-": {}}, "additionalProperties": False},
+            {"a": 1, "x-b": 2, "c": 3, "d": 4},
+            ["$: Additional properties are not allowed ('c', 'd' were unexpected)"],
+        ),
+        ({"additionalProperties": {"type": "string"}}, {"a": "x", "b": 2}, ["$.b: 2 is not of type 'string'"]),
+        (
+            {"allOf": [{"$ref": "#/$defs/named"}], "unevaluatedProperties": False, "$defs": {"named": NAMED}},
+            {"name": "x", "age": 3, "extra": 1},
+            ["$: Unevaluated properties are not allowed ('extra' was unexpected)"],
+        ),
+        (
+            {"if": {"required": ["a"]}, "then": {"properties": {"a": {}}}, "unevaluatedProperties": {"type": "null"}},
+            {"a": 1, "b": None},
+            [],
+        ),
+        ({"uniqueItems": True}, [1, True, {"a": 1, "b": 2}, {"b": 2}], []),
+        ({"uniqueItems": True}, [1, 1.0], ["$: [1, 1.0] has non-unique elements"]),
+        ({"uniqueItems": True}, [{"a": 1}, {"a": 1.0}], ["$: [{'a': 1}, {'a': 1.0}] has non-unique elements"]),
+    ],
+)
+def test_keywords_of_our_own_say_what_json_schema_says(schema: Any, value: Any, misses: Any) -> None:
+    assert list(judge("is_json", json.dumps(value), schema=schema).misses) == misses
+
+
+def test_ten_thousand_items_are_told_apart_at_once() -> None:
+    started = time.process_time()
+    assert judge("is_json", json.dumps([{"a": n} for n in range(10_000)]), schema={"uniqueItems": True}).score == 1.0
+    assert time.process_time() - started < 2
+
+
+def test_a_number_that_a_schema_cannot_hold_is_an_error_of_the_judgement() -> None:
+    with pytest.raises(EvaluatorError, match="the schema cannot be applied: OverflowError"):
+        judge("is_json", "1e400", schema={"multipleOf": 0.5})
+
+
 def test_a_schema_with_many_violations_lists_ten() -> None:
     score = judge("is_json", "[" + ",".join(["1"] * 50) + "]", schema={"items": {"type": "string"}})
     assert len(score.misses) == 11
@@ -225,11 +277,29 @@ def test_a_schema_with_many_violations_lists_ten() -> None:
         ("none", None),
         ("3.", "3"),
         ("1,23", "23"),
+        ("It costs 1,234, which is much", "1234"),
+        ("1,2,3", "3"),
+        ("1,234,5678", "5678"),
+        ("-5,6", "6"),
     ],
 )
 def test_the_last_number_of_a_text_counts(text: str, number: str | None) -> None:
     found = last_number(text)
     assert (None if found is None else str(found)) == number
+
+
+def test_a_megabyte_of_commas_is_read_at_once() -> None:
+    started = time.process_time()
+    assert str(last_number("1" + ",234" * 250_000 + ",5")) == "5"
+    assert time.process_time() - started < 2
+
+
+def test_a_number_of_a_million_figures_is_a_wrong_number_and_no_fault() -> None:
+    assert judge("numeric", "9" * 1_100_000, value=1).misses == ("expected 1, got 1.000000000e+1100000",)
+
+
+def test_a_wrong_number_is_shown_with_all_its_figures() -> None:
+    assert judge("numeric", "1234568", value=1234567).misses == ("expected 1234567, got 1234568",)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -6,18 +6,13 @@ an address is an error.
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import regex
+from typing import TYPE_CHECKING, TypeAlias
 
 from agentv.types.errors import EvaluatorError
 from agentv.types.json_value import JsonValue
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
-
-PATTERN_TIMEOUT_S = 1.0
-
 
 SchemaCheck: TypeAlias = Callable[[JsonValue], Iterator[str]]
 """Yields every violation of a value as `$.path: what is wrong`."""
@@ -47,7 +42,7 @@ def make_schema_check(schema: Mapping[str, JsonValue]) -> SchemaCheck:
                 yield f"{error.json_path}: {_shortened(error.message)}"
         except referencing.exceptions.Unresolvable as error:
             raise EvaluatorError(f"the schema refers to what it does not hold: {error.ref}") from error
-        except (jsonschema.exceptions.UndefinedTypeCheck, RecursionError) as error:
+        except (jsonschema.exceptions.UndefinedTypeCheck, RecursionError, OverflowError) as error:
             raise EvaluatorError(f"the schema cannot be applied: {type(error).__name__}") from error
 
     return problems
@@ -57,37 +52,10 @@ def make_schema_check(schema: Mapping[str, JsonValue]) -> SchemaCheck:
 def _validator_class() -> "type[Validator]":
     import jsonschema  # noqa: PLC0415 - as above
 
+    from agentv.evaluators.json_keywords import KEYWORDS  # noqa: PLC0415
+
     extend: Callable[..., type[Validator]] = jsonschema.validators.extend
-    keywords = {"pattern": _pattern, "patternProperties": _pattern_properties}
-    return extend(jsonschema.Draft202012Validator, keywords)
-
-
-def _pattern(_validator: Any, pattern: str, instance: object, _schema: object) -> Iterator[Exception]:
-    import jsonschema  # noqa: PLC0415 - as above
-
-    if isinstance(instance, str) and not _matches(pattern, instance):
-        yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
-
-
-def _pattern_properties(
-    validator: Any, patterns: Mapping[str, JsonValue], instance: object, _schema: object
-) -> Iterator[Exception]:
-    if not isinstance(instance, Mapping):
-        return
-    for pattern, subschema in patterns.items():
-        for key, value in instance.items():
-            if _matches(pattern, key):
-                yield from validator.descend(value, subschema, path=key, schema_path=pattern)
-
-
-def _matches(pattern: str, text: str) -> bool:
-    try:
-        return regex.search(pattern, text, timeout=PATTERN_TIMEOUT_S) is not None
-    except TimeoutError as error:
-        message = f"the pattern {pattern!r} of the schema did not finish within {PATTERN_TIMEOUT_S:g} s"
-        raise EvaluatorError(message, kind="regex_timeout") from error
-    except regex.error as error:
-        raise EvaluatorError(f"the pattern {pattern!r} of the schema is no regular expression: {error}") from error
+    return extend(jsonschema.Draft202012Validator, KEYWORDS)
 
 
 def _plain(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from math import isfinite
 from typing import Literal, TypeAlias
 
@@ -12,9 +12,12 @@ from agentv.types.protocols import EvaluatorTools
 
 Unit: TypeAlias = Literal["characters", "words", "tokens"]
 
-_NUMBER = re.compile(
-    r"(?<![\w.])[-+]?(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,4})?", re.ASCII
-)
+# Figures with all commas between them: whether these part thousands is told afterwards. A pattern that tells it has to
+# try every comma anew, and takes minutes on a megabyte of them.
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:,\d+)*(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,4})?", re.ASCII)
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?![\d,])", re.ASCII)
+_WIDE = Context(Emax=MAX_EMAX, Emin=MIN_EMIN)
+"""Arithmetic for numbers of any size; an answer may have one of a million figures."""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
@@ -77,15 +80,15 @@ def numeric_check(settings: NumericSettings) -> Check:
     values = settings.value if isinstance(settings.value, tuple) else (settings.value,)
     wanted = [Decimal(repr(value)) for value in values]
     tolerance = Decimal(repr(settings.tolerance))
-    expected = " or ".join(f"{value:g}" for value in values)
+    expected = " or ".join(f"{value:.15g}" for value in values)
     if settings.tolerance:
-        expected += f" ± {settings.tolerance:g}"
+        expected += f" ± {settings.tolerance:.15g}"
 
     def check(text: str) -> Finding:
         number = last_number(text)
         if number is None:
             return Finding(passed=False, misses=(f"expected {expected}, found no number in {quoted(text)}",))
-        if any(abs(number - each) <= tolerance for each in wanted):
+        if any(_WIDE.subtract(number, each).copy_abs() <= tolerance for each in wanted):
             return Finding(passed=True, hits=(f"is {_shown(number)}",))
         return Finding(passed=False, misses=(f"expected {expected}, got {_shown(number)}",))
 
@@ -93,11 +96,17 @@ def numeric_check(settings: NumericSettings) -> Check:
 
 
 def last_number(text: str) -> Decimal | None:
-    """Return the last number in a text, or None. `1,234.5`, `-3` and `1e3` are numbers, `v2` has none."""
+    """Return the last number in a text, or None. `1,234.5`, `-3` and `1e3` are numbers, `v2` has none.
+
+    Commas part thousands only where three figures follow each: `1,2,3` ends with 3.
+    """
     last = None
     for last in _NUMBER.finditer(text.replace("\N{MINUS SIGN}", "-")):  # noqa: B007 - only the last one is wanted
         pass
-    return None if last is None else Decimal(last[0].replace(",", ""))
+    if last is None:
+        return None
+    written = last[0]
+    return Decimal(written.replace(",", "") if _THOUSANDS.match(written) else written.rpartition(",")[2])
 
 
 def _shown(number: Decimal) -> str:
