@@ -24,11 +24,15 @@ class FittedEvaluator:
 
 @dataclass(frozen=True, slots=True)
 class FittedPlan:
-    """The selected evaluators, fitted to the criteria of an input. `names` is empty when there are none."""
+    """The selected evaluators, fitted to the criteria of an input. `names` is empty when there are none.
+
+    `unclaimed` are the criteria that only evaluators whose results will tell can score.
+    """
 
     evaluators: tuple[FittedEvaluator, ...]
     criteria: tuple[EvaluationCriteria, ...]
     names: frozenset[str]
+    unclaimed: tuple[str, ...] = ()
 
 
 def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedPlan:
@@ -53,7 +57,12 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
             problems.note("$.criteria", f"nobody scores the criterion {name!r}", allowed="name it in an evaluator")
     unfit.noted += problems.noted
     unfit.raise_any()
-    return FittedPlan(tuple(fitted[each.at] for each in plan.selected), criteria, frozenset(names))
+    chosen = tuple(fitted[each.at] for each in plan.selected)
+    left_out = fitted.keys() - {each.at for each in plan.selected}
+    # What somebody who was not selected may have scored is missed by nobody.
+    is_whole = all(fitted[at].scores is not None for at in left_out)
+    unclaimed = tuple(name for name in names if name not in scored) if is_whole else ()
+    return FittedPlan(chosen, criteria, frozenset(names), unclaimed)
 
 
 def _fitted(planned: PlannedEvaluator, names: Sequence[str], problems: Problems) -> FittedEvaluator:

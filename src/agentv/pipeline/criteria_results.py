@@ -14,40 +14,91 @@ from agentv.types.usage import Usage, total_usage
 
 @dataclass(frozen=True, slots=True)
 class JudgedCriteria:
-    """Every result with its evaluator's weight, what went wrong, and what judging models used."""
+    """Every result with its evaluator's weight, what went wrong, and what judging models used.
+
+    `is_unplaced`: an evaluator that weighs something failed, and nobody knows which criteria it would have scored.
+    """
 
     weighed: tuple[WeighedResult, ...]
     errors: tuple[EvaluationRunError, ...]
     warnings: tuple[str, ...]
     usage: Usage | None
     cost_usd: float | None
+    is_unplaced: bool = False
 
 
 def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> JudgedCriteria:
     """Return the results per criterion of every evaluator, in order."""
     weighed: list[WeighedResult] = []
     errors: list[EvaluationRunError] = []
-    warnings: list[str] = []
+    silent: list[EvaluatorResult] = []
     for fitted, result in zip(plan.evaluators, results, strict=True):
-        if result.status == "skipped":  # what it was to judge is expected, and not scored
-            weighed.extend(WeighedResult(each, result.weight) for each in result.results)
-            continue
+        told = tuple(_skipped(plan, fitted, result) if result.status == "skipped" else _told(plan, fitted, result))
+        broken = [
+            EvaluationRunError(result.name, each.error, _kind(result), each.criterion_name)
+            for each in told
+            if each.error
+        ]
+        weighed += [WeighedResult(each, result.weight) for each in told]
+        errors += broken
+        if result.error is not None and not broken:
+            silent.append(result)
+    missed = tuple(_missed(plan, results, weighed)) if plan.unclaimed else ()
+    weighed += [each for each, _ in missed]
+    errors += [error for _, error in missed] or [
+        EvaluationRunError(each.name, each.error.message, each.error.kind) for each in silent if each.error is not None
+    ]
+    return JudgedCriteria(
+        tuple(weighed),
+        tuple(errors),
+        tuple(_warnings(results)),
+        total_usage(result.usage for result in results),
+        _cost_usd(results),
+        is_unplaced=any(each.weight > 0 for each in silent),
+    )
+
+
+def _kind(result: EvaluatorResult) -> FailureKind:
+    return "evaluator_error" if result.error is None else result.error.kind
+
+
+def _warnings(results: Sequence[EvaluatorResult]) -> Iterator[str]:
+    for result in results:
         if result.status == "unverified":
-            warnings.append(f"evaluator {result.name!r}: the judge's verdict could not be verified")
-        kind: FailureKind = result.error.kind if result.error is not None else "evaluator_error"
-        told = tuple(_told(plan, fitted, result))
-        if result.error is not None and not any(each.error for each in told):
-            errors.append(EvaluationRunError(result.name, result.error.message, kind))
-        for each in told:
-            weighed.append(WeighedResult(each, result.weight))
-            if each.error is not None:
-                errors.append(EvaluationRunError(result.name, each.error, kind, each.criterion_name))
-    usage = total_usage(result.usage for result in results)
+            yield f"evaluator {result.name!r}: the judge's verdict could not be verified"
+
+
+def _cost_usd(results: Sequence[EvaluatorResult]) -> float | None:
+    """Return what judging models cost; None when a price is not known."""
     costs = [result.cost_usd for result in results if result.cost_usd is not None]
     unknown = any(result.usage is not None and result.cost_usd is None for result in results)
-    return JudgedCriteria(
-        tuple(weighed), tuple(errors), tuple(warnings), usage, sum(costs) if costs and not unknown else None
-    )
+    return sum(costs) if costs and not unknown else None
+
+
+def _missed(
+    plan: FittedPlan, results: Sequence[EvaluatorResult], weighed: Sequence[WeighedResult]
+) -> Iterator[tuple[WeighedResult, EvaluationRunError]]:
+    """Yield an error for each criterion that was left to evaluators of unknown criteria, none of which scored it."""
+    pairs = zip(plan.evaluators, results, strict=True)
+    asked = [result for fitted, result in pairs if fitted.scores is None]
+    if any(result.status == "skipped" for result in asked):
+        return
+    to_blame = [result for result in asked if result.error is not None] or asked
+    weight, names = max(result.weight for result in to_blame), ", ".join(result.name for result in to_blame)
+    said = "; ".join(each.error.message for each in to_blame if each.error is not None) or "nobody scored it"
+    heard = {each.result.criterion_name for each in weighed}
+    for name in plan.unclaimed:
+        if name not in heard:
+            failed = failed_result(said, criterion_named(name, plan.criteria), kind=to_blame[0].type)
+            yield WeighedResult(failed, weight), EvaluationRunError(names, said, _kind(to_blame[0]), name)
+
+
+def _skipped(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> Iterator[EvaluationResult]:
+    """Yield what an evaluator was to judge and did not: it is expected, and not scored."""
+    yield from result.results
+    for name in () if result.results else fitted.scores or ():
+        scale = criterion_named(name, plan.criteria).scale
+        yield EvaluationResult(name, None, scale=scale, reasoning=_reason(result), evaluator_type=result.type)
 
 
 def _told(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> Iterator[EvaluationResult]:
@@ -58,7 +109,12 @@ def _told(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) ->
     """
     scores = fitted.scores
     if scores is None:
-        yield from (_known(plan, each, result) for each in result.results)
+        # A failure that concerns no criterion has a result under the evaluator's own name, which is none either.
+        own = None if result.error is None or not plan.names else result.error.message
+        told = (
+            each for each in result.results if each.criterion_name in plan.names or own is None or each.error != own
+        )
+        yield from (_known(plan, each, result) for each in told)
         return
     if result.error is None and [each.criterion_name for each in result.results] == list(scores):
         yield from (_explained(each, result) for each in result.results)
@@ -73,8 +129,9 @@ def _told(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) ->
     for missing in (name for name in scores if name not in {each.criterion_name for each in named}):
         said = f"evaluator {result.name!r} gave no result for it" if result.error is None else result.error.message
         yield failed_result(said, criterion_named(missing, plan.criteria), kind=result.type)
-    for stray in result.results:
-        if plan.names and stray.criterion_name not in plan.names and len(scores) > 1:
+    # The members of a composite may be named like criteria that are not its own.
+    for stray in result.results if (named or len(scores) > 1) and not result.evaluator_results else ():
+        if stray.criterion_name not in scores:
             yield _known(plan, stray, result)
 
 

@@ -45,6 +45,8 @@ class _Fit:
     snapshot: JsonObject
     live: dict[int, Evaluator] = field(default_factory=dict)
     """Evaluators that keep nothing between answers, by their place in the plan."""
+    may_ask: bool = False
+    """Whether evaluators given as objects may ask the configuration's judge."""
 
 
 class EvaluationRunner:
@@ -92,7 +94,7 @@ class EvaluationRunner:
         started = time.perf_counter()
         snapshot = snapshot_of(given)
         fitted = self._fit_to(given.criteria)
-        if self._toolbox is not None or len(fitted.live) == len(fitted.plan.evaluators):
+        if self._toolbox is not None or (len(fitted.live) == len(fitted.plan.evaluators) and not fitted.may_ask):
             results = await self._judge(given, fitted, self._toolbox)
         else:
             async with self._make_toolbox() as toolbox:
@@ -114,7 +116,8 @@ class EvaluationRunner:
                 for place, each in enumerate(plan.evaluators)
                 if not isinstance(each.given, EvaluatorConfig) and isinstance(each.given, Evaluator)
             }
-            known = _Fit(plan, config_snapshot(self.config, self._plan, plan.criteria), live)
+            may_ask = bool(live) and self._plan.judge is not None
+            known = _Fit(plan, config_snapshot(self.config, self._plan, plan.criteria), live, may_ask)
             if len(self._fits) >= FITS_KEPT:
                 self._fits.pop(next(iter(self._fits)))
             self._fits[criteria] = known
@@ -198,7 +201,7 @@ class EvaluationRunner:
             judge_cost_usd=judged.cost_usd,
             warnings=(*judged.warnings, *mixed_ranges(told, criteria)),
             duration_ms=duration_ms,
-            verdict=criteria_verdict(score, judged.weighed, criteria, results),
+            verdict=criteria_verdict(score, judged.weighed, criteria, results, is_unplaced=judged.is_unplaced),
         )
 
     async def _stored(self, result: AggregatedEvaluationResult) -> AggregatedEvaluationResult:

@@ -52,11 +52,14 @@ def criteria_verdict(
     weighed: Sequence[WeighedResult],
     criteria: Sequence[EvaluationCriteria],
     said: Sequence[EvaluatorResult],
+    *,
+    is_unplaced: bool = False,
 ) -> Verdict | None:
     """Return the verdict of a judgement as the case door would give it; None when it is not clean.
 
     A broken judge is never a wrong answer: an error of what weighs something or is required leaves no verdict, whatever
-    the error policy makes of the score. `said` is what the evaluators said.
+    the error policy makes of the score. `said` is what the evaluators said; `is_unplaced` tells of such an error that
+    belongs to no criterion.
     """
     weights = weights_of(criteria)
     broken = any(
@@ -64,7 +67,7 @@ def criteria_verdict(
         for each in weighed
     )
     unheard = any(result.error is not None and result.required is not False for result in said)
-    return None if score.overall is None or broken or unheard else case_verdict(score.overall, said)
+    return None if score.overall is None or broken or unheard or is_unplaced else case_verdict(score.overall, said)
 
 
 def _counted(result: EvaluationResult, error_policy: ErrorPolicy) -> float | None:
