@@ -15,11 +15,15 @@ STEPS = 50
 
 MADE = tuple(ToolCall(TOOLS[step % len(TOOLS)], {"step": step}) for step in range(STEPS))
 EXPECTED = [{"tool": call.tool} for call in MADE]
+WITH_INPUTS = [{"tool": call.tool, "input": call.input} for call in MADE]
 EVERY_FIFTH = EXPECTED[::5]
 SETTINGS: dict[str, JsonObject] = {
     "any_order": {"minimums": {"search": 5, "fetch": 5}, "maximums": {"write_file": 20}, "forbidden": ["delete"]},
     "in_order": {"mode": "in_order", "expected": EVERY_FIFTH},
     "exact": {"mode": "exact", "expected": EXPECTED},
+    "exact with inputs": {"mode": "exact", "expected": WITH_INPUTS},
+    "exact, partial": {"mode": "exact", "expected": EXPECTED, "score": "partial"},
+    "unordered": {"mode": "unordered", "expected": EXPECTED},
     "superset": {"mode": "superset", "expected": EVERY_FIFTH},
 }
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentv.scoring.pairing import best_pairing, common_share
 from agentv.scoring.tool_calls import ExpectedCall, json_equal
-from agentv.scoring.trajectory import MAX_LINES, Mode, Trajectory, best_pairing, common_share, score_trajectory
+from agentv.scoring.trajectory import MAX_LINES, Mode, Trajectory, score_trajectory
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import ToolCall
 
@@ -57,6 +58,25 @@ def test_partial_order_is_the_longest_common_subsequence_of_the_longer_list(want
     )
     longer = max(len(wanted), len(made))
     assert common_share([ExpectedCall(name) for name in wanted], calls(made)) == (longest / longer if longer else 1.0)
+
+
+WISHES = st.builds(
+    ExpectedCall, st.sampled_from(["A", "B", "*", "[AB]"]), st.sampled_from([None, {"x": 1}, {"x": 2}, {}])
+)
+MADE = st.builds(ToolCall, st.sampled_from("ABC"), st.sampled_from([None, {"x": 1}, {"x": 2}]))
+
+
+@given(st.lists(WISHES, max_size=12), st.lists(MADE, max_size=80))
+def test_the_longest_common_subsequence_is_that_of_the_usual_table(
+    wishes: list[ExpectedCall], made: list[ToolCall]
+) -> None:
+    table = [[0] * (len(made) + 1) for _ in range(len(wishes) + 1)]
+    for row, wish in enumerate(wishes):
+        for column, call in enumerate(made):
+            longest = max(table[row][column + 1], table[row + 1][column])
+            table[row + 1][column + 1] = table[row][column] + 1 if wish.matches(call) else longest
+    longer = max(len(wishes), len(made))
+    assert common_share(wishes, made) == (table[-1][-1] / longer if longer else 1.0)
 
 
 @settings(max_examples=50)

@@ -57,6 +57,7 @@ class ToolTrajectoryEvaluator:
     """
 
     kind = "tool_trajectory"
+    reusable = True
 
     def __init__(self, settings: ToolTrajectorySettings | None = None, /, **keywords: Any) -> None:
         given = replace(settings, **keywords) if settings is not None else ToolTrajectorySettings(**keywords)

@@ -9,6 +9,11 @@ from agentv.types.json_value import JsonValue
 from agentv.types.messages import ToolCall
 
 Matcher: TypeAlias = Literal["exact", "subset", "ignore"] | Mapping[str, JsonValue]
+# Named here, since `str | int` would be made anew at each comparison; `dict` stands first, since asking the abstract
+# class takes several times as long.
+_SCALAR = (str, int, float)
+_LIST = (list, tuple)
+_OBJECT = (dict, Mapping)
 _WORDS = ("exact", "subset", "ignore")
 
 
@@ -34,11 +39,15 @@ class ExpectedCall:
 
     def matches(self, call: ToolCall) -> bool:
         """Whether a call is the expected one."""
-        return self.matches_name(call) and (self.input is None or _inputs_match(self.args, self.input, call.input))
+        return name_matches(self.tool, call.tool) and self.matches_input(call)
 
     def matches_name(self, call: ToolCall) -> bool:
         """Whether a call is of the expected tool, whatever its input."""
         return name_matches(self.tool, call.tool)
+
+    def matches_input(self, call: ToolCall) -> bool:
+        """Whether a call's input is the expected one, whatever its tool."""
+        return self.input is None or _inputs_match(self.args, self.input, call.input)
 
 
 def name_matches(pattern: str, name: str) -> bool:
@@ -60,8 +69,10 @@ def _check_matcher(matcher: JsonValue) -> None:
 def _inputs_match(matcher: JsonValue, wanted: JsonValue, got: JsonValue) -> bool:
     if matcher == "ignore":
         return True
-    if got is None and isinstance(wanted, Mapping):
+    if got is None and isinstance(wanted, _OBJECT):
         got = {}
+    if matcher == "exact":
+        return json_equal(wanted, got)
     if matcher == "subset":
         return is_subset(wanted, got)
     if isinstance(matcher, Mapping):
@@ -83,7 +94,7 @@ def _fields_match(matchers: Mapping[str, JsonValue], wanted: JsonValue, got: Jso
 
 
 def _both_lists(left: JsonValue, right: JsonValue) -> tuple[Sequence[JsonValue], Sequence[JsonValue]] | None:
-    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+    if isinstance(left, _LIST) and isinstance(right, _LIST):
         return left, right
     return None
 
@@ -92,8 +103,10 @@ def json_equal(left: JsonValue, right: JsonValue) -> bool:
     """Whether two JSON values are equal: 1 and 1.0 are, 1 and true are not."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
-    if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return left.keys() == right.keys() and all(json_equal(left[key], right[key]) for key in left)
+    if isinstance(left, _SCALAR):
+        return left == right
+    if isinstance(left, _OBJECT) and isinstance(right, _OBJECT):
+        return left.keys() == right.keys() and all(map(json_equal, left.values(), map(right.__getitem__, left)))
     lists = _both_lists(left, right)
     if lists is not None:
         return len(lists[0]) == len(lists[1]) and all(map(json_equal, *lists))
@@ -102,7 +115,7 @@ def json_equal(left: JsonValue, right: JsonValue) -> bool:
 
 def is_subset(wanted: JsonValue, got: JsonValue) -> bool:
     """Whether `got` holds everything wanted; objects may have more keys at every depth, lists are as long."""
-    if isinstance(wanted, Mapping) and isinstance(got, Mapping):
+    if isinstance(wanted, _OBJECT) and isinstance(got, _OBJECT):
         return all(key in got and is_subset(wanted[key], got[key]) for key in wanted)
     lists = _both_lists(wanted, got)
     if lists is not None:

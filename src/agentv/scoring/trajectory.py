@@ -1,11 +1,13 @@
 """Trajectories: which tools were called, how often, in what order (decisions.md, "Trajectories")."""
 
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import zip_longest
 from typing import Literal, TypeAlias
 
+from agentv.scoring.pairing import best_pairing, common_share
 from agentv.scoring.tool_calls import ExpectedCall, name_matches
 from agentv.types.messages import ToolCall
 from agentv.types.messages_json import compact_json
@@ -35,6 +37,11 @@ class Trajectory:
     forbidden: tuple[str, ...] = ()
     partial: bool = False
 
+    @property
+    def counts(self) -> bool:
+        """Whether it demands anything of how often tools are called."""
+        return bool(self.minimums or self.maximums or self.forbidden)
+
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryScore:
@@ -50,7 +57,7 @@ class _Compared:
     """How the calls compare with the expected ones: all or nothing, how much of it, and in words."""
 
     holds: bool
-    share: float
+    share: Callable[[], float]  # worked out only where a part of a sequence counts
     hits: list[str]
     misses: list[str]
 
@@ -62,10 +69,11 @@ def score_trajectory(wanted: Trajectory, calls: Sequence[ToolCall]) -> Trajector
     demands: list[float] = []
     if wanted.mode != "any_order":
         compared = _compare(wanted, calls)
-        demands.append(compared.share if wanted.partial else float(compared.holds))
+        demands.append(compared.share() if wanted.partial else float(compared.holds))
         hits += compared.hits
         misses += compared.misses
-    for met, message in _count_demands(wanted, Counter(call.tool for call in calls)):
+    counts = Counter([call.tool for call in calls]) if wanted.counts else {}
+    for met, message in _count_demands(wanted, counts):
         demands.append(float(met))
         (hits if met else misses).append(message)
     score = sum(demands) / len(demands) if demands else 1.0
@@ -120,15 +128,13 @@ def _compare(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
 def _exact(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _Compared:
     hits: list[str] = []
     misses: list[str] = []
-    for index in range(max(len(expected), len(calls))):
-        wish = expected[index] if index < len(expected) else None
-        call = calls[index] if index < len(calls) else None
+    for position, (wish, call) in enumerate(zip_longest(expected, calls), start=1):
         if wish is not None and call is not None and wish.matches(call):
-            hits.append(f"{call.tool} called at position {index + 1}")
+            hits.append(f"{call.tool} called at position {position}")
         else:
             name = "nothing" if wish is None else wish.tool
-            misses.append(f"Expected {name} at position {index + 1}, found {_found(wish, call)}")
-    return _Compared(not misses, common_share(expected, calls), hits, misses)
+            misses.append(f"Expected {name} at position {position}, found {_found(wish, call)}")
+    return _Compared(not misses, partial(common_share, expected, calls), hits, misses)
 
 
 def _found(wish: ExpectedCall | None, call: ToolCall | None) -> str:
@@ -159,7 +165,7 @@ def _in_order(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _C
             continue
         hits.append(f"{calls[index].tool} called at position {index + 1}")
         following, after = index + 1, calls[index].tool
-    return _Compared(not misses, common_share(expected, calls), hits, misses)
+    return _Compared(not misses, partial(common_share, expected, calls), hits, misses)
 
 
 def _elsewhere(wish: ExpectedCall, calls: Sequence[ToolCall], after: str) -> str:
@@ -179,57 +185,4 @@ def _as_multisets(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
     misses = (absent if wanted.mode != "subset" else []) + (extra if wanted.mode != "superset" else [])
     longer = max(len(wanted.expected), len(calls))
     hits = [f"{calls[index].tool} called at position {index + 1}" for index in sorted(taken)]
-    return _Compared(not misses, len(pairs) / longer if longer else 1.0, hits, misses)
-
-
-def common_share(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> float:
-    """Return the longest common subsequence divided by the longer of the two lists; 1.0 when both are empty."""
-    longer = max(len(expected), len(calls))
-    row = [0] * (len(expected) + 1)
-    for call in calls:
-        diagonal = 0
-        for column, wish in enumerate(expected, start=1):
-            above = row[column]
-            row[column] = diagonal + 1 if wish.matches(call) else max(above, row[column - 1])
-            diagonal = above
-    return row[-1] / longer if longer else 1.0
-
-
-def best_pairing(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> dict[int, int]:
-    """Return as many pairs of expected and made calls as there can be, by their indexes.
-
-    Globs and loose inputs let one call fit several expectations, so that first come, first served is not enough:
-    pairs are rearranged along augmenting paths.
-    """
-    # More candidates than expected calls are never needed: the others can take no more than that.
-    candidates = [
-        list(islice((i for i, call in enumerate(calls) if wish.matches(call)), len(expected))) for wish in expected
-    ]
-    pairs: dict[int, int] = {}
-    owner: dict[int, int] = {}
-    for wish in range(len(expected)):
-        reached, free = _path_to_free_call(wish, candidates, owner)
-        while free is not None:
-            holder = reached[free]
-            given_up = pairs.get(holder)
-            pairs[holder], owner[free] = free, holder
-            free = given_up
-    return pairs
-
-
-def _path_to_free_call(
-    wish: int, candidates: Sequence[Sequence[int]], owner: Mapping[int, int]
-) -> tuple[dict[int, int], int | None]:
-    """Return which expectation reached each call, and the free call that was found, if any."""
-    reached: dict[int, int] = {}
-    waiting = deque([wish])
-    while waiting:
-        holder = waiting.popleft()
-        for call in candidates[holder]:
-            if call in reached:
-                continue
-            reached[call] = holder
-            if call not in owner:
-                return reached, call
-            waiting.append(owner[call])
-    return reached, None
+    return _Compared(not misses, lambda: len(pairs) / longer if longer else 1.0, hits, misses)
