@@ -113,7 +113,10 @@ async def _evaluate(
     return replace(report, results=tuple(rows.results))
 
 
-async def run_evaluation(given: EvaluationInput, config: EvaluationRunConfig) -> AggregatedEvaluationResult:
+async def run_evaluation(
+    input: EvaluationInput,  # noqa: A002 - the name that the specification gives it
+    config: EvaluationRunConfig,
+) -> AggregatedEvaluationResult:
     """Judge an answer that exists already by named criteria, and keep the judgement if the configuration says where.
 
     Keep one configuration for many answers: it is read and checked once. To keep connections to judges open between
@@ -128,12 +131,15 @@ async def run_evaluation(given: EvaluationInput, config: EvaluationRunConfig) ->
         result = await run_evaluation(EvaluationInput("Wait, please.", criteria), config)
         assert result.overall_score == 1.0
     """
-    return await _runner_of(config).run(given)
+    return await _runner_of(config).run(input)
 
 
-def run_evaluation_sync(given: EvaluationInput, config: EvaluationRunConfig) -> AggregatedEvaluationResult:
+def run_evaluation_sync(
+    input: EvaluationInput,  # noqa: A002 - as above
+    config: EvaluationRunConfig,
+) -> AggregatedEvaluationResult:
     """Do what `run_evaluation` does from plain code, a notebook included."""
-    return _run_blocking(run_evaluation(given, config))
+    return _run_blocking(run_evaluation(input, config))
 
 
 def _runner_of(config: EvaluationRunConfig) -> EvaluationRunner:

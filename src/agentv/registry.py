@@ -38,6 +38,9 @@ class Spec:
     aliases: tuple[str, ...] = ()
     cost: str = "free"
     extra: str | None = None
+    is_deterministic: bool = True
+    """Evaluators only: the same answer gets the same score, hits and misses, whenever and beside whatever it is judged.
+    False for what asks a model or runs somebody's program, which nobody here can vouch for."""
     is_model_api: bool = False
     """Providers only: a chat model, prompted with chat messages, its tries counted in `calls`, not as attempts."""
     is_web_service: bool = False

@@ -121,6 +121,23 @@ def test_both_doors_give_the_same_score(type_: str, candidate: str, on_a_scale: 
         assert other.run_errors == ()
 
 
+@pytest.mark.parametrize("type_", [type_ for type_ in SETTINGS if EVALUATORS.get(type_).is_deterministic])
+def test_what_says_that_it_is_deterministic_gives_the_same_again_beside_others(type_: str) -> None:
+    async def several() -> list[AggregatedEvaluationResult]:
+        alone = await by_criteria(type_, "Sure, 4 of 30 days.", ())
+        config = EvaluationRunConfig(evaluators=[config_of(type_, criterion=None)])
+        given = EvaluationInput(
+            answer("Sure, 4 of 30 days."), prompt=QUESTION, ground_truth=REFERENCE, session_id="refund-1"
+        )
+        others = [run_evaluation(EvaluationInput(f"other {number}"), config) for number in range(5)]
+        beside = await asyncio.gather(*others, run_evaluation(given, config))
+        return [alone, beside[-1]]
+
+    alone, beside = asyncio.run(several())
+    assert alone.results == beside.results
+    assert alone.results
+
+
 @pytest.mark.parametrize("type_", SETTINGS)
 def test_an_input_is_the_same_after_it_was_judged(type_: str) -> None:
     message = answer("Sure, 4.")

@@ -45,6 +45,7 @@ def describe(spec: "Spec") -> dict[str, Any]:  # plain JSON for printing
         "aliases": list(spec.aliases),
         "summary": spec.summary,
         "cost": spec.cost,
+        "deterministic": spec.is_deterministic,
         "settings": [_describe_setting(row) for row in _settings_of(spec)],
     }
 

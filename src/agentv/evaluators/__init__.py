@@ -19,6 +19,7 @@ EVALUATORS: Registry = make_registry(
             factory="agentv.evaluators.llm_judge:make_llm_judge",
             aliases=("LLMJudge",),
             cost="paid",
+            is_deterministic=False,
         ),
         Spec(
             "rubric",
@@ -26,6 +27,7 @@ EVALUATORS: Registry = make_registry(
             settings="agentv.evaluators.judge_settings:RubricSettings",
             factory="agentv.evaluators.llm_judge:make_rubric",
             cost="paid",
+            is_deterministic=False,
         ),
         Spec(
             "pairwise",
@@ -33,6 +35,7 @@ EVALUATORS: Registry = make_registry(
             settings="agentv.evaluators.pairwise:PairwiseSettings",
             factory="agentv.evaluators.pairwise:make_pairwise",
             cost="paid",
+            is_deterministic=False,
         ),
         Spec(
             "code_judge",
@@ -40,6 +43,7 @@ EVALUATORS: Registry = make_registry(
             settings="agentv.evaluators.code_judge:CodeJudgeSettings",
             factory="agentv.evaluators.code_judge:make_code_judge",
             aliases=("code",),
+            is_deterministic=False,
         ),
         Spec(
             "tool_trajectory",
@@ -52,6 +56,7 @@ EVALUATORS: Registry = make_registry(
             "several evaluators made into one score",
             settings="agentv.evaluators.composite:CompositeSettings",
             factory="agentv.evaluators.composite:make_composite",
+            is_deterministic=False,
         ),
         Spec(
             "contains",
@@ -161,6 +166,7 @@ EVALUATORS: Registry = make_registry(
             settings="agentv.evaluators.semantic_similarity:SemanticSimilaritySettings",
             factory="agentv.evaluators.semantic_similarity:make_semantic_similarity",
             aliases=("NLPAccuracy",),
+            is_deterministic=False,
         ),
         Spec(
             "toxicity",

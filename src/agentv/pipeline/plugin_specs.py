@@ -47,7 +47,7 @@ def evaluator_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str,
         def factory(_config: object, settings: object, _tools: object) -> FunctionEvaluator:
             return FunctionEvaluator(name, plugin, _as_keywords(settings))
 
-    return Spec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases, cost=cost)
+    return Spec(name, _summary(plugin), settings, factory, aliases, cost, is_deterministic=False)
 
 
 def provider_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
