@@ -15,6 +15,9 @@ from agentv.types.evaluation import EvaluationContext, EvaluationScore
 SHOWN_CHARS = 120
 """How much of a text is quoted in a hit or a miss."""
 
+# `json.dumps` makes an encoder at each call.
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
 MAX_FILE_BYTES = 10 * 2**20
 
 
@@ -82,7 +85,7 @@ def _read_workspace_file(workspace: Path, path: str) -> str:
 
 def quoted(text: str) -> str:
     """Return a text in quotes on one line, shortened in the middle when it is long."""
-    return json.dumps(_shortened(text), ensure_ascii=False)
+    return _encode(_shortened(text))
 
 
 def _shortened(text: str) -> str:
