@@ -12,6 +12,7 @@ from agentv.loading.run_configs import (
     named_parts_around,
     read_given_entries,
     read_plain_keys,
+    unselectable,
 )
 from agentv.loading.schemas import json_schema
 from agentv.loading.settings import content_problems, criteria_named_by, missing_files, named_files, read_settings
@@ -45,4 +46,5 @@ __all__ = [
     "read_recorded_input",
     "read_settings",
     "resolve_target",
+    "unselectable",
 ]

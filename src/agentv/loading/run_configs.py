@@ -15,7 +15,7 @@ from agentv.loading.places import find_repository_root
 from agentv.loading.project import NamedParts, find_criteria_file, read_named_parts
 from agentv.loading.reader import Reader, raise_errors
 from agentv.loading.yaml_files import open_yaml
-from agentv.registry import Specs
+from agentv.registry import Registry, Specs
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem, Severity
@@ -71,8 +71,24 @@ def read_run_config(
     if reader.document.at(evaluators_at) is None and model is not None:
         reader.error((), "there is no evaluator", allowed="`evaluators:` lists at least one")
     evaluators = tuple(config for _, config in read_entries(reader, evaluators_at, scope))
+    _check_rest(reader, evaluators_at, scope)
+    only = None if model is None else model.only
+    for index in unselectable(only, evaluators, specs.evaluators):
+        names = ", ".join(config.name for config in evaluators)
+        reader.error(("only", index), "is no evaluator's name or type here", allowed=f"there are: {names}")
     plain = {} if model is None else model.model_dump(exclude={"evaluators", "criteria"}, exclude_none=True)
     return ReadRunConfig(evaluators, criteria, plain), tuple(reader.problems)
+
+
+def unselectable(
+    only: Sequence[object] | str | None, evaluators: Sequence[EvaluatorConfig], registry: Registry
+) -> tuple[int, ...]:
+    """Return which entries of `only` select none of the evaluators, by their place."""
+    if only is None or isinstance(only, str):
+        return ()
+    known = {config.name for config in evaluators} | {config.type for config in evaluators}
+    written = ((place, name if isinstance(name, str) else "") for place, name in enumerate(only))
+    return tuple(place for place, name in written if name not in known and registry.canonical(name) not in known)
 
 
 def read_given_entries(
@@ -137,6 +153,14 @@ def read_entries(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> Iterato
             reader.error((*at, index), f"a second evaluator named {config.name!r}", allowed=advice)
         seen.add(config.name)
         yield index, config
+
+
+def _check_rest(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> None:
+    """Note the entries of a file's list that are neither an object nor a name."""
+    raw = reader.document.at(at)
+    for index, entry in enumerate(raw if isinstance(raw, list | tuple) else ()):
+        if not isinstance(entry, Mapping | str):
+            read_evaluator(reader, (*at, index), scope)
 
 
 def _own_name(entry: object) -> str | None:

@@ -6,10 +6,12 @@ from typing import Any
 
 from agentv.pipeline.criteria_plan import CriteriaPlan, PlannedEvaluator
 from agentv.pipeline.evaluation_config import EvaluationRunConfig
+from agentv.pipeline.given import TargetLike
 from agentv.templating.secrets import STRUCK, looks_secret
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.scales import EvaluationCriteria
+from agentv.types.targets import TargetConfig
 from agentv.version import __version__
 
 
@@ -26,7 +28,7 @@ def config_snapshot(
         "config": {
             "evaluators": [_evaluator(each) for each in plan.evaluators],
             "criteria": [criterion.to_dict() for criterion in criteria],
-            "judge": None if plan.judge is None else plan.judge.name,
+            "judge": _judge(config.judge),
             "only": _plain(config.only),
             "evaluator_concurrency": config.evaluator_concurrency,
             "evaluator_timeout_seconds": config.evaluator_timeout_s,
@@ -35,6 +37,12 @@ def config_snapshot(
             "metadata": _plain(config.metadata),
         },
     }
+
+
+def _judge(given: TargetLike | None) -> str | None:
+    if given is None or isinstance(given, str):
+        return given
+    return given.name if isinstance(given, TargetConfig) else "judge"
 
 
 def _kind(given: object) -> str:

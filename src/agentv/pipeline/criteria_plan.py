@@ -82,10 +82,15 @@ class _Planning:
         read, found = loading.read_given_entries(entries, scope, where=WHERE)
         self.problems.noted += [problem for problem in found if problem.severity == "error"]
         planned = self._planned(entries, read, specs)
-        judge = self._named_judge(specs)
-        known = self._known(planned, judge, base_dir, specs)
+        self._check_only([each.config for each in planned], specs)
+        selected = tuple(each for each in planned if self._is_selected(each, specs))
+        given_judge = self._named_judge(specs)
+        judge = given_judge if self._may_judge(selected, specs) else None
+        known = self._known(selected, judge, base_dir, specs)
         for each in planned:
-            self._check(each, known, judge is not None)
+            self._check(each)
+        for each in selected:
+            self._check_models(each, known, given_judge is not None)
         criteria = self._criteria({**{name: (each,) for name, each in named.criteria.items()}, **named.sets})
         stores = make_stores(self.config.storage, specs, base_dir, self.problems)
         judge_target = self._resolved(judge, known)
@@ -94,7 +99,7 @@ class _Planning:
             known=known,
             judge=judge_target,
             evaluators=planned,
-            selected=tuple(each for each in planned if self._is_selected(each, specs)),
+            selected=selected,
             criteria=criteria,
             stores=stores,
             problems=tuple(self.problems.noted),
@@ -189,7 +194,7 @@ class _Planning:
                 self.problems.note("$", str(error))
         return replace(known, configs={**known.configs, **self.targets}, resolved={})
 
-    def _check(self, planned: PlannedEvaluator, known: KnownTargets, has_judge: bool) -> None:  # noqa: FBT001 - one fact
+    def _check(self, planned: PlannedEvaluator) -> None:
         config, at = planned.config, planned.at
         if not (math.isfinite(config.weight) and config.weight >= 0):
             self.problems.note(f"{at}.weight", f"weights are finite and at least 0, not {config.weight:g}")
@@ -198,6 +203,10 @@ class _Planning:
         for path in loading.missing_files(planned.settings, config.base_dir):
             self.problems.note(at, f"evaluator {config.name!r}: there is no file {path}")
         self.problems.noted += loading.content_problems(planned.settings, config.base_dir)
+
+    def _check_models(self, planned: PlannedEvaluator, known: KnownTargets, has_judge: bool) -> None:  # noqa: FBT001 - one fact
+        """Note what is wrong with the models that an evaluator asks; one that is not selected asks none."""
+        config, at = planned.config, planned.at
         for name in dict.fromkeys(judge_targets(planned.settings)):
             self._target(name, at, known)
         try:
@@ -234,6 +243,20 @@ class _Planning:
                 known = ", ".join(named) or "none"
                 self.problems.note(at, f"no criterion {given!r} in .agentv/criteria.yaml", allowed=f"there: {known}")
         return tuple(found)
+
+    def _check_only(self, configs: Sequence[EvaluatorConfig], specs: Specs) -> None:
+        only = self.config.only
+        for place in loading.unselectable(only, configs, specs.evaluators):
+            names = [config.name for config in configs]
+            message = f"{only[place] if only is not None else None!r} is no evaluator's name or type here"
+            self.problems.note(f"$.only[{place}]", message, allowed=f"there are: {', '.join(names)}")
+
+    def _may_judge(self, selected: Sequence[PlannedEvaluator], specs: Specs) -> bool:
+        """Whether the configuration's judge may be asked; one that nobody can ask need not be there."""
+        if self.config.only is None or self.config.only == "free":
+            return self.config.only is None
+        inside = (inner for each in selected for inner in _all_settings(each.settings, specs))
+        return any(inner is None or needs_judge(inner) for inner in inside)
 
     def _is_selected(self, planned: PlannedEvaluator, specs: Specs) -> bool:
         only = self.config.only

@@ -62,6 +62,8 @@ class EvaluationRunConfig:
             raise ConfigError(f"`error_policy` must be 'exclude' or 'zero', not {self.error_policy!r}")
         if isinstance(self.only, str) and self.only != "free":
             raise ConfigError(f"`only` must be 'free' or a list of evaluators' names or types, not {self.only!r}")
+        if self.only is not None and not self.only:
+            raise ConfigError("`only` selects nobody; name evaluators or types, or leave it out")
         if not self.evaluator_timeout_s > 0:
             raise ConfigError(f"`evaluator_timeout_s` must be above 0, not {self.evaluator_timeout_s}")
 
