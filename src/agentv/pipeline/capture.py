@@ -67,24 +67,36 @@ class Cleaner:
 
     def clean(self, value: Any, levels: int = DEEPEST) -> Any:
         """Return JSON, dataclasses and tuples with all of it cleaned; what needs no cleaning comes back itself."""
+        kind = type(value)
+        if value is None or kind is bool or kind is int:
+            return value
+        if kind is str:
+            cleaned = self.text(value)
+            return value if cleaned == value else cleaned
+        if kind is float:
+            return value if math.isfinite(value) else None
+        return self._clean_parts(value, levels)
+
+    def _clean_parts(self, value: Any, levels: int) -> Any:
+        """Clean what has parts, and subclasses of what has none."""
         match value:
             case str():
                 cleaned = self.text(value)
                 return value if cleaned == value else cleaned
             case float():
                 return value if math.isfinite(value) else None
-            case None | bool() | int():
+            case int():
                 return value
             case _ if levels == 0:
                 return TOO_DEEP
-            case Mapping():
-                fields = {self.text(str(key)): self.clean(item, levels - 1) for key, item in value.items()}
-                return value if _is_same(fields, value) else fields
             case tuple() | list():
                 items = [self.clean(item, levels - 1) for item in value]
                 return value if all(map(operator.is_, items, value)) else type(value)(items)
-            case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            case _ if hasattr(type(value), "__dataclass_fields__"):
                 return self._clean_fields(value, levels)
+            case Mapping():
+                fields = {self.text(str(key)): self.clean(item, levels - 1) for key, item in value.items()}
+                return value if _is_same(fields, value) else fields
             case _:
                 return value
 

@@ -70,7 +70,8 @@ class SuiteCheck:
                 self.tags.update(tags_of(case, suite))
                 for evaluator in applicable_evaluators(case, suite)[0]:
                     self.evaluator_names.add(config_of(evaluator).name)
-                    if seen.setdefault(id(evaluator), evaluator) is evaluator:
+                    if seen.get(id(evaluator)) is not evaluator:
+                        seen[id(evaluator)] = evaluator
                         self._check(evaluator)
 
     def _say(self, message: str) -> None:

@@ -27,9 +27,13 @@ def _plain(value: object) -> object:
     return getattr(value, "__qualname__", type(value).__qualname__)
 
 
+# Made once: `json.dumps` makes an encoder for every call with these options, which takes longer than most values.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_plain)
+
+
 def canonical_json(value: object) -> str:
     """Return JSON with sorted keys and no blanks: equal values give equal text."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_plain)
+    return _ENCODER.encode(value)
 
 
 def digest(value: object) -> str:
