@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from agentv.evaluators.own_context import own_context
 from agentv.execution.callables import raised_at
 from agentv.execution.foreign import DeadlineError, call_foreign
 from agentv.scoring.completion import failed_score, score_of_failure, to_score
@@ -64,7 +65,7 @@ async def _judged(
     evaluator: Evaluator, context: EvaluationContext, config: EvaluatorConfig, timeout_s: float | None
 ) -> EvaluationScore:
     if not getattr(evaluator, "reusable", False):
-        context = replace(context, evaluator=config)
+        context = replace(own_context(context), evaluator=config)
     limit_s = None if getattr(evaluator, "times_its_parts", False) else timeout_s
     inline = bool(getattr(evaluator, "inline", False))
     output = await call_foreign(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)

@@ -30,6 +30,7 @@ from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationContext, Evaluator, EvaluatorResult
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.json_value import JsonObject
+from agentv.types.own_copies import own_copy
 from agentv.types.protocols import Clock
 from agentv.types.scales import EvaluationCriteria
 
@@ -192,10 +193,10 @@ class EvaluationRunner:
             expected=score.expected,
             timestamp=self._clock(),
             input_snapshot=snapshot,
-            evaluation_config_snapshot=fitted.snapshot,
+            evaluation_config_snapshot=own_copy(fitted.snapshot),
             agent_id=snapshot.agent_id,
             session_id=snapshot.session_id,
-            metadata=self.config.metadata,
+            metadata=own_copy(self.config.metadata),
             run_errors=judged.errors,
             judge_usage=judged.usage,
             judge_cost_usd=judged.cost_usd,

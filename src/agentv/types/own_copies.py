@@ -1,0 +1,59 @@
+"""Deep copies of what is judged, quicker than `copy.deepcopy`: what cannot change is shared, JSON is copied."""
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, TypeVar, cast
+
+from agentv.types.messages import DataPart, FilePart, Message, TextPart, ToolCall, TraceEvent
+
+T = TypeVar("T")
+
+
+def own_copy(value: T) -> T:
+    """Return a value that stays as it is, whatever becomes of the objects in the one given."""
+    copied = _COPIERS.get(type(value))
+    return cast(T, _of_another_kind(value) if copied is None else copied(value))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _dict(value: dict[Any, Any]) -> dict[Any, Any]:
+    return {key: own_copy(item) for key, item in value.items()}
+
+
+def _list(value: list[Any]) -> list[Any]:
+    return [own_copy(item) for item in value]
+
+
+def _tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(map(own_copy, value))
+
+
+def _fielded(value: Any) -> Any:
+    """Return a frozen dataclass as it is, or with its own fields where one could change."""
+    kind = type(value)
+    given = [getattr(value, name) for name in _FIELDS[kind]]
+    own = [own_copy(item) for item in given]
+    return value if all(map(_is_same, own, given)) else kind(*own)
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other
+
+
+def _of_another_kind(value: Any) -> Any:
+    return _dict(dict(value)) if isinstance(value, Mapping) else copy.deepcopy(value)
+
+
+_FIELDED = (Message, ToolCall, TraceEvent, TextPart, FilePart, DataPart)
+_FIELDS = {kind: tuple(each.name for each in fields(kind)) for kind in _FIELDED}
+_COPIERS: Mapping[type, Callable[[Any], Any]] = {
+    **dict.fromkeys((type(None), str, bool, int, float), _same),
+    dict: _dict,
+    list: _list,
+    tuple: _tuple,
+    **dict.fromkeys(_FIELDED, _fielded),
+}
