@@ -39,8 +39,18 @@ def test_the_score_is_the_share_of_keywords_and_each_is_named() -> None:
     assert score.score == pytest.approx(2 / 3)
     assert score.hits == ('has "refund"', 'has "30 days"')
     assert score.misses == ('does not have "receipt"',)
-    assert score.reasoning == "2 of 3 keywords"
+    assert score.reasoning == '2 of 3 keywords; does not have "receipt"'
     assert score.expected_aspect_count == 3
+
+
+def test_the_reasoning_names_the_first_five_keywords_that_are_missing() -> None:
+    score = judge("a", *"abcdefgh")
+    assert score.reasoning == "1 of 8 keywords; " + "; ".join(f'does not have "{k}"' for k in "bcdef") + "; and 2 more"
+
+
+def test_keywords_in_a_text_have_no_blanks_around_them_when_white_space_counts() -> None:
+    settings = {"keywords_source": "ground_truth", "normalize_whitespace": False}
+    assert judge("pear and fig", truth="apple, pear ,fig", **settings).score == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize("keyword", ["C++", "node.js", "a|b", ".NET", "(x)", "100%", "\\d+", "{{reference}}"])

@@ -45,6 +45,11 @@ def test_the_best_of_several_references_counts_and_is_named() -> None:
     )
 
 
+def test_a_threshold_is_reached_in_decimal_figures() -> None:
+    # 1 - 4/5 is a hair below 0.2 for a computer
+    assert judge("abcde", "axxxx", algorithm="levenshtein", threshold=0.2).score == 1.0
+
+
 def test_a_threshold_makes_it_pass_or_fail() -> None:
     passed, failed = (judge("night", "nacht", threshold=threshold) for threshold in (0.25, 0.26))
     assert (passed.score, passed.hits) == (1.0, ('sorensen_dice 0.250 with ground_truth "nacht" (threshold 0.25)',))

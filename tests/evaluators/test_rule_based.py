@@ -33,6 +33,14 @@ def result(candidate: str, **rule: Any) -> EvaluationResult:
 
 
 @pytest.mark.parametrize(
+    "rule",
+    [{"type": "includes", "keywords": ["CAF\u00c9"]}, {"type": "keyword_count", "keyword": "caf\u00e9", "min": 1}],
+)
+def test_a_keyword_with_an_accent_is_found_however_it_is_written(rule: Any) -> None:
+    assert result("one cafe\u0301", **rule).score is True
+
+
+@pytest.mark.parametrize(
     ("rule", "passed", "reasoning"),
     [
         ({"type": "regex", "pattern": r"\d+ days"}, True, 'matches "30 days"'),

@@ -265,6 +265,21 @@ def test_a_schema_with_many_violations_lists_ten() -> None:
 
 
 @pytest.mark.parametrize(
+    ("type_", "settings"),
+    [
+        ("contains", {"value": "caf\u00e9"}),
+        ("starts_with", {"value": "caf\u00e9", "case_sensitive": False}),
+        ("ends_with", {"value": "caf\u00e9"}),
+        ("equals", {"value": "caf\u00e9"}),
+        ("one_of", {"values": ["tea", "caf\u00e9"]}),
+    ],
+)
+def test_a_letter_with_an_accent_is_one_however_it_is_written(type_: Any, settings: Any) -> None:
+    assert judge(type_, "cafe\u0301", **settings).score == 1.0
+    assert judge(type_, "cafe", **settings).score == 0.0
+
+
+@pytest.mark.parametrize(
     ("text", "number"),
     [
         ("The total is 1,234.50 dollars", "1234.50"),

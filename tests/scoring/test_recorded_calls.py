@@ -98,6 +98,12 @@ def test_ids_that_each_turn_numbers_anew_are_of_different_calls() -> None:
     assert [call.input for call in recorded_calls(make_context(message_history=told)) or ()] == [{"q": "a"}, {"q": "b"}]
 
 
+@pytest.mark.parametrize("key", ["input", "args", "arguments", "tool_arguments", "toolArguments"])
+def test_what_a_tool_was_called_with_has_several_names(key: str) -> None:
+    listed = {"toolCalls": [{"toolName": "search", key: {"q": "a"}}]}
+    assert recorded_calls(make_context(context=listed)) == (ToolCall("search", {"q": "a"}),)
+
+
 @pytest.mark.parametrize("key", ["toolCalls", "tool_calls"])
 def test_calls_that_the_context_lists_are_read(key: str) -> None:
     listed = [

@@ -8,6 +8,7 @@ from agentv.scoring.scales import denormalize, normalize
 from agentv.types.scales import EvaluationCriteria
 
 LABELS = EvaluationCriteria("x", scale="mood", labels=("bad", "fair", "good"))
+STARS = EvaluationCriteria("x", scale="stars", labels=("1", "2", "3"))
 
 
 def on(scale: str, **fields: Any) -> EvaluationCriteria:
@@ -34,6 +35,12 @@ def on(scale: str, **fields: Any) -> EvaluationCriteria:
         (7, on("numeric", min=2, max=12), 0.5),
         ("Fair", LABELS, 0.5),
         ("good", LABELS, 1.0),
+        (1, STARS, 0.0),
+        (2, STARS, 0.5),
+        (3.0, STARS, 1.0),
+        (True, STARS, 1.0),
+        (1, LABELS, 1.0),
+        (0, LABELS, 0.0),
     ],
 )
 def test_scores_are_placed_on_0_to_1(score: Any, criterion: Any, value: Any) -> None:
@@ -54,6 +61,8 @@ def test_scores_are_placed_on_0_to_1(score: Any, criterion: Any, value: Any) -> 
         (13, on("numeric", min=2, max=12), "13 is outside 2 to 12"),
         ("maybe", on("binary"), "'maybe' cannot be read"),
         ("great", LABELS, "'great' is none of the labels bad, fair, good"),
+        (2, LABELS, "'2' is none of the labels bad, fair, good"),
+        (4, STARS, "'4' is none of the labels 1, 2, 3"),
     ],
 )
 def test_what_cannot_be_placed_is_refused_with_what_is_allowed(score: Any, criterion: Any, message: Any) -> None:

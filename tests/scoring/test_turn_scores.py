@@ -70,6 +70,14 @@ def test_criteria_that_every_turn_has_stand_beside_those_that_one_lacks() -> Non
     ]
 
 
+@pytest.mark.parametrize("aggregate", ["mean", "min"])
+def test_a_turn_that_nobody_judged_counts_for_nothing(aggregate: TurnAggregate) -> None:
+    skipped = TurnScore(1, EvaluationScore(0.0, status="skipped", reasoning="nobody judged it"))
+    assert fold_turns([skipped, scored(2, 0.8)], aggregate).score == 0.8
+    whole = fold_turns([skipped, skipped], aggregate)
+    assert (whole.status, whole.reasoning) == ("skipped", "turn 1: nobody judged it\nturn 1: nobody judged it")
+
+
 def test_a_required_item_that_one_turn_misses_fails_the_whole() -> None:
     assert fold_turns([scored(1, 1.0, verdict="fail"), scored(2, 1.0)], "mean").verdict == "fail"
     assert fold_turns([scored(1, 1.0), scored(2, 1.0, status="unverified")], "mean").status == "unverified"

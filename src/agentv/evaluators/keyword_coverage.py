@@ -1,7 +1,7 @@
 """`keyword_coverage`: which share of the expected keywords a text has."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -19,6 +19,7 @@ from agentv.types.protocols import EvaluatorTools
 Split: TypeAlias = Literal["commas", "whitespace", "exact"]
 
 _CONFIG = "config"
+_SHOWN_MISSES = 5
 _SEPARATORS = re.compile(r"[,;\n]")
 _VARIATION_SELECTORS = str.maketrans("", "", "\ufe0e\ufe0f")  # the same emoji in colour and in black
 
@@ -121,7 +122,7 @@ class KeywordCoverageEvaluator:
             hits=tuple(hits),
             misses=tuple(misses),
             expected_aspect_count=len(wanted),
-            reasoning=f"{len(hits)} of {len(wanted)} keywords",
+            reasoning=_told(hits, misses),
         )
 
     def _found_keywords(self, context: EvaluationContext) -> tuple[_Keyword, ...]:
@@ -166,4 +167,11 @@ def _listed(value: JsonValue, place: str, split: Split) -> tuple[str, ...]:
     text = value if isinstance(value, str) else compact_json(value)
     if split == "exact":
         return (text,)
-    return tuple(text.split() if split == "whitespace" else _SEPARATORS.split(text))
+    return tuple(text.split() if split == "whitespace" else map(str.strip, _SEPARATORS.split(text)))
+
+
+def _told(hits: Sequence[str], misses: Sequence[str]) -> str:
+    """Return how many keywords a text has, and the first of those that it has not."""
+    more = len(misses) - _SHOWN_MISSES
+    lines = (*misses[:_SHOWN_MISSES], *((f"and {more} more",) if more > 0 else ()))
+    return "; ".join((f"{len(hits)} of {len(hits) + len(misses)} keywords", *lines))

@@ -5,6 +5,7 @@ from typing import Literal
 
 from agentv.evaluators.number_rules import check_range
 from agentv.evaluators.rules import Check, Finding, quoted
+from agentv.evaluators.text_rules import literal_form
 
 _CASE_HELP = "whether `Yes` and `yes` are different"
 
@@ -45,11 +46,12 @@ class KeywordCountSettings:
 def includes_check(settings: IncludesSettings) -> Check:
     """Return the check which keywords a text includes."""
     wanted = tuple(dict.fromkeys(settings.keywords))
-    folded = wanted if settings.case_sensitive else tuple(keyword.casefold() for keyword in wanted)
+    form = literal_form(case_sensitive=settings.case_sensitive)
+    formed = tuple(map(form, wanted))
 
     def check(text: str) -> Finding:
-        searched = text if settings.case_sensitive else text.casefold()
-        found = tuple(keyword for keyword, fold in zip(wanted, folded, strict=True) if fold in searched)
+        searched = form(text)
+        found = tuple(keyword for keyword, plain in zip(wanted, formed, strict=True) if plain in searched)
         absent = tuple(keyword for keyword in wanted if keyword not in found)
         there, lacking = _lines("includes", found), _lines("does not include", absent)
         if settings.expect == "none":
@@ -62,11 +64,12 @@ def includes_check(settings: IncludesSettings) -> Check:
 
 def keyword_count_check(settings: KeywordCountSettings) -> Check:
     """Return the check how often a text has a keyword."""
-    keyword = settings.keyword if settings.case_sensitive else settings.keyword.casefold()
+    form = literal_form(case_sensitive=settings.case_sensitive)
+    keyword = form(settings.keyword)
     shown, least, most = quoted(settings.keyword), settings.min, settings.max
 
     def check(text: str) -> Finding:
-        count = (text if settings.case_sensitive else text.casefold()).count(keyword)
+        count = form(text).count(keyword)
         got = f"has {shown} {count} time{'' if count == 1 else 's'}"
         if least is not None and count < least:
             return Finding(passed=False, misses=(f"{got}, expected at least {least}",))

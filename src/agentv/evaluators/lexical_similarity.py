@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from agentv.evaluators.extras import require_extra
 from agentv.evaluators.references import references_at
 from agentv.evaluators.rules import judged_text, quoted
-from agentv.scoring.aggregation import is_met
+from agentv.scoring.aggregation import is_met, reaches
 from agentv.scoring.similarity import MEASURES, Measure, Prepared, prepared, similarity
 from agentv.scoring.sources import parse_source
 from agentv.scoring.text_forms import TextForm, UnicodeForm
@@ -133,7 +133,7 @@ class LexicalSimilarityEvaluator:
         if threshold is None:
             score, line = value, told
         else:
-            score, line = float(value >= threshold), f"{told} (threshold {threshold:g})"
+            score, line = float(reaches(value, threshold)), f"{told} (threshold {threshold:g})"
         if is_met(score):
             return EvaluationScore(score=score, hits=(line,), reasoning=line)
         return EvaluationScore(score=score, misses=(line,), reasoning=line)

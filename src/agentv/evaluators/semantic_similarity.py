@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from agentv.evaluators.references import references_at
 from agentv.evaluators.rules import judged_text
-from agentv.scoring.aggregation import is_met
+from agentv.scoring.aggregation import is_met, reaches
 from agentv.scoring.criterion_results import criterion_named, result_of
 from agentv.scoring.sources import parse_source
 from agentv.scoring.vectors import cosine
@@ -116,7 +116,7 @@ class SemanticSimilarityEvaluator:
         closest = _closest(passages, embeddings)
         least = self._settings.threshold
         clamped = max(0.0, closest.cosine)
-        score = clamped if least is None else float(clamped >= least)
+        score = clamped if least is None else float(reaches(clamped, least))
         cut = [passage.place for passage, embedding in zip(passages, embeddings, strict=True) if embedding.is_cut]
         said = f"cosine {closest.cosine:.4f} with {closest.reference.place}"
         said += "" if least is None else f" ({'at least' if score else 'less than'} {least:g})"

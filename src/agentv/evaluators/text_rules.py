@@ -1,10 +1,11 @@
 """Rules on literal text: contains, equals, one_of, starts_with, ends_with. White space around a text never counts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from agentv.evaluators.rules import Check, Finding, RuleEvaluator, quoted
+from agentv.scoring.text_forms import TextForm
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import EvaluatorTools
@@ -123,11 +124,12 @@ def equals_check(settings: EqualsSettings) -> Check:
 
 def one_of_check(settings: OneOfSettings) -> Check:
     """Return the check whether a text is one of a list."""
-    allowed = texts_of(settings.values)
-    same = _compared(_is_same, case_sensitive=settings.case_sensitive)
+    form = literal_form(case_sensitive=settings.case_sensitive)
+    allowed = {each: form(each) for each in texts_of(settings.values)}
 
     def check(text: str) -> Finding:
-        found = next((each for each in allowed if same(text, each)), None)
+        formed = form(text)
+        found = next((each for each, wanted in allowed.items() if _is_same(formed, wanted)), None)
         if found is not None:
             return Finding(passed=True, hits=(f"is {quoted(found)}",))
         return Finding(passed=False, misses=(f"expected one of {_listed(allowed)}, got {quoted(text)}",))
@@ -139,22 +141,24 @@ def _is_same(text: str, wanted: str) -> bool:
     return text.strip() == wanted.strip()
 
 
-def _compared(holds: Holds, *, case_sensitive: bool) -> Holds:
-    return holds if case_sensitive else lambda text, wanted: holds(text.casefold(), wanted.casefold())
+def literal_form(*, case_sensitive: bool) -> Callable[[str], str]:
+    """Return what makes texts comparable letter by letter: é is é however it is written."""
+    return TextForm(case_sensitive=case_sensitive, normalize_whitespace=False).of
 
 
-def _listed(texts: tuple[str, ...]) -> str:
+def _listed(texts: Iterable[str]) -> str:
     return ", ".join(map(quoted, texts))
 
 
 def _check(settings: ContainsSettings | EdgeSettings | EqualsSettings, holds: Holds, words: tuple[str, str]) -> Check:
     """Return a check over one wanted text or several; `words` open its hits and its misses."""
-    wanted = texts_of(settings.value)
+    form = literal_form(case_sensitive=settings.case_sensitive)
+    wanted = {each: form(each) for each in texts_of(settings.value)}
     hit, miss = words
-    compared = _compared(holds, case_sensitive=settings.case_sensitive)
 
     def check(text: str) -> Finding:
-        found = [each for each in wanted if compared(text, each)]
+        formed = form(text)
+        found = [each for each, plain in wanted.items() if holds(formed, plain)]
         absent = tuple(each for each in wanted if each not in found)
         hits = tuple(f"{hit} {quoted(each)}" for each in found)
         if settings.expect == "all":

@@ -1,12 +1,13 @@
 """A text with what disguises words taken away, and where each of its characters stood before."""
 
 import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import regex
+
+from agentv.scoring.unicode_forms import normalized
 
 # Zero-width characters, soft hyphens, variation selectors, direction marks, fillers.
 _INVISIBLE = regex.compile(r"\p{Default_Ignorable_Code_Point}+")
@@ -41,11 +42,11 @@ class Folding:
         if text.isascii():
             return text if self.case_sensitive else text.lower()
         # A lone surrogate is no character, and nothing that searches bytes can take it.
-        made = unicodedata.normalize("NFKC", _SURROGATE.sub("\ufffd", _INVISIBLE.sub("", text)))
+        made = normalized("NFKC", _SURROGATE.sub("\ufffd", _INVISIBLE.sub("", text)))
         if not self.case_sensitive:
-            made = unicodedata.normalize("NFKC", made.casefold())
+            made = normalized("NFKC", made.casefold())
         if self.accents:
-            made = unicodedata.normalize("NFC", _ACCENTS.sub(r"\1", unicodedata.normalize("NFD", made)))
+            made = normalized("NFC", _ACCENTS.sub(r"\1", normalized("NFD", made)))
         return made
 
     def places(self, text: str) -> "Places":
@@ -65,7 +66,7 @@ class Folding:
             return True
         if self.accents or len(text) != len(letters):
             return False
-        return unicodedata.is_normalized("NFKC", text) and _INVISIBLE.search(text) is None
+        return normalized("NFKC", text) == text and _INVISIBLE.search(text) is None
 
     def _characters(self, text: str) -> tuple[list[int], list[int]]:
         """Return where each visible character begins, once folded and in the text."""

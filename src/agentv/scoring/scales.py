@@ -15,10 +15,10 @@ def normalize(score: float | str, criterion: EvaluationCriteria) -> float | None
 
     A bool is 1 or 0 on every scale. Raises ValueError, saying what the scale allows, for a score that cannot be placed.
     """
-    if criterion.labels and isinstance(score, str):
-        return _label_value(score, criterion.labels)
     if isinstance(score, bool):
         return float(score)
+    if criterion.labels:
+        return _place_among(score, criterion.labels)
     if isinstance(score, str):
         return _text_value(score, criterion)
     return _number_value(float(score), criterion)
@@ -43,6 +43,14 @@ def denormalize(value: float, criterion: EvaluationCriteria) -> float | bool | s
         # Not low + value * (high - low), whose difference may be too large for a float.
         return min(max(low * (1 - value) + high * value, low), high)
     return value
+
+
+def _place_among(score: float | str, labels: tuple[str, ...]) -> float:
+    """Return where a score stands among labels. These may be numbers; of other numbers 0 and 1 are no and yes."""
+    written = score if isinstance(score, str) else f"{score:g}"
+    if score in {0, 1} and written not in labels:
+        return float(score)
+    return _label_value(written, labels)
 
 
 def _label_value(label: str, labels: tuple[str, ...]) -> float:

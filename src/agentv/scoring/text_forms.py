@@ -1,8 +1,9 @@
 """The form in which texts are compared: one Unicode form, one case, one blank between words."""
 
-import unicodedata
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from agentv.scoring.unicode_forms import normalized
 
 UnicodeForm: TypeAlias = Literal["NFC", "NFKC", "none"]
 
@@ -46,9 +47,9 @@ class TextForm:
         return plain
 
     def _of_letters(self, text: str) -> str:
-        made = text if self.unicode == "none" else unicodedata.normalize(self.unicode, text)
+        made = text if self.unicode == "none" else normalized(self.unicode, text)
         if self.case_sensitive:
             return made
         folded = made.casefold()
         # Folding may take apart what was one letter: the capital I with a dot becomes i and a combining dot.
-        return folded if self.unicode == "none" else unicodedata.normalize(self.unicode, folded)
+        return folded if self.unicode == "none" else normalized(self.unicode, folded)

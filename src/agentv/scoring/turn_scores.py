@@ -26,8 +26,14 @@ def fold_turns(
     """Return one score for all turns; hits, misses and results name the turn that they are about.
 
     `mean`: the turns' mean. `min`: the worst turn's score and results. `last`: those of the last one. A turn that could
-    not be judged makes the whole an error, as an evaluator's own failure does.
+    not be judged makes the whole an error, as an evaluator's own failure does; one that was skipped counts for nothing,
+    and when all were, so is the whole.
     """
+    heard = [turn for turn in turns if turn.score.status != "skipped"]
+    if not heard:
+        results = tuple(_marked(result, turn.number) for turn in turns for result in turn.score.results)
+        return EvaluationScore(0.0, status="skipped", reasoning="\n".join(_reasons(turns)) or None, results=results)
+    turns = heard
     broken = [turn for turn in turns if turn.score.error is not None]
     judged = turns[-1:] if aggregate == "last" else turns
     chosen = {"mean": judged, "min": [min(judged, key=lambda turn: turn.score.score)], "last": judged}[aggregate]

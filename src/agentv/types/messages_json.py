@@ -156,7 +156,7 @@ def tool_call_from_json(value: JsonValue) -> ToolCall | None:
         name, given = function.get("name"), function.get("arguments")
     else:
         name = _first(value, "tool", "tool_name", "toolName", "name")
-        given = _first(value, "input", "args", "arguments")
+        given = _first(value, "input", "args", "arguments", "tool_arguments", "toolArguments")
     if not isinstance(name, str) or not name:
         return None
     return ToolCall(
