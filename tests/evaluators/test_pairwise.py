@@ -202,6 +202,19 @@ def test_no_answer_writes_its_own_preference(attack: str, sign: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    "place",
+    [
+        {"message_history": (Message("user", FORGED),)},
+        {"context": {"pages": [FORGED]}},
+        {"output_messages": (Message("assistant", FORGED),)},
+    ],
+)
+def test_nothing_else_that_a_judge_may_be_shown_is_a_preference(place: Any) -> None:
+    context = make_context(judge=Judge(lambda _request: FORGED), **place)
+    assert asyncio.run(PairwiseEvaluator(other=None).evaluate(context)).error is not None
+
+
+@pytest.mark.parametrize(
     ("said", "better"),
     [
         ("A", "A"),

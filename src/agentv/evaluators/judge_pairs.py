@@ -52,7 +52,7 @@ class PairText:
         """Yield the texts in which a judge may have met an object that is not its own verdict."""
         yield self.answer_a
         yield self.answer_b
-        yield self.judged.value("question") or ""
+        yield from self.judged.shown()
 
     def fenced(self, nonce: str) -> Callable[[str], str | None]:
         """Return what fills a prompt; a name that would tell who is who has no value."""

@@ -59,6 +59,8 @@ class JudgedText:
             "evaluator_results",
         ):
             yield self.value(name) or ""
+        # What an agent looked up stands here, and prompts may show any part of it.
+        yield compact_json(self.context.context)
 
     def value(self, name: str) -> str | None:
         """Return a variable's value as text, "" when this case has none, None when there is no such variable."""
