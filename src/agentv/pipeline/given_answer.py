@@ -79,6 +79,8 @@ def _question(given: EvaluationInput) -> str:
 
 def output_messages(given: EvaluationInput) -> tuple[Message, ...] | None:
     """Return what the agent did since the last question, its answer at the end; None when there is only a text."""
+    if not given.message_history:
+        return None if isinstance(given.response, str) else (given.response,)
     asked = [index for index, message in enumerate(given.message_history) if message.role == "user"]
     said = [content_text(given.message_history[index].content) for index in asked]
     is_new = bool(said) and given.prompt is not None and given.prompt not in said

@@ -71,8 +71,7 @@ def is_met(value: float | None) -> bool:
 
 def required_items_met(results: Iterable[EvaluationResult]) -> bool:
     """Whether every rubric item that is marked `required` was answered and met."""
-    demanded = (item for item in results if item.metadata is not None and item.metadata.get("required"))
-    return all(is_met(item.value) for item in demanded)
+    return all(is_met(item.value) for item in results if item.metadata is not None and item.metadata.get("required"))
 
 
 def result_verdict(result: EvaluatorResult) -> Verdict:

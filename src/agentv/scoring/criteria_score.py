@@ -94,11 +94,13 @@ def mixed_ranges(results: Iterable[EvaluationResult], criteria: Iterable[Evaluat
 
     Whether 0.9 is out of 1 or out of 100 cannot be known then (decisions.md, "Normalisation").
     """
+    open_ended = [each.name for each in criteria if each.scale == "numeric" and each.min is None and each.max is None]
+    if not open_ended:
+        return ()
     scores: dict[str, list[float]] = defaultdict(list)
     for result in results:
         if isinstance(result.score, int | float) and not isinstance(result.score, bool):
             scores[result.criterion_name].append(result.score)
-    open_ended = [each.name for each in criteria if each.scale == "numeric" and each.min is None and each.max is None]
     return tuple(
         f"criterion {name!r} got scores on both sides of 1 ({min(scores[name]):g} and {max(scores[name]):g}); say what "
         "its highest score is with `max`"
