@@ -121,7 +121,16 @@ def test_when_one_line_is_wrong_nothing_is_kept_and_every_wrong_line_is_told(run
     ):
         assert line in err
     assert "said.jsonl:1:" not in err
+    assert err.endswith("nothing was kept: all scores of a file are, or none\n")
     assert not (run.folder / "labels.jsonl").exists()
+
+
+def test_a_criterion_that_the_cases_do_not_have_is_kept_with_a_note(run: StoredRun, call: Call) -> None:
+    code, _, err = call("label", "--in", write(said(7) | {"criterion": "tonne"}))
+    assert code == 0
+    assert "'tonne' is no criterion of the cases, so no scale holds its scores; there are: tone" in err
+    assert err.endswith("; did you mean 'tone'?\n")
+    assert [label.criterion for label in run.labels()] == ["tonne"]
 
 
 def test_lines_that_cannot_be_read_are_told_and_a_missing_file_too(run: StoredRun, call: Call) -> None:

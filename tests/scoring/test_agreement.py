@@ -4,7 +4,7 @@ import doctest
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -155,6 +155,20 @@ def test_a_label_without_a_place_is_refused() -> None:
         weighted_kappa(["good"], ["good"])
     with pytest.raises(ValueError, match="'worse' is none of the labels bad, good"):
         krippendorff_alpha([("good", "worse")], metric="ordinal", order=["bad", "good"])
+
+
+def test_a_misspelt_choice_is_refused_and_gives_no_number() -> None:
+    misspelt: Any = "lin"
+    with pytest.raises(ValueError, match="`weights` must be 'linear' or 'quadratic', not 'lin'"):
+        weighted_kappa([1, 2, 4], [1, 2, 5], weights=misspelt)
+    with pytest.raises(ValueError, match="`metric` must be 'nominal' or 'ordinal' or 'interval', not 'lin'"):
+        krippendorff_alpha([(1, 2), (2, 2)], metric=misspelt)
+
+
+@pytest.mark.parametrize("unit", [3, "fair"])
+def test_labels_that_are_not_put_together_by_thing_are_refused(unit: Any) -> None:
+    with pytest.raises(ValueError, match="each thing must be a list of its labels, one for each annotator"):
+        krippendorff_alpha([unit, unit])
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:

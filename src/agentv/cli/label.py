@@ -33,9 +33,13 @@ def command(run: str, file: str, annotator: str | None, *, as_json: bool) -> int
     from agentv.loading import find_home
     from agentv.storage import find_run, open_run
     from agentv.storage.labels import LABELS_FILE, append_labels, current_labels
+    from agentv.types.errors import ConfigError, EvalFileError
 
     stored = open_run(find_run(find_home(Path.cwd()), run))
-    labels = _labels(stored, _feedback(file), annotator, file)
+    try:
+        labels = _labels(stored, _feedback(file), annotator, file)
+    except EvalFileError as error:
+        raise ConfigError(f"{error}\nnothing was kept: all scores of a file are, or none") from error
     before = len(current_labels(stored.all_labels()))
     if labels:
         append_labels(stored.folder, labels, run_id=stored.run_id)
@@ -87,4 +91,6 @@ def _labels(stored: "StoredRun", feedback: "Sequence[Feedback]", annotator: str 
     found = fit_labels(feedback, rows, criteria, annotator=annotator, now=clock())
     if found.problems:
         raise EvalFileError(file, found.problems)
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
     return found.labels

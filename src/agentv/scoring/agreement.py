@@ -8,7 +8,7 @@ for then chance alone agrees always, and nothing tells whether the annotators lo
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 Label: TypeAlias = str | bool | float
 """What an annotator says of one thing: a category, or a number."""
@@ -46,11 +46,13 @@ def weighted_kappa(
 
     `o` and `e` are the observed and the chance share of each pair of labels, `w` the distance between the two, or its
     square. `order` lists the labels from one end to the other, one step apart; without it the labels are numbers, and
-    as far apart as these. Raises ValueError for a label that has no place. Cohen 1968, Psychological Bulletin 70(4).
+    as far apart as these. Raises ValueError for a label that has no place and for unknown weights. Cohen 1968,
+    Psychological Bulletin 70(4).
 
     >>> weighted_kappa(["low", "high"], ["low", "mid"], order=["low", "mid", "high"])
     0.6666666666666667
     """
+    _check_choice("weights", weights, get_args(Weights))
     pairs = _pairs(first, second)
     places = _places((label for pair in pairs for label in pair), order)
     power = 1 if weights == "linear" else 2
@@ -73,12 +75,14 @@ def krippendorff_alpha(
     thing with fewer than two labels counts for nothing. `Do` is the mean difference within the things, `De` that of
     all labels thrown together. The difference of two labels is by `metric`: `nominal` 0 or 1; `interval` their squared
     distance, for numbers; `ordinal` the squared distance of their ranks, for numbers or the labels in `order`. Raises
-    ValueError for a label that has no place. Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
+    ValueError for a label that has no place and for an unknown metric. Krippendorff 2011, "Computing Krippendorff's
+    Alpha-Reliability".
 
     >>> krippendorff_alpha([["yes", "yes"], ["no", "no", None], ["yes", "no"]])
     0.4444444444444444
     """
-    judged = [said for said in ([label for label in unit if label is not None] for unit in units) if len(said) > 1]
+    _check_choice("metric", metric, get_args(Metric))
+    judged = [said for said in map(_said, units) if len(said) > 1]
     labels = [label for said in judged for label in said]
     if metric == "nominal":
         expected = _unlike(labels)
@@ -90,6 +94,19 @@ def krippendorff_alpha(
         expected = _scatter([places[label] for label in labels])
         observed = math.fsum(_scatter([places[label] for label in said]) / (len(said) - 1) for said in judged)
     return 1 - (len(labels) - 1) * observed / expected if expected else None
+
+
+def _check_choice(name: str, given: str, allowed: Sequence[str]) -> None:
+    """Refuse a word that is none of those known: taken for the default, it would give a number nobody asked for."""
+    if given not in allowed:
+        raise ValueError(f"`{name}` must be {' or '.join(map(repr, allowed))}, not {given!r}")
+
+
+def _said(unit: Sequence[Label | None]) -> list[Label]:
+    # A text is a sequence too, of letters: labels that were not put together by thing are the likely mistake.
+    if isinstance(unit, str) or not isinstance(unit, Sequence):
+        raise ValueError(f"each thing must be a list of its labels, one for each annotator, not {unit!r}")  # noqa: TRY004
+    return [label for label in unit if label is not None]
 
 
 def _pairs(first: Sequence[Label | None], second: Sequence[Label | None]) -> list[tuple[Label, Label]]:

@@ -31,10 +31,11 @@ class Judgeable:
 
 @dataclass(slots=True)
 class Labelling:
-    """The labels that a file makes, and what is wrong with its other lines."""
+    """The labels that a file makes, and what is wrong with its other lines; `notes` are of labels that look odd."""
 
     labels: list[Label] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    notes: dict[str, None] = field(default_factory=dict)
 
 
 def judgeable(row: CaseResult) -> Judgeable:
@@ -53,7 +54,8 @@ def fit_labels(
 ) -> Labelling:
     """Return the labels of a run's rows. `annotator` signs what nobody signed, `now` is when what has no time was said.
 
-    `criteria` are those of each case, by suite and id; a score of a criterion that is none of them is kept as it is.
+    `criteria` are those of each case, by suite and id; a score of a criterion that is none of them is kept as it is,
+    with a note.
     """
     by_case: dict[str, list[Judgeable]] = {}
     for row in rows:
@@ -66,6 +68,8 @@ def fit_labels(
         if wrong is not None:
             found.problems.append(wrong)
             continue
+        if (note := _unknown_criterion(said.criterion, known)) is not None:
+            found.notes[note] = None
         row, who, when = fitting[0], said.annotator or annotator or "", said.time or now
         answer = (row.slot, row.answer_key, row.answer_seq or 0)
         found.labels.append(Label(*answer, said.criterion, said.score, who, when, said.reasoning))
@@ -99,6 +103,16 @@ def _unsigned(said: Feedback, annotator: str | None) -> Problem | None:
     if said.annotator or annotator:
         return None
     return _problem(said, "nobody signed it", allowed="give the line an `annotator`, or all of them one by --annotator")
+
+
+def _unknown_criterion(name: str, criteria: Sequence[EvaluationCriteria]) -> str | None:
+    """Return what to say of a criterion that a case with criteria does not have: people may judge more, or mistype."""
+    names = [criterion.name for criterion in criteria]
+    if not names or name in names:
+        return None
+    near = nearest(name, names)
+    hint = f"; did you mean {near!r}?" if near else ""
+    return f"{name!r} is no criterion of the cases, so no scale holds its scores; there are: {', '.join(names)}{hint}"
 
 
 def _off_scale(said: Feedback, criteria: Sequence[EvaluationCriteria]) -> Problem | None:
