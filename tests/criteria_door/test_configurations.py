@@ -1,5 +1,6 @@
 """Configurations of the criteria door: what is wrong is told before anything runs, what is not used is not needed."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -66,3 +67,61 @@ def test_a_file_tells_of_entries_that_are_no_evaluators_and_of_a_selection_of_no
         assert f"score.yaml{place}  must be an object with name and type" in said
     assert "score.yaml:8:5  $.only[1]  is no evaluator's name or type here" in said
     assert "$.only[0]" not in said
+
+
+def test_values_that_no_run_can_be_made_with_are_told_all_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        EvaluationRunConfig(
+            evaluators=[PLEASE],
+            criteria="polite",
+            metadata=[1],  # type: ignore[arg-type]
+            evaluator_concurrency="8",  # type: ignore[arg-type]
+            evaluator_timeout_s=float("nan"),
+            error_policy="none",  # type: ignore[arg-type]
+            gates="mean > 1",
+        )
+    for name in ("criteria", "metadata", "evaluator_concurrency", "evaluator_timeout_s", "error_policy", "gates"):
+        assert f"`{name}` must be" in str(caught.value)
+
+
+def test_a_key_written_in_two_spellings_is_refused() -> None:
+    with pytest.raises(ConfigError, match="`evaluators` and `evaluatorConfigs` both say `evaluators`"):
+        EvaluationRunConfig.from_dict({"evaluators": [PLEASE], "evaluatorConfigs": [PLEASE]})
+    with pytest.raises(ConfigError, match="made of an object, not of list"):
+        EvaluationRunConfig.from_dict([PLEASE])  # type: ignore[arg-type]
+
+
+def test_a_configuration_in_use_can_be_sent_to_another_process() -> None:
+    config = EvaluationRunConfig(evaluators=[PLEASE])
+    given = EvaluationInput("please", (POLITE,))
+    first = run_evaluation_sync(given, config)
+    assert run_evaluation_sync(given, pickle.loads(pickle.dumps(config))).results == first.results
+
+
+def test_a_class_in_the_place_of_an_evaluator_is_refused() -> None:
+    class Kind:
+        kind = "kind"
+
+        def evaluate(self, context: object) -> float:  # noqa: ARG002 - it never looks
+            return 1.0
+
+    with pytest.raises(EvalFileError, match=r"Kind is a class; give an object: Kind\("):
+        judged([PLEASE, Kind])
+
+
+@pytest.mark.parametrize(
+    ("criterion", "fault"),
+    [
+        (EvaluationCriteria(None), "`name` must be a text, not None"),  # type: ignore[arg-type]
+        (EvaluationCriteria("polite", weight="2"), "`weight` must be a number, not '2'"),  # type: ignore[arg-type]
+        (EvaluationCriteria("polite", max=True), "`max` must be a number, not True"),
+        (EvaluationCriteria("polite", scale=[1, 2]), "`scale` must list labels that are texts"),  # type: ignore[arg-type]
+        (EvaluationCriteria("polite", scale="mood", labels=("bad", "good", "Bad")), "`labels` must list at least two"),
+        (EvaluationCriteria("polite", scale="mood", labels=("bad",)), "`labels` must list at least two"),
+    ],
+)
+def test_a_criterion_made_of_the_wrong_sorts_is_refused(criterion: EvaluationCriteria, fault: str) -> None:
+    config = EvaluationRunConfig(evaluators=[PLEASE])
+    with pytest.raises(EvalFileError) as caught:
+        run_evaluation_sync(EvaluationInput("x", (criterion,)), config)
+    assert fault in str(caught.value)

@@ -43,7 +43,7 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
     """
     criteria = criteria or plan.criteria
     problems, unfit = Problems("EvaluationInput"), Problems(WHERE, list(plan.problems))
-    counts = Counter(criterion.name for criterion in criteria)
+    counts = Counter(str(criterion.name) for criterion in criteria)  # one that is no text is a fault, told below
     for index, criterion in enumerate(criteria):
         for fault in criterion.faults():
             problems.note(f"$.criteria[{index}].{fault.split('`')[1]}", fault)

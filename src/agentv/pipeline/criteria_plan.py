@@ -150,6 +150,8 @@ class _Planning:
                     self.problems.note(at, f"a second evaluator named {entry.name!r}")
                 planned += self._read_one(entry, at, specs)
                 taken.add(entry.name)
+            elif isinstance(entry, type):
+                self.problems.note(at, f"{entry.__name__} is a class", allowed=f"give an object: {entry.__name__}(…)")
             elif isinstance(entry, Evaluator):
                 config = config_of(entry)
                 criterion = getattr(entry, "criterion", None)

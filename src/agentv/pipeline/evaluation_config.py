@@ -1,8 +1,8 @@
 """How given answers are judged: the configuration of the criteria door."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
@@ -53,19 +53,14 @@ class EvaluationRunConfig:
     base_dir: str | os.PathLike[str] = "."
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself."""
-        if isinstance(self.evaluators, Mapping | str) or not isinstance(self.evaluators, Sequence):
-            raise ConfigError("`evaluators` must be a list of config dicts, names, or evaluator objects")
-        if self.evaluator_concurrency < 1:
-            raise ConfigError(f"`evaluator_concurrency` must be at least 1, not {self.evaluator_concurrency}")
-        if self.error_policy not in ("exclude", "zero"):
-            raise ConfigError(f"`error_policy` must be 'exclude' or 'zero', not {self.error_policy!r}")
-        if isinstance(self.only, str) and self.only != "free":
-            raise ConfigError(f"`only` must be 'free' or a list of evaluators' names or types, not {self.only!r}")
-        if self.only is not None and not self.only:
-            raise ConfigError("`only` selects nobody; name evaluators or types, or leave it out")
-        if not self.evaluator_timeout_s > 0:
-            raise ConfigError(f"`evaluator_timeout_s` must be above 0, not {self.evaluator_timeout_s}")
+        """Refuse what no run can be made with, all of it at once."""
+        faults = tuple(_faults(self))
+        if faults:
+            raise ConfigError("; ".join(faults))
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        """Return the fields alone: what was made of them for use stays where it is."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], *, base_dir: str | os.PathLike[str] = ".") -> Self:
@@ -75,6 +70,11 @@ class EvaluationRunConfig:
         before the first judgement. Raises EvalFileError with every problem of the other keys.
         """
         where = cls.__name__
+        if not isinstance(raw, Mapping):
+            raise ConfigError(f"{where} is made of an object, not of {type(raw).__name__}")
+        for name, spellings in _SPELLINGS.items():
+            if len(twice := [spelled for spelled in spellings if spelled in raw]) > 1:
+                raise ConfigError(f"{where}: {' and '.join(f'`{each}`' for each in twice)} both say `{name}`")
         live = {name: _pop(raw, name) for name in ("evaluators", "criteria", "judge", "storage")}
         rest = {key: value for key, value in raw.items() if key not in {key for key, _ in live.values()}}
         for name in ("judge", "storage"):
@@ -95,6 +95,34 @@ class EvaluationRunConfig:
         folder = file.resolve().parent
         read = loading.load_run_config(file, specs or load_project_parts([folder])[0])
         return cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.plain), base_dir=folder)
+
+
+def _faults(config: EvaluationRunConfig) -> Iterator[str]:
+    """Yield what is wrong with the values of a configuration; its evaluators and criteria are looked into later."""
+    if not _is_list(config.evaluators):
+        yield "`evaluators` must be a list of config dicts, names, or evaluator objects"
+    if not _is_list(config.criteria):
+        yield "`criteria` must be a list of criteria, dicts, or names in .agentv/criteria.yaml"
+    if not _is_list(config.gates):
+        yield "`gates` must be a list"
+    metadata: object = config.metadata
+    if not isinstance(metadata, Mapping):
+        yield f"`metadata` must be an object, not {type(metadata).__name__}"
+    if type(config.evaluator_concurrency) is not int or config.evaluator_concurrency < 1:
+        yield f"`evaluator_concurrency` must be a whole number of at least 1, not {config.evaluator_concurrency!r}"
+    if config.error_policy not in ("exclude", "zero"):
+        yield f"`error_policy` must be 'exclude' or 'zero', not {config.error_policy!r}"
+    if config.only is not None and config.only != "free" and not _is_list(config.only):
+        yield f"`only` must be 'free' or a list of evaluators' names or types, not {config.only!r}"
+    if config.only is not None and not config.only:
+        yield "`only` selects nobody; name evaluators or types, or leave it out"
+    timeout_s: object = config.evaluator_timeout_s
+    if not (isinstance(timeout_s, int | float) and timeout_s > 0):
+        yield f"`evaluator_timeout_s` must be a number above 0, not {timeout_s!r}"
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 _SPELLINGS: Mapping[str, tuple[str, ...]] = {

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import asdict, dataclass, field
 from dataclasses import fields as dataclass_fields
 from datetime import datetime
-from typing import Protocol, Self, cast, runtime_checkable
+from typing import Any, Protocol, Self, cast, runtime_checkable
 
 from agentv.types.evaluation import VERDICTS, EvaluationResult, Verdict
 from agentv.types.evaluation_input import EvaluationInput, milliseconds_of, moment_of
@@ -95,33 +95,31 @@ class AggregatedEvaluationResult:
 
         Raises EvalFileError with every problem.
         """
-        problems = Problems(cls.__name__)
+        problems = Problems(cls.__name__, ignores_unknown=True)
         fields = Fields(raw, problems)
         snapshot = fields.any("input_snapshot")
         timestamp = fields.read("timestamp", moment_of)
         if timestamp is None and not problems.noted:
             problems.note("$", "`timestamp` is missing")
-        results = tuple(EvaluationResult.read(item, problems, at) for at, item in fields.items("results"))
-        errors = tuple(_read_error(item, problems, at) for at, item in fields.items("run_errors"))
+        known: dict[str, Any] = {
+            "overall_score": fields.number("overall_score"),
+            "results": tuple(EvaluationResult.read(item, problems, at) for at, item in fields.items("results")),
+            "scored": fields.count("scored"),
+            "expected": fields.count("expected"),
+            "input_snapshot": EvaluationInput.read({} if snapshot is None else snapshot, problems, "$.input_snapshot"),
+            "evaluation_config_snapshot": fields.mapping("evaluation_config_snapshot") or {},
+            "agent_id": fields.text("agent_id"),
+            "session_id": fields.text("session_id"),
+            "metadata": fields.mapping("metadata") or {},
+            "run_errors": tuple(_read_error(item, problems, at) for at, item in fields.items("run_errors")),
+            "judge_usage": _usage(fields.mapping("judge_usage")),
+            "judge_cost_usd": fields.number("judge_cost_usd"),
+            "warnings": tuple(str(item) for _, item in fields.items("warnings")),
+            "duration_ms": fields.number("duration_ms") or 0.0,
+            "verdict": next((verdict for verdict in VERDICTS if verdict == fields.any("verdict")), None),
+        }
         problems.raise_any()
-        return cls(
-            overall_score=fields.number("overall_score"),
-            results=results,
-            scored=int(fields.number("scored") or 0),
-            expected=int(fields.number("expected") or 0),
-            timestamp=cast(datetime, timestamp),
-            input_snapshot=EvaluationInput.from_dict({} if snapshot is None else snapshot),
-            evaluation_config_snapshot=fields.mapping("evaluation_config_snapshot") or {},
-            agent_id=fields.text("agent_id"),
-            session_id=fields.text("session_id"),
-            metadata=fields.mapping("metadata") or {},
-            run_errors=errors,
-            judge_usage=_usage(fields.mapping("judge_usage")),
-            judge_cost_usd=fields.number("judge_cost_usd"),
-            warnings=tuple(str(item) for _, item in fields.items("warnings")),
-            duration_ms=fields.number("duration_ms") or 0.0,
-            verdict=next((verdict for verdict in VERDICTS if verdict == fields.any("verdict")), None),
-        )
+        return cls(timestamp=cast(datetime, timestamp), **known)
 
 
 def _usage(raw: JsonObject | None) -> Usage | None:

@@ -1,9 +1,9 @@
 """What the criteria door is given: an answer that exists already, and what there is to judge it by."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Self, cast
+from typing import Self
 
 from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonObject, JsonValue
@@ -34,14 +34,23 @@ class EvaluationInput:
     metadata: JsonObject = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Accept any sequence where a tuple is kept, and a moment as milliseconds since 1970."""
+        """Accept any sequence where a tuple is kept, and a moment in every way that `moment_of` reads.
+
+        Raises EvalFileError with everything that is not of its sort.
+        """
         for name in ("criteria", "message_history"):
             value = getattr(self, name)
             if not isinstance(value, tuple):
                 object.__setattr__(self, name, tuple(value or ()))
+        problems = Problems(type(self).__name__)
+        _check_sorts(self, problems)
         moment: object = self.timestamp
-        if isinstance(moment, int | float):
-            object.__setattr__(self, "timestamp", moment_of(moment))
+        if moment is not None:
+            try:
+                object.__setattr__(self, "timestamp", moment_of(moment))
+            except ValueError as error:
+                problems.note("$.timestamp", str(error))
+        problems.raise_any()
 
     @property
     def text(self) -> str:
@@ -55,26 +64,32 @@ class EvaluationInput:
         Raises EvalFileError with every problem; a key that nobody knows is one.
         """
         problems = Problems(cls.__name__)
-        fields = Fields(raw, problems)
+        given = cls.read(raw, problems, "$")
+        problems.raise_any()
+        return given
+
+    @classmethod
+    def read(cls, raw: object, problems: Problems, at: str) -> Self:
+        """Read an input that stands at a path inside another object, noting what is wrong with it."""
+        fields = Fields(raw, problems, at)
         answer = fields.read("response", _response)
-        if answer is None and not problems.noted:
-            problems.note("$", "`response` is missing: the answer to judge")
-        read = cls(
+        if answer is None and fields.any("response") is None:
+            problems.note(at, "`response` is missing: the answer to judge")
+        given = cls(
             response=answer or "",
             criteria=tuple(EvaluationCriteria.read(item, problems, at) for at, item in fields.items("criteria")),
             prompt=fields.text("prompt"),
             context=fields.mapping("context") or {},
             ground_truth=fields.any("ground_truth"),
             agent_config=fields.mapping("agent_config"),
-            message_history=tuple(_message(item, problems, at) for at, item in fields.items("message_history")),
+            message_history=tuple(_messages(fields.items("message_history"), problems)),
             timestamp=fields.read("timestamp", moment_of),
             session_id=fields.text("session_id"),
             agent_id=fields.text("agent_id"),
             metadata=fields.mapping("metadata") or {},
         )
         fields.close()
-        problems.raise_any()
-        return read
+        return given
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Return the input as JSON with the camelCase keys of the older documents; what is not known is absent."""
@@ -94,19 +109,41 @@ class EvaluationInput:
         return {key: value for key, value in known.items() if value is not None}
 
 
-def moment_of(value: JsonValue) -> datetime:
-    """Return a moment given as milliseconds since 1970 or as ISO 8601; without a time zone it is UTC.
+def _check_sorts(given: EvaluationInput, problems: Problems) -> None:
+    """Note what is of a sort that nobody could judge."""
+    response: object = given.response
+    if not isinstance(response, str | Message):
+        advice = "EvaluationInput.from_dict reads messages written as dicts"
+        problems.note("$.response", f"must be a text or a Message, got {type(response).__name__}", allowed=advice)
+    for name, kind in (("criteria", EvaluationCriteria), ("message_history", Message)):
+        for place, item in enumerate(getattr(given, name)):
+            if not isinstance(item, kind):
+                advice = f"{kind.__name__} objects; EvaluationInput.from_dict reads dicts"
+                problems.note(f"$.{name}[{place}]", f"must not be a {type(item).__name__}", allowed=advice)
+    for name in ("context", "metadata", "agent_config"):
+        value = getattr(given, name)
+        if type(value) is not dict and not isinstance(value, Mapping | None):
+            problems.note(f"$.{name}", f"must be an object, got {type(value).__name__}")
+    for name in ("prompt", "session_id", "agent_id"):
+        value = getattr(given, name)
+        if not isinstance(value, str | None):
+            problems.note(f"$.{name}", f"must be a text, got {type(value).__name__}")
+
+
+def moment_of(value: object) -> datetime:
+    """Return a moment given as milliseconds since 1970, as ISO 8601 or as itself; without a time zone it is UTC.
 
     Raises ValueError.
     """
     if isinstance(value, str):
-        moment = datetime.fromisoformat(value)
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             return datetime.fromtimestamp(value / 1000, UTC)
-        except (OverflowError, OSError) as error:
-            raise ValueError(f"{value:g} ms since 1970 is no moment") from error
+        except (OverflowError, OSError, ValueError) as error:
+            raise ValueError("that many milliseconds since 1970 are no moment") from error
     raise ValueError("must be milliseconds since 1970, or a time such as 2026-01-31T12:00:00Z")
 
 
@@ -126,8 +163,10 @@ def _response(value: JsonValue) -> str | Message:
     raise ValueError(f"must be a text or a message, got {type(value).__name__}")
 
 
-def _message(value: JsonValue, problems: Problems, at: str) -> Message:
-    message = message_from_json(value)
-    if message is None:
-        problems.note(at, "is no message", allowed=f"an object with role ({', '.join(ROLES)}) and content")
-    return cast(Message, message)
+def _messages(items: Iterable[tuple[str, JsonValue]], problems: Problems) -> Iterator[Message]:
+    for at, item in items:
+        message = message_from_json(item)
+        if message is None:
+            problems.note(at, "is no message", allowed=f"an object with role ({', '.join(ROLES)}) and content")
+        else:
+            yield message

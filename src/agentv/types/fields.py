@@ -17,10 +17,14 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Problems:
-    """What is wrong with one object; `what` is how messages call it."""
+    """What is wrong with one object; `what` is how messages call it.
+
+    `ignores_unknown` keys: those of records that a later version may have written.
+    """
 
     what: str
     noted: list[Problem] = field(default_factory=list)
+    ignores_unknown: bool = False
 
     def note(self, at: str, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> None:
         """Note a problem at a path, which starts with `$`."""
@@ -73,6 +77,14 @@ class Fields:
             self._wrong(name, "a number", value)
         return None
 
+    def count(self, name: str) -> int:
+        """Return the whole number under a name; 0 when it is absent."""
+        value = self.number(name) or 0
+        if value < 0 or value % 1 != 0:  # NaN and infinity leave a rest, too
+            self._wrong(name, "a whole number of at least 0", value)
+            return 0
+        return int(value)
+
     def mapping(self, name: str) -> JsonObject | None:
         """Return the object under a name."""
         value = self.any(name)
@@ -102,7 +114,7 @@ class Fields:
     def close(self) -> None:
         """Note every key that was not asked for."""
         spelled = {way: name for name in self._known for way in (name, camel_case(name))}
-        for key in self._raw:
+        for key in () if self._problems.ignores_unknown else self._raw:
             if key not in spelled:
                 near = nearest(str(key), spelled)
                 self._problems.note(

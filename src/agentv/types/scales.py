@@ -86,15 +86,38 @@ class EvaluationCriteria:
 
     def faults(self) -> Iterator[str]:
         """Yield what makes the criterion unusable, each a sentence that opens with the field."""
+        wrong = tuple(self._wrong_sorts())
+        if wrong:
+            yield from wrong
+            return
         if not self.name.strip():
             yield "`name` must not be empty"
         if not (math.isfinite(self.weight) and self.weight >= 0):
             yield f"`weight` must be a finite number of at least 0, not {self.weight:g}"
-        if self.scale == LABELS and len(set(map(str.casefold, self.labels))) < MIN_LABELS:
-            yield "`scale` must list at least two different labels, from worst to best"
+        different = len(set(map(str.casefold, self.labels)))
+        if (self.labels or self.scale == LABELS) and not MIN_LABELS <= different == len(self.labels):
+            yield f"`{_labelled(self.scale)}` must list at least two labels, each different, from worst to best"
         low, high = 0.0 if self.min is None else self.min, 1.0 if self.max is None else self.max
         if (self.min is not None or self.max is not None) and not -math.inf < low < high < math.inf:
             yield f"`min` must be less than `max`; {low:g} to {high:g} is no range"
+
+    def _wrong_sorts(self) -> Iterator[str]:
+        for name in ("name", "description", "scale"):
+            if not isinstance(getattr(self, name), str):
+                yield f"`{name}` must be a text, not {getattr(self, name)!r}"
+        for name in ("weight", "min", "max"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(
+                value, int | float if name == "weight" else int | float | None
+            ):
+                yield f"`{name}` must be a number, not {value!r}"
+        if not all(isinstance(label, str) for label in self.labels):
+            yield f"`{_labelled(self.scale)}` must list labels that are texts"
+
+
+def _labelled(scale: EvaluationScale) -> str:
+    """Return the field that the labels were given in."""
+    return "scale" if scale == LABELS else "labels"
 
 
 def _scale(value: JsonValue) -> tuple[EvaluationScale, tuple[str, ...]]:

@@ -1,0 +1,72 @@
+"""Inputs and judgements made of what they should not be are refused in words, all of it at once."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from agentv import AggregatedEvaluationResult, EvalFileError, EvaluationInput, EvaluationRunConfig, run_evaluation_sync
+
+CONFIG = EvaluationRunConfig(evaluators=[{"type": "contains", "value": "please"}])
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    return {**run_evaluation_sync(EvaluationInput("please"), CONFIG).to_dict(), **changes}
+
+
+def test_an_input_of_the_wrong_sorts_is_refused_all_at_once() -> None:
+    with pytest.raises(EvalFileError) as caught:
+        EvaluationInput(
+            None,  # type: ignore[arg-type]
+            ({"name": "polite"},),  # type: ignore[arg-type]
+            prompt=3,  # type: ignore[arg-type]
+            context=[1],  # type: ignore[arg-type]
+            message_history=[{"role": "user", "content": "x"}],  # type: ignore[arg-type]
+            timestamp=True,  # type: ignore[arg-type]
+        )
+    said = str(caught.value)
+    for part in (
+        "$.response  must be a text or a Message, got NoneType",
+        "$.criteria[0]  must not be a dict; EvaluationCriteria objects",
+        "$.prompt  must be a text, got int",
+        "$.context  must be an object, got list",
+        "$.message_history[0]  must not be a dict; Message objects",
+        "$.timestamp  must be milliseconds since 1970",
+    ):
+        assert part in said, f"{part!r} is not in\n{said}"
+
+
+@pytest.mark.parametrize("moment", [datetime(2026, 1, 1), "2026-01-01T00:00:00Z", "2026-01-01", 1_767_225_600_000])  # noqa: DTZ001 - it is read as UTC
+def test_a_moment_always_has_a_time_zone(moment: Any) -> None:
+    assert EvaluationInput("x", timestamp=moment).timestamp == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("moment", [10**400, float("nan"), float("inf"), -1e300, "soon"])
+def test_what_is_no_moment_is_refused(moment: Any) -> None:
+    with pytest.raises(EvalFileError, match=r"\$.timestamp"):
+        EvaluationInput.from_dict({"response": "x", "timestamp": moment})
+
+
+def test_a_judgement_with_fields_of_the_wrong_sort_is_refused_all_at_once() -> None:
+    with pytest.raises(EvalFileError) as caught:
+        AggregatedEvaluationResult.from_dict(
+            record(overallScore="high", scored=float("nan"), expected=1.5, agentId=5, metadata=[1], inputSnapshot={})
+        )
+    said = str(caught.value)
+    for part in (
+        "overall_score",
+        "scored",
+        "expected",
+        "agent_id",
+        "metadata",
+        "input_snapshot  `response` is missing",
+    ):
+        assert f"$.{part}" in said, f"{part!r} is not in\n{said}"
+
+
+def test_a_judgement_of_a_later_version_is_read() -> None:
+    later = record(newKey=1)
+    later["results"][0]["newKey"] = 1
+    later["inputSnapshot"]["newKey"] = 1
+    read = AggregatedEvaluationResult.from_dict(later)
+    assert read.to_dict() == record(timestamp=later["timestamp"], durationMs=later["durationMs"])
