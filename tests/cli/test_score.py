@@ -77,7 +77,7 @@ def test_every_line_is_judged_kept_with_its_place_and_counted(folder: Path, scor
     assert rows[2]["source"] == {"file": "log.jsonl", "line": 4}
     assert rows[2]["inputSnapshot"]["response"] == RUDE
     assert code == 1
-    assert last_line(out) == "FAIL: 1 of 3 judged rows passed (33.33 %). Exit code 1."
+    assert last_line(out) == "FAIL: 1 of 3 judged lines passed (33.33 %). Exit code 1."
     assert "3 of 3" in out
     assert out.index("✗ log.jsonl:2  0.25") < out.index("~ log.jsonl:4  0.75  session s-1  polite: expected")
 
@@ -89,7 +89,6 @@ def test_every_line_is_judged_kept_with_its_place_and_counted(folder: Path, scor
         (["mean >= 0.9"], 1),
         (["pass_rate >= 30%", "criterion(short).mean >= 0.6", "criterion(polite).pass_rate >= 60%"], 0),
         (["criterion(polite).mean > 0.7"], 1),
-        (["criterion(nobody).mean >= 0"], 1),
         (["p95(duration_s) <= 30", "cost_usd == 0"], 0),
         (["none"], 0),
     ],
@@ -127,7 +126,7 @@ def test_a_bad_line_is_an_error_with_its_place_and_never_passes(folder: Path, sc
     assert (bad["error"]["kind"], bad["source"]) == ("config_error", {"file": "log.jsonl", "line": 2})
     assert bad["error"]["message"]
     assert "! log.jsonl:2  " in out
-    assert (code, last_line(out)[:39]) == (3, "INCOMPLETE: 1 row without a result; the")
+    assert (code, last_line(out)[:40]) == (3, "INCOMPLETE: 1 line without a result; the")
     assert score("log.jsonl", "--max-errors", "1")[0] == 0
     write_lines(folder / "log.jsonl", line)
     assert score("log.jsonl", "--max-errors", "1")[0] == 3
@@ -141,7 +140,7 @@ def test_a_broken_judge_is_never_a_wrong_answer(folder: Path, score: Call) -> No
     assert (good["overallScore"], broken["overallScore"], "verdict" in broken) == (0.75, 0.0, False)
     assert (code, last_line(out)) == (
         3,
-        "INCOMPLETE: 1 row without a result; the gate holds on the 1 judged. Exit code 3.",
+        "INCOMPLETE: 1 line without a result; the gate holds on the 1 judged. Exit code 3.",
     )
     assert "! log.jsonl:2  short: " in out
 
@@ -194,6 +193,21 @@ def test_a_session_is_kept_or_left_whole_and_the_seed_says_which(folder: Path, s
     assert sessions(2) != drawn
 
 
+def test_a_key_that_no_line_has_is_told_for_sessions_are_not_whole_then(folder: Path, score: Call) -> None:
+    rows = [{"response": GOOD, "sessionId": f"s-{number % 5}"} for number in range(50)]
+    write_lines(folder / "log.jsonl", *rows)
+    note = "no line has 'sesion_id', by which the sample was to be drawn: each line was drawn by itself"
+    assert note in score("log.jsonl", "--sample", "50%", "--sample-by", "sesion_id")[1]
+    assert note not in score("log.jsonl", "--sample", "50%", "--sample-by", "session_id")[1]
+
+
+def test_a_gate_may_ask_for_criteria_that_lines_bring(folder: Path, score: Call) -> None:
+    write_lines(folder / "log.jsonl", {"response": GOOD, "criteria": [{"name": "kind"}]})
+    config = "evaluators: [{type: contains, value: please}]\n"
+    code, out, _ = score("log.jsonl", "--gate", "criterion(kind).mean >= 1", config=config)
+    assert (code, last_line(out)) == (0, "PASS: criterion(kind).mean is 1, as >= 1. Exit code 0.")
+
+
 def test_a_number_of_lines_is_drawn_from_all_of_them(folder: Path, score: Call) -> None:
     rows = [{"response": GOOD, "metadata": {"n": number}} for number in range(200)]
     write_lines(folder / "log.jsonl", *rows)
@@ -211,6 +225,10 @@ def test_a_number_of_lines_is_drawn_from_all_of_them(folder: Path, score: Call) 
         (["--sample", "2.0"], "a share lies above 0"),
         (["--sample", "10", "--sample-by", "session_id"], "--sample-by needs a share"),
         (["--gate", "evaluator(x).mean >= 1"], "'evaluator' cannot be measured here; known: mean"),
+        (
+            ["--gate", "criterion(polit).mean >= 1"],
+            "unknown criterion 'polit'; known: polite, short. Did you mean 'polite'?",
+        ),
         (["--gate", "none", "--gate", "mean > 0"], "--gate none turns the gate off"),
         (["--judge", "nobody"], "nobody"),
         (["-o", "log.jsonl"], "this file is read"),
@@ -335,7 +353,7 @@ def test_a_stream_without_an_end_is_judged_as_it_comes_and_stopped_by_a_signal(
         report = running.stderr.read()
     assert running.returncode == code
     assert "gate    mean is 0.625, not >= 0.9" in report
-    assert last_line(report) == f"INTERRUPTED: 2 rows are kept. Exit code {code}."
+    assert last_line(report) == f"INTERRUPTED: 2 lines are kept. Exit code {code}."
 
 
 HANGING = """
@@ -372,7 +390,7 @@ def test_a_line_that_was_begun_is_finished_and_kept(folder: Path) -> None:
         out, _ = running.communicate()
     assert running.returncode == 143
     assert [row["overallScore"] for row in kept(folder / "out.jsonl")] == [1.0]
-    assert last_line(out) == "INTERRUPTED: 1 row is kept. Exit code 143."
+    assert last_line(out) == "INTERRUPTED: 1 line is kept. Exit code 143."
 
 
 def test_a_second_signal_leaves_at_once(folder: Path) -> None:
@@ -397,7 +415,7 @@ def test_a_stream_that_nobody_reads_any_more_ends_quietly(folder: Path) -> None:
     assert running.returncode == 2
     assert "Traceback" not in report
     assert "error" not in report.replace("errors", "")
-    assert last_line(report).startswith("STOPPED: nobody reads standard output any more; 2 rows are made.")
+    assert last_line(report).startswith("STOPPED: nobody reads standard output any more; 2 lines are made.")
 
 
 def test_a_screen_that_nobody_reads_costs_no_judgement(folder: Path) -> None:

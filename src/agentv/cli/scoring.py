@@ -35,7 +35,7 @@ from agentv.scoring.run_verdict import NOTHING_SELECTED, AskedGate
 from agentv.scoring.sampling import Sample
 from agentv.storage.json_file import append_record, check_can_append
 from agentv.storage.json_line import encode
-from agentv.types.errors import ConfigError, StorageError
+from agentv.types.errors import ConfigError, StorageError, UnknownNameError
 from agentv.types.judged_lines import JudgedLine, ScoreReport
 
 _STDOUT = "-"
@@ -66,6 +66,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
         gates = _parse_gates(options, config)
         runner = EvaluationRunner(config)
         runner.check()
+        _check_gate_names(gates or (), runner.criteria_names)
         if not runner.has_evaluators:
             click.echo(f"NOTHING SELECTED: no evaluator is left. Exit code {NOTHING_SELECTED}.", file=stream)
             return NOTHING_SELECTED
@@ -95,6 +96,15 @@ def _parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[As
     """Return the gates of the command line, else those of the configuration; None is the default gate."""
     asked = options.gates if options.gates is not None else (tuple(config.gates) or None)
     return None if asked is None else tuple(AskedGate(parse_gate(gate, STREAM_METRICS)) for gate in asked)
+
+
+def _check_gate_names(gates: Sequence[AskedGate], criteria: frozenset[str] | None) -> None:
+    """Refuse a gate on a criterion that no line can have, before judges are paid for it."""
+    for gate in (asked.gate for asked in gates):
+        if criteria is not None and gate.name == "criterion" and gate.argument not in criteria:
+            raise ConfigError(
+                f"gate {gate.expression!r}: {UnknownNameError('criterion', gate.argument or '', known=criteria)}"
+            )
 
 
 def _check_files(files: Sequence[str], output: "_Output") -> None:

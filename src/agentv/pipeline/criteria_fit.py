@@ -65,6 +65,22 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
     return FittedPlan(chosen, criteria, frozenset(names), unclaimed)
 
 
+def settled_criteria(plan: CriteriaPlan) -> frozenset[str] | None:
+    """Return the criteria that any judgement by this plan is about; None when an input may bring others.
+
+    An input's criteria go before the configuration's, but each must be scored: evaluators that all name theirs leave no
+    choice.
+    """
+    names: set[str] = set()
+    for planned in plan.evaluators:
+        named = criteria_named_by(planned.settings)
+        own = planned.config.criterion
+        if own is None and (not named or None in named):
+            return None
+        names.update(_present((*(named or ()), own)))
+    return frozenset(names)
+
+
 def _fitted(planned: PlannedEvaluator, names: Sequence[str], problems: Problems) -> FittedEvaluator:
     config = planned.config
     named = criteria_named_by(planned.settings)

@@ -13,11 +13,12 @@ from agentv.storage.json_line import decode_value
 class DrawnLines:
     """Reads a stream no further than is needed and keeps what the sample draws. Blank lines are passed over.
 
-    A line that could not be read is in every sample. `read` counts the lines so far.
+    A line that could not be read is in every sample. `read` counts the lines so far, `keyed` those of them that had the
+    value which the sample goes by.
     """
 
     def __init__(self, stream: LineStream, sample: Sample) -> None:
-        self.read = 0
+        self.read = self.keyed = 0
         self._stream = stream
         self._sample = sample
         self._batches: AsyncGenerator[list[ReadLine], None] = stream.batches()
@@ -72,7 +73,13 @@ class DrawnLines:
                 key = self._sample.key_of(decode_value(line.data))
             except ValueError:  # it is told when it is judged
                 key = None
+        self.keyed += key is not None
         return line.data.strip() if key is None else key
+
+    def missing_key(self) -> str | None:
+        """Return the key that the sample goes by when no line had it, so that each line decided for itself."""
+        is_missing = self._sample.by and not self._sample.is_all and self.read and not self.keyed
+        return ".".join(self._sample.by) if is_missing else None
 
     async def _draw_count(self, count: int) -> None:
         """Read the whole stream and keep the `count` lines with the smallest places, in the order they came in."""

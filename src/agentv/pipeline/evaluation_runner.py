@@ -15,7 +15,7 @@ from agentv.loading import find_home
 from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.config_snapshot import config_snapshot
-from agentv.pipeline.criteria_fit import FittedEvaluator, FittedPlan, fit
+from agentv.pipeline.criteria_fit import FittedEvaluator, FittedPlan, fit, settled_criteria
 from agentv.pipeline.criteria_plan import make_criteria_plan
 from agentv.pipeline.criteria_results import judged_criteria
 from agentv.pipeline.evaluation_config import EvaluationRunConfig
@@ -80,6 +80,11 @@ class EvaluationRunner:
     def check(self, criteria: Sequence[EvaluationCriteria] = ()) -> None:
         """Raise EvalFileError with everything that stands in the way of judging by these criteria."""
         self._fit_to(tuple(criteria))
+
+    @property
+    def criteria_names(self) -> frozenset[str] | None:
+        """The criteria that every judgement is about; None when an answer may bring others."""
+        return settled_criteria(self._plan)
 
     @property
     def has_evaluators(self) -> bool:

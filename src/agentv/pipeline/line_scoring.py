@@ -1,7 +1,7 @@
 """Judges lines as they come: a fixed number of workers, one judgement kept before the next line is taken."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from agentv.execution.line_stream import Line, ReadLine
@@ -111,13 +111,18 @@ class LineScoring:
             verdict=run_verdict(summary, ending, gates=gates, max_errors=max_errors),
             worst=summary.worst,
             errors=tuple(summary.errors),
-            notes=tuple(self.notes),
+            notes=tuple(self._notes_at_end()),
             judge_usage=summary.usage,
             cost_usd=summary.cost_usd,
             median_s=summary.durations_s.at(0.5),
             p95_s=summary.durations_s.at(0.95),
             duration_s=duration_s,
         )
+
+    def _notes_at_end(self) -> Iterator[str]:
+        yield from self.notes
+        if (key := self.lines.missing_key()) is not None:
+            yield f"no line has {key!r}, by which the sample was to be drawn: each line was drawn by itself"
 
     def _ending(self) -> Ending:
         """Return how the stream ended; a judgement that the configuration's storage lost leaves it incomplete."""
@@ -126,7 +131,7 @@ class LineScoring:
             state, reason = "failed", f"storage lost {self.unkept:,} of {self.summary.all.rows:,} judgements"
         elif state == "finished" and not self.summary.all.rows:
             reason = f"no line is in the sample ({self.lines.read:,} read)" if self.lines.read else "there is no line"
-        return Ending(state=state, reason=reason, signal_number=self.stop.signal_number)
+        return Ending(state=state, reason=reason, signal_number=self.stop.signal_number, noun="line")
 
 
 def _told(problem: Problem, line: Line) -> str:

@@ -40,7 +40,8 @@ class Counted(Measurements, Protocol):
 class Ending:
     """How a run came to its end. `reason` says why it did not finish, or why a finished one has no row.
 
-    `planned` rows are None when not known; `is_kept` says whether rows were written anywhere.
+    `planned` rows are None when not known; `is_kept` says whether rows were written anywhere. `noun` is how messages
+    call one.
     """
 
     state: RunState
@@ -49,6 +50,7 @@ class Ending:
     invalid_rows: int = 0
     signal_number: int = INTERRUPT_SIGNAL
     is_kept: bool = True
+    noun: str = "row"
 
 
 def run_verdict(
@@ -61,7 +63,7 @@ def run_verdict(
     the gate, then 3, then 2.
     """
     rows, errors = counted.all, counted.all.counts["error"]
-    results = _check_gates(counted, gates)
+    results = _check_gates(counted, gates, ending.noun)
     broken = [result for result in results if not result.passed]
     early = _early(ending, rows)
     if ending.invalid_rows:
@@ -73,15 +75,15 @@ def run_verdict(
         why = (ending.state == "finished" and ending.reason) or "no case matches what was asked for"
         return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
     if rows.judged and broken:
-        return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors)}{early}", results)
+        return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors, ending.noun)}{early}", results)
     incomplete = _incomplete(ending, rows, results, max_errors)
     if incomplete is not None:
         return RunVerdict(INCOMPLETE, f"INCOMPLETE: {incomplete}", results)
     if ending.state == "stopped":
         return RunVerdict(STOPPED, f"STOPPED: {ending.reason}; {_of_planned(rows.rows, ending)} made.", results)
     if not results:
-        return RunVerdict(PASSED, f"NO GATE: {_rows_passed(rows)}.{_beside(errors)}", results)
-    return RunVerdict(PASSED, f"PASS: {_and(results)}.{_beside(errors)}", results)
+        return RunVerdict(PASSED, f"NO GATE: {_rows_passed(rows, ending.noun)}.{_beside(errors, ending.noun)}", results)
+    return RunVerdict(PASSED, f"PASS: {_and(results)}.{_beside(errors, ending.noun)}", results)
 
 
 def _incomplete(ending: Ending, rows: Tally, results: Sequence[GateResult], max_errors: int) -> str | None:
@@ -93,9 +95,11 @@ def _incomplete(ending: Ending, rows: Tally, results: Sequence[GateResult], max_
     if ending.state == "finished" and ending.planned is not None and rows.rows < ending.planned:
         return f"only {_of_planned(rows.rows, ending)} made."
     if not rows.judged:
-        return f"no row could be judged.{_beside(errors)}"
+        return f"no {ending.noun} could be judged.{_beside(errors, ending.noun)}"
     if errors > max_errors:
-        return f"{_count(errors, 'row')} without a result; {_state_of_gates(results)} on the {rows.judged:,} judged."
+        return (
+            f"{_count(errors, ending.noun)} without a result; {_state_of_gates(results)} on the {rows.judged:,} judged."
+        )
     return None
 
 
@@ -108,17 +112,17 @@ def _early(ending: Ending, rows: Tally) -> str:
 
 def _of_planned(rows: int, ending: Ending) -> str:
     if ending.planned is None or ending.planned < rows:
-        return f"{_count(rows, 'row')} {'is' if rows == 1 else 'are'}"
-    return f"{rows:,} of {_count(ending.planned, 'planned row')} {'is' if rows == 1 else 'are'}"
+        return f"{_count(rows, ending.noun)} {'is' if rows == 1 else 'are'}"
+    return f"{rows:,} of {_count(ending.planned, f'planned {ending.noun}')} {'is' if rows == 1 else 'are'}"
 
 
-def _check_gates(counted: Counted, gates: Sequence[AskedGate] | None) -> tuple[GateResult, ...]:
+def _check_gates(counted: Counted, gates: Sequence[AskedGate] | None, noun: str) -> tuple[GateResult, ...]:
     if gates is not None:
         return tuple(_check_gate(counted, asked) for asked in gates)
     rows = counted.all
     passed = rows.judged > 0 and rows.counts["pass"] == rows.judged
     value = rows.pass_rate
-    return (GateResult("every judged row passes", passed=passed, value=value, sentence=_rows_passed(rows)),)
+    return (GateResult(f"every judged {noun} passes", passed=passed, value=value, sentence=_rows_passed(rows, noun)),)
 
 
 def _check_gate(counted: Counted, asked: AskedGate) -> GateResult:
@@ -128,9 +132,9 @@ def _check_gate(counted: Counted, asked: AskedGate) -> GateResult:
     return replace(result, sentence=f"{asked.suite}: {result.sentence}")
 
 
-def _rows_passed(rows: Tally) -> str:
+def _rows_passed(rows: Tally, noun: str) -> str:
     rate = f" ({100 * rows.pass_rate:.4g} %)" if rows.pass_rate is not None else ""
-    return f"{rows.counts['pass']:,} of {_count(rows.judged, 'judged row')} passed{rate}"
+    return f"{rows.counts['pass']:,} of {_count(rows.judged, f'judged {noun}')} passed{rate}"
 
 
 def _state_of_gates(results: Sequence[GateResult]) -> str:
@@ -141,8 +145,8 @@ def _and(results: Sequence[GateResult]) -> str:
     return "; ".join(result.sentence for result in results)
 
 
-def _beside(errors: int) -> str:
-    return f" {_count(errors, 'row')} without a result." if errors else ""
+def _beside(errors: int, noun: str) -> str:
+    return f" {_count(errors, noun)} without a result." if errors else ""
 
 
 def _count(number: int, noun: str) -> str:
