@@ -12,7 +12,9 @@ from agentv import (
     EvalFileError,
     EvaluationCriteria,
     EvaluationInput,
+    EvaluationResult,
     EvaluationRunConfig,
+    EvaluatorConfig,
     TargetConfig,
     run_evaluation_sync,
 )
@@ -125,3 +127,52 @@ def test_a_criterion_made_of_the_wrong_sorts_is_refused(criterion: EvaluationCri
     with pytest.raises(EvalFileError) as caught:
         run_evaluation_sync(EvaluationInput("x", (criterion,)), config)
     assert fault in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("storage", "said"),
+    [
+        ("{type: jsonfile, path: x}", "score.yaml:2:17  $.storage.type  unknown store 'jsonfile'"),
+        ("{path: x}", "score.yaml:2:10  $.storage  the key 'type' is missing"),
+        ("{type: json_file, pth: x}", "score.yaml:2:28  $.storage.pth  unknown key 'pth'"),
+        ("{type: json_file, config: {path: ''}}", "score.yaml:2:43  $.storage.path  `path` must name a file"),
+        ("{type: json_file, config: {path: a}, path: b}", "score.yaml:2:47  $.storage.path  `path` stands in `config`"),
+    ],
+)
+def test_a_store_that_a_file_writes_wrongly_is_told_with_its_place(tmp_path: Path, storage: str, said: str) -> None:
+    evaluators = "evaluators: [{type: contains, value: x}]\n"
+    assert said in problems_of(tmp_path / "score.yaml", f"{evaluators}storage: {storage}\n")
+
+
+def test_every_problem_of_a_store_stands_on_a_line_of_its_own() -> None:
+    with pytest.raises(EvalFileError) as caught:
+        judged([PLEASE, {**PLEASE, "criterion": "short"}], storage={"type": "json_file", "pth": "x"})
+    assert [problem.json_path for problem in caught.value.problems] == ["$.storage", "$.storage.pth"]
+
+
+def test_secrets_inside_lists_and_objects_are_struck_from_the_snapshot() -> None:
+    own = {
+        "token": ["sk-bbbbbbbbbb", "${{ TOKEN }}"],
+        "api_keys": {"a": "sk-cccccccccc", "type": "string"},
+        "n": {"password": 7},
+    }
+    scored = {"type": "code_judge", "script": "echo 1", "criterion": "polite", "config": own}
+    result = judged([scored, {**PLEASE, "criterion": "short"}], only=["short"])
+    config: Any = result.evaluation_config_snapshot["config"]
+    assert config["evaluators"][0]["config"] == {
+        "token": ["***", "${{ TOKEN }}"],
+        "api_keys": {"a": "***", "type": "string"},
+        "n": {"password": 7},
+    }
+
+
+def test_an_evaluator_of_the_criteria_doors_shape_may_stand_in_a_composite() -> None:
+    class Own:
+        type = "Own"
+
+        def evaluate(self, given: EvaluationInput, criteria: object) -> list[EvaluationResult]:  # noqa: ARG002
+            return [EvaluationResult("inner", score="please" in given.text)]
+
+    members = EvaluatorConfig("both", "composite", {"evaluators": (Own(),)}, criterion="polite")  # type: ignore[dict-item]
+    result = judged([members, {**PLEASE, "criterion": "short"}])
+    assert (result.result("polite").value, result.run_errors) == (1.0, ())

@@ -5,9 +5,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from agentv.evaluators.code_judge import run_script, working_folder
+from agentv.evaluators.criteria_evaluator import adapted
 from agentv.evaluators.llm_judge import LlmJudgeEvaluator
 from agentv.evaluators.members import ScoreMembers, member_name, score_objects
 from agentv.evaluators.named_files import script_files
@@ -262,11 +263,12 @@ def _judge_of(aggregator: Aggregator, judge: Provider | None, base_dir: str) -> 
 
 def make_composite(config: EvaluatorConfig, settings: CompositeSettings, tools: EvaluatorTools) -> CompositeEvaluator:
     """Make a composite whose members are judged by the run, isolated like anyone."""
-    if not all(isinstance(member, EvaluatorConfig) or hasattr(member, "kind") for member in settings.evaluators):
+    members = tuple(cast(EvaluatorLike, adapted(member)) for member in settings.evaluators)
+    if not all(isinstance(member, EvaluatorConfig) or hasattr(member, "kind") for member in members):
         raise ConfigError(f"the members of {config.name!r} must be EvaluatorConfigs or evaluator objects")
     target = next(iter(settings.judge_targets), None)
     return CompositeEvaluator(
-        settings.evaluators,
+        members,
         settings.aggregator,
         score=tools.score,
         judge=None if target is None else tools.judge(target),

@@ -14,9 +14,11 @@ from agentv.loading.gates import StreamGates
 from agentv.loading.places import find_repository_root
 from agentv.loading.project import NamedParts, find_criteria_file, read_named_parts
 from agentv.loading.reader import Reader, raise_errors
+from agentv.loading.settings import settings_type, validate_settings
 from agentv.loading.yaml_files import open_yaml
 from agentv.registry import Registry, Specs
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem, Severity
 from agentv.types.scales import EvaluationCriteria
@@ -72,6 +74,7 @@ def read_run_config(
         reader.error((), "there is no evaluator", allowed="`evaluators:` lists at least one")
     evaluators = tuple(config for _, config in read_entries(reader, evaluators_at, scope))
     _check_rest(reader, evaluators_at, scope)
+    _check_storage(reader, specs.stores)
     only = None if model is None else model.only
     for index in unselectable(only, evaluators, specs.evaluators):
         names = ", ".join(config.name for config in evaluators)
@@ -161,6 +164,24 @@ def _check_rest(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> None:
     for index, entry in enumerate(raw if isinstance(raw, list | tuple) else ()):
         if not isinstance(entry, Mapping | str):
             read_evaluator(reader, (*at, index), scope)
+
+
+def _check_storage(reader: Reader, stores: Registry) -> None:
+    """Note what is wrong with the store that a file names and with its settings."""
+    at = _written_at(reader, "storage")
+    raw = reader.document.at(at)
+    if not isinstance(raw, Mapping):
+        return
+    for key in reader.document.lift(at, "config"):
+        reader.error((*at, key), f"`{key}` stands in `config` and beside it", on_key=True)
+    type_ = str(raw.get("type"))
+    if "type" not in raw:
+        reader.error(at, "the key 'type' is missing", allowed=f"known: {', '.join(stores.names())}")
+    elif stores.canonical(type_) is None:
+        near, known = nearest(type_, stores.names()), ", ".join(stores.names())
+        reader.error((*at, "type"), f"unknown store {type_!r}", allowed=f"known: {known}", suggestion=near)
+    elif (settings := settings_type(reader, (*at, "type"), stores.get(type_))) is not None:
+        validate_settings(reader, settings, {key: value for key, value in raw.items() if key != "type"}, at)
 
 
 def _own_name(entry: object) -> str | None:

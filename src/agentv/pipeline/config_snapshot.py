@@ -7,7 +7,7 @@ from typing import Any
 from agentv.pipeline.criteria_plan import CriteriaPlan, PlannedEvaluator
 from agentv.pipeline.evaluation_config import EvaluationRunConfig
 from agentv.pipeline.given import TargetLike
-from agentv.templating.secrets import STRUCK, looks_secret
+from agentv.templating.secrets import SHORTEST_SECRET, STRUCK, looks_secret
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.scales import EvaluationCriteria
@@ -73,10 +73,23 @@ _OWN_KEYS = frozenset({"name", "type", "settings", "base_dir"})
 
 
 def _object(value: Mapping[str, Any]) -> dict[str, JsonValue]:
-    return {
-        str(key): STRUCK if looks_secret(str(key)) and isinstance(item, str) and "${{" not in item else _plain(item)
-        for key, item in value.items()
-    }
+    return {str(key): _struck(item) if looks_secret(str(key)) else _plain(item) for key, item in value.items()}
+
+
+def _struck(value: Any, shortest: int = 0) -> JsonValue:
+    """Return what stands under a name that looks secret: texts are struck, references to variables stay.
+
+    Inside lists and objects short texts stay: there they are words, such as the type in a schema.
+    """
+    match value:
+        case str():
+            return value if "${{" in value or len(value) < shortest else STRUCK
+        case Mapping():
+            return {str(key): _struck(item, SHORTEST_SECRET) for key, item in value.items()}
+        case list() | tuple():
+            return [_struck(item, SHORTEST_SECRET) for item in value]
+        case _:
+            return _plain(value)
 
 
 def _plain(value: Any) -> JsonValue:

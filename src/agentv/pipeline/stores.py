@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from agentv import loading
 from agentv.registry import Specs
 from agentv.types.aggregated_result import EvaluationStorageProvider
-from agentv.types.errors import AgentvError
+from agentv.types.errors import AgentvError, EvalFileError
 from agentv.types.fields import Problems
 
 Storage: TypeAlias = EvaluationStorageProvider | Mapping[str, Any]
@@ -26,6 +26,11 @@ def make_stores(
     for each in given if isinstance(given, list | tuple) else (given,):
         try:
             store = _made(each, specs, str(base_dir)) if isinstance(each, Mapping) else each
+        except EvalFileError as error:
+            for problem in error.problems:
+                at = f"{AT}{problem.json_path[1:]}"
+                problems.note(at, problem.message, allowed=problem.allowed, suggestion=problem.suggestion)
+            continue
         except AgentvError as error:
             problems.note(AT, str(error))
             continue

@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agentv.execution.threads import call_in_thread
 from agentv.storage.json_line import encode
 from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import StorageError
@@ -45,8 +46,11 @@ class JsonFileStorageProvider:
         self.path = Path(path)
 
     async def save_result(self, result: AggregatedEvaluationResult) -> None:
-        """Append one judgement; when this returns, it survives the process. Raises StorageError."""
-        append_record(self.path, result.to_dict())
+        """Append one judgement; when this returns, it survives the process. Raises StorageError.
+
+        Others' work goes on meanwhile: the disk may be slow, or another process hold the file.
+        """
+        await call_in_thread(append_record, self.path, result.to_dict(), timeout_s=None)
 
 
 def append_record(path: Path, record: JsonValue) -> None:
