@@ -66,6 +66,7 @@ def judge(type_: str, candidate: str = ANSWER, *, source: str = "response", **se
         ("regex", {"pattern": "l(oo)k"}, ANSWER, ['matches "look"'], []),
         ("regex", {"pattern": "^we", "flags": "i"}, ANSWER, ['matches "We"'], []),
         ("regex", {"pattern": r"\d+"}, ANSWER, [], ['expected a match of "\\\\d+", got "We will look into it."']),
+        ("regex", {"pattern": "^we", "flags": "giu"}, ANSWER, ['matches "We"'], []),
         ("regex", {"pattern": "sorry", "expect": "no_match"}, ANSWER, ['no match of "sorry"'], []),
         ("regex", {"pattern": "look", "expect": "no_match"}, ANSWER, [], ['expected no match of "look", found "look"']),
         ("numeric", {"value": 36}, "12 * 3 = 36.", ["is 36"], []),

@@ -99,6 +99,12 @@ def test_a_spreadsheet_is_read_whatever_it_puts_between_its_cells(delimiter: str
     )
 
 
+def test_a_trial_of_five_thousand_figures_is_refused() -> None:
+    rows = f"eval_id,criterion,score,trial\nrefund-1,tone,4,{'9' * 5000}"
+    (problem,) = parse_feedback(rows.encode(), source="said.csv").problems
+    assert problem.message.startswith("'trial' is '999")
+
+
 def test_a_cell_of_several_lines_does_not_shift_the_lines_of_the_others() -> None:
     text = 'eval_id,criterion,score,reasoning\na,x,1,"one\ntwo, three"\nb,x,1,,surplus\nc,x,1,fine\n'
     found = parse_feedback(text.encode(), source="said.csv")

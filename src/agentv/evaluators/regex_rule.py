@@ -13,6 +13,8 @@ from agentv.types.protocols import EvaluatorTools
 MATCH_TIMEOUT_S = 1.0
 
 _FLAGS = {"i": regex.IGNORECASE, "m": regex.MULTILINE, "s": regex.DOTALL, "x": regex.VERBOSE}
+_WITHOUT_EFFECT = frozenset("gu")
+"""Flags of JavaScript's patterns that change nothing here: one match is enough, and all text is Unicode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,10 @@ class RegexSettings:
     pattern: str = field(metadata={"help": "a regular expression, searched for anywhere in the text"})
     flags: str = field(
         default="",
-        metadata={"help": "any of i (ignore case), m (^ and $ at lines), s (. matches newlines), x (verbose)"},
+        metadata={
+            "help": "any of i (ignore case), m (^ and $ at lines), s (. matches newlines), x (verbose); "
+            "g and u are read and change nothing"
+        },
     )
     expect: Literal["match", "no_match"] = field(
         default="match", metadata={"help": "whether a match is wanted", "aliases": ("expected_outcome",)}
@@ -30,7 +35,7 @@ class RegexSettings:
 
     def __post_init__(self) -> None:
         """Refuse a pattern that cannot be compiled, before anything runs."""
-        unknown = sorted(set(self.flags) - set(_FLAGS))
+        unknown = sorted(set(self.flags) - set(_FLAGS) - _WITHOUT_EFFECT)
         if unknown:
             raise ValueError(f"`flags` holds {unknown[0]!r}, which is none; allowed: {', '.join(_FLAGS)}")
         compile_pattern(self)
@@ -40,7 +45,7 @@ def compile_pattern(settings: RegexSettings) -> "regex.Pattern[str]":
     """Compile a pattern. Raises ValueError saying what is wrong with it, and where."""
     flags = 0
     for letter in settings.flags:
-        flags |= _FLAGS[letter]
+        flags |= _FLAGS.get(letter, 0)
     try:
         return regex.compile(settings.pattern, flags)
     except (regex.error, RecursionError) as error:

@@ -21,6 +21,9 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 }
 """What a line may say, each with its spellings; the first one wins. Other keys are left alone."""
 
+_TRIAL_FIGURES = 18
+"""How many figures the number of a trial may have; Python reads no number of thousands."""
+
 Entry: TypeAlias = Mapping[str, object]
 Refuse: TypeAlias = Callable[..., None]
 """Notes what is wrong with a line: `refuse(line, message, allowed=…)`."""
@@ -79,7 +82,7 @@ class FeedbackFields:
     def trial(self) -> int | None:
         """Return a number of a trial, from 0."""
         value = self.written("trial")
-        if isinstance(value, str) and value.strip().isdecimal():
+        if isinstance(value, str) and value.strip().isdecimal() and len(value.strip()) <= _TRIAL_FIGURES:
             value = int(value)
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value
