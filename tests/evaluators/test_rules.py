@@ -213,11 +213,11 @@ def test_a_schema_may_refer_to_its_own_parts_and_use_patterns() -> None:
 def test_a_pattern_for_keys_cannot_hang_a_run_whatever_stands_before_it(keyword: Any) -> None:
     schema = {keyword: False, "patternProperties": {HARD_PATTERN: {}}}
     evaluator = evaluator_of("is_json", schema=schema)
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(EvaluatorError, match="did not finish within 1 s") as caught:
         evaluator.evaluate(make_context(json.dumps({HARD_TEXT: 1})))
     assert caught.value.failure.kind == "regex_timeout"
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 3
 
 
 @pytest.mark.parametrize(

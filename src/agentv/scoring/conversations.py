@@ -7,6 +7,7 @@ message, a greeting) belong to no turn; a conversation in which no user speaks i
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from agentv.scoring.overlaps import overlap
 from agentv.scoring.traces import summarize_trace
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext
@@ -26,10 +27,10 @@ def conversation(context: EvaluationContext) -> tuple[Message, ...]:
         return answer
     if asked and not any(_same((message,), asked) for message in history):
         return (*history, *asked, *answer)
-    overlap = next((n for n in range(len(answer), 0, -1) if _same(history[-n:], answer[:n])), 0)
-    if not overlap and _says(history[-1:], context.candidate):
+    shared = overlap(tuple(map(_heard, history)), tuple(map(_heard, answer)))
+    if not shared and _says(history[-1:], context.candidate):
         return history
-    return (*history, *answer[overlap:])
+    return (*history, *answer[shared:])
 
 
 def transcript(messages: Sequence[Message]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from agentv.scoring.message_calls import ToolResult, calls_of, results_of
+from agentv.scoring.overlaps import overlap
 from agentv.scoring.tool_calls import json_equal
 from agentv.scoring.traces import tool_calls_of_trace
 from agentv.types.errors import EvaluatorError
@@ -41,9 +42,7 @@ def recorded_calls(context: EvaluationContext, source: CallSource | None = None)
 def told_messages(context: EvaluationContext) -> tuple[Message, ...]:
     """Return the message history and the output messages behind it; what ends the one and begins the other once."""
     history, output = context.message_history, context.output_messages or ()
-    longest = min(len(history), len(output))
-    shared = next((count for count in range(longest, 0, -1) if history[-count:] == output[:count]), 0)
-    return (*history, *output[shared:])
+    return (*history, *output[overlap(history, output) :])
 
 
 def _listed(context: EvaluationContext) -> tuple[ToolCall, ...] | None:
