@@ -7,6 +7,7 @@ from tests.judging import make_context
 
 from agentv.scoring.sources import parse_source, source_text
 from agentv.types.errors import EvaluatorError
+from agentv.types.evaluation import PromptInputs
 from agentv.types.messages import Message, TextPart, ToolCall
 
 MESSAGES = (
@@ -73,6 +74,11 @@ def test_a_path_that_leads_nowhere_is_an_error_never_an_empty_text(path: str, me
 
 def test_a_message_without_content_is_its_json() -> None:
     assert source_text(CONTEXT, "output_messages.0").startswith('{"role":"assistant","tool_calls":')
+
+
+def test_a_prompt_that_was_not_given_is_no_empty_text() -> None:
+    with pytest.raises(EvaluatorError, match="the source 'prompt' leads nowhere: this answer has no prompt"):
+        source_text(make_context(prompt_inputs=PromptInputs("")), "prompt")
 
 
 def test_what_an_answer_does_not_have_is_said() -> None:

@@ -90,7 +90,7 @@ def expected_answer(context: EvaluationContext) -> JsonValue:
 
 _ROOTS: Mapping[str, Callable[[EvaluationContext], JsonValue | tuple[Message, ...]]] = {
     "response": lambda context: context.candidate,
-    "prompt": lambda context: context.prompt_inputs.question,
+    "prompt": lambda context: context.prompt_inputs.question or None,  # an answer judged by itself has none
     "ground_truth": expected_answer,
     "reference_answer": expected_answer,
     "context": lambda context: context.context,
