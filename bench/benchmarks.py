@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-from bench import case_door, lexical_similarity, run_evaluation, start_up, tool_trajectory, toxicity
+from bench import case_door, index_of_runs, lexical_similarity, run_evaluation, start_up, tool_trajectory, toxicity
 from bench.measuring import Effort
 from bench.rows import Row
 
@@ -16,4 +16,5 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "tool_trajectory": tool_trajectory.measure,
     "start_up": start_up.measure,
     "case_door": case_door.measure,
+    "index_of_runs": index_of_runs.measure,
 }

@@ -18,17 +18,19 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as one JSON object.")
-def list_command(*, as_json: bool) -> int:
+@click.option("-v", "--verbose", is_flag=True, help="Say when the index cannot be used and the folders are read.")
+def list_command(*, as_json: bool, verbose: bool) -> int:
     """List the runs of this project, latest first."""
     from pathlib import Path
 
+    from agentv.cli.indexed import run_index
     from agentv.loading import find_home
     from agentv.reports import counts_text, one_line, printable_json
-    from agentv.storage import list_runs
     from agentv.types.messages_json import pretty_json
 
     home = find_home(Path.cwd())
-    runs = list_runs(home)[::-1]
+    with run_index(home, verbose=verbose) as index:
+        runs = index.runs()[::-1]
     if as_json:
         click.echo(printable_json(pretty_json({"schema": RUNS_SCHEMA, "runs": [_to_json(run) for run in runs]})))
         return 0

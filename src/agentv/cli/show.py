@@ -1,84 +1,99 @@
 """`agentv show`: look into a stored run."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from agentv.cli.show_rows import ShownRows
     from agentv.reports import CaseView
     from agentv.storage import StoredRun
+    from agentv.storage.row_query import RowQuery
     from agentv.types.json_value import JsonObject, JsonValue
-    from agentv.types.results import CaseResult
 
 SHOW_SCHEMA = "agentv-show-1"
+
+_STATES = ("pass", "borderline", "fail", "error", "skipped")
+_SORTS = ("written", "id", "state", "score", "cost", "duration")
 
 
 @click.command("show")
 @click.argument("run", default="latest", metavar="[RUN]")
 @click.argument("case", required=False, metavar="[CASE]")
 @click.option("--failed", is_flag=True, help="Only rows that did not pass.")
+@click.option("--state", "states", multiple=True, type=click.Choice(_STATES), help="Only rows of this state.")
+@click.option("--target", "targets", multiple=True, metavar="NAME", help="Only rows of this target.")
+@click.option("--suite", "suites", multiple=True, metavar="PATH", help="Only rows of this suite.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only rows with this tag.")
+@click.option("--text", default="", metavar="TEXT", help="Only rows with TEXT in their id.")
+@click.option("--metadata", multiple=True, metavar="KEY[=VALUE]", help="Only rows with this in their metadata.")
+@click.option(
+    "--sort",
+    type=click.Choice([f"{sign}{key}" for key in _SORTS for sign in ("", "-")]),
+    default="written",
+    metavar="KEY",
+    help=f"Order of rows: {', '.join(_SORTS)}; -KEY is the other way round.",
+)
+@click.option("--page", type=click.IntRange(min=1), metavar="N", help="Only page N of the rows.")
+@click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Rows on a page (50).")
 @click.option("--json", "as_json", is_flag=True, help="Print what is stored, as one JSON object.")
-def command(run: str, case: str | None, *, failed: bool, as_json: bool) -> int:
+@click.option("-v", "--verbose", is_flag=True, help="Say when the index cannot be used and the folders are read.")
+def command(run: str, case: str | None, *, as_json: bool, verbose: bool, **asked: Any) -> int:
     """Look into a stored run: its rows, or everything about one CASE (an id, or a pattern like 'refund-*').
 
-    RUN is an id or the start of one, a name, a path, 'latest' (the default) or 'latest~1'.
+    RUN is an id or the start of one, a name, a path, 'latest' (the default) or 'latest~1'. Options that choose rows
+    may be repeated: rows that have one of the values are shown.
     """
     from pathlib import Path
 
+    from agentv.cli.show_rows import find_rows, make_query
     from agentv.loading import find_home
     from agentv.storage import find_run, open_run
 
-    stored = open_run(find_run(find_home(Path.cwd()), run))
+    home = find_home(Path.cwd())
+    query = make_query(case, **asked)
+    stored = open_run(find_run(home, run))
+    shown = find_rows(home, stored, query, verbose=verbose)
     if as_json:
-        _print_json(stored, case, failed=failed)
+        _print_json(stored, shown, query)
     elif case is None:
-        _print_rows(stored, failed=failed)
+        _print_rows(stored, shown, query)
     else:
         from agentv.cli.terminal import terminal_style
 
         style = terminal_style()
-        views = _views(stored, case, failed=failed)
+        views = _views(stored, shown, query)
         for number, view in enumerate(views):
             click.echo(("\n" if number else "") + style.of_case(view).render(), nl=False)
     return 0
 
 
-def _print_rows(stored: "StoredRun", *, failed: bool) -> None:
+def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:
+    from agentv.cli.show_rows import page_text
     from agentv.cli.terminal import terminal_style
     from agentv.reports.row_text import RowLabels
 
     view = terminal_style().of_run()
-    click.echo(view.head(stored.run, state=stored.state(), counts=stored.counts()))
+    click.echo(view.head(stored.run, state=stored.state(), counts=shown.counts(stored)))
     suites = stored.run.plan.get("suites")
     labels = RowLabels(with_suite=isinstance(suites, Sequence) and len(suites) > 1)
-    for line in view.rows(_rows(stored, None, failed=failed), labels):
+    for line in view.rows(shown.rows, labels):
         click.echo(line)
+    if shown.page is not None and query.page_size is not None:
+        click.echo(f"\n{page_text(shown.page, query)}")
     click.echo(f"\nlook closer: agentv show {stored.run_id} CASE")
 
 
-def _rows(stored: "StoredRun", case: str | None, *, failed: bool) -> "Iterator[CaseResult]":
-    """Yield the rows that are asked for; a case is meant by its id, else by a pattern."""
-    from fnmatch import fnmatchcase
-
-    from agentv.scoring.summary import row_state
-
-    for row in stored.results():
-        if case is not None and row.eval_id != case and not fnmatchcase(row.eval_id, case):
-            continue
-        if not failed or row_state(row) not in ("pass", "skipped"):
-            yield row
-
-
-def _views(stored: "StoredRun", case: str, *, failed: bool) -> "list[CaseView]":
+def _views(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> "list[CaseView]":
     from agentv.reports import CaseView
 
-    rows = list(_rows(stored, case, failed=failed))
+    rows = list(shown.rows)
     if not rows:
-        _refuse_unknown(stored, case, failed=failed)
+        _refuse_unknown(stored, query)
     answers = stored.answers_at({row.answer_seq for row in rows if row.answer_seq is not None})
     wanted = {(row.slot.suite, row.eval_id) for row in rows}
-    cases = {key: each for each in stored.cases() if (key := (each.suite, each.eval_id)) in wanted}
+    cases = {(each.suite, each.eval_id): each for each in stored.cases_named(wanted)}
     labels = [label for label in stored.labels() if (label.slot.suite, label.slot.eval_id) in wanted]
     return [
         CaseView(
@@ -91,30 +106,37 @@ def _views(stored: "StoredRun", case: str, *, failed: bool) -> "list[CaseView]":
     ]
 
 
-def _refuse_unknown(stored: "StoredRun", case: str, *, failed: bool) -> None:
+def _refuse_unknown(stored: "StoredRun", query: "RowQuery") -> None:
+    from agentv.cli.show_rows import FAILED_STATES
     from agentv.types.errors import ConfigError, nearest
 
+    case = query.case or ""
     known = {row.eval_id for row in stored.results()}
-    if case in known and failed:
+    if case in known and query.states == FAILED_STATES:
         raise ConfigError(f"case {case!r} of run {stored.run_id} did not fail; leave out --failed to see it")
+    if case in known:
+        raise ConfigError(f"case {case!r} of run {stored.run_id} has no row that the other options ask for")
     near = nearest(case, known)
     hint = f" Did you mean {near!r}?" if near else f" `agentv show {stored.run_id}` lists its cases."
     raise ConfigError(f"run {stored.run_id} has no row of a case {case!r}.{hint}")
 
 
-def _print_json(stored: "StoredRun", case: str | None, *, failed: bool) -> None:
+def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:
+    from agentv.cli.show_rows import page_to_json
     from agentv.reports import printable_json
     from agentv.storage import export_record
     from agentv.storage.records import run_to_record
     from agentv.types.messages_json import pretty_json
 
-    shown: dict[str, JsonValue] = {"schema": SHOW_SCHEMA, "run": run_to_record(stored.run), "state": stored.state()}
-    if case is None:
-        shown["counts"] = stored.counts()
-        shown["rows"] = [export_record(row) for row in _rows(stored, None, failed=failed)]
+    told: dict[str, JsonValue] = {"schema": SHOW_SCHEMA, "run": run_to_record(stored.run), "state": stored.state()}
+    if query.case is None:
+        told["counts"] = shown.counts(stored)
+        told["rows"] = [export_record(row) for row in shown.rows]
     else:
-        shown["cases"] = [_case_json(stored, view) for view in _views(stored, case, failed=failed)]
-    click.echo(printable_json(pretty_json(shown)))
+        told["cases"] = [_case_json(stored, view) for view in _views(stored, shown, query)]
+    if shown.page is not None:
+        told["page"] = page_to_json(shown.page, query)
+    click.echo(printable_json(pretty_json(told)))
 
 
 def _case_json(stored: "StoredRun", view: "CaseView") -> "JsonObject":

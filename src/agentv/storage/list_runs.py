@@ -32,10 +32,11 @@ class ListedRun:
 
 def list_runs(home: Path) -> tuple[ListedRun, ...]:
     """Return all runs, oldest first."""
-    return tuple(map(_listed, list_run_folders(home)))
+    return tuple(map(read_listed, list_run_folders(home)))
 
 
-def _listed(folder: Path) -> ListedRun:
+def read_listed(folder: Path) -> ListedRun:
+    """Return one run as its folder tells it."""
     run = None
     try:
         stored = StoredRun(folder)

@@ -1,6 +1,6 @@
 """Reading a run's folder, while it is written or long after. Nothing here writes."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,6 +43,14 @@ class _RowHead(msgspec.Struct, frozen=True):
     verdict: str | None = None
 
 
+class _CaseHead(msgspec.Struct, frozen=True):
+    """As much of a planned case as names it."""
+
+    suite: str = ""
+    eval_id: str = ""
+
+
+_decode_case_head = msgspec.json.Decoder(_CaseHead).decode
 _decode_head = msgspec.json.Decoder(_RowHead).decode
 
 
@@ -76,6 +84,17 @@ class StoredRun:
     def cases(self) -> Iterator[CaseRecord]:
         """Yield the planned cases that were used."""
         return self._read("cases.jsonl", record_to_case)
+
+    def cases_named(self, names: Collection[tuple[str, str]]) -> Iterator[CaseRecord]:
+        """Yield the planned cases of these names: suite and id. The others are read no further than that."""
+        name = "cases.jsonl"
+        for number, line in enumerate(whole_lines(self.folder / name), start=1):
+            try:
+                head = _decode_case_head(line)
+            except (ValueError, RecursionError) as error:
+                raise StorageError(f"{self.folder / name}:{number}: {error}") from error
+            if (head.suite, head.eval_id) in names:
+                yield self._row(name, number, line, record_to_case)
 
     def answers(self) -> Iterator[Answer]:
         """Yield the current generation of answers: for each slot the highest that there is."""
@@ -118,13 +137,23 @@ class StoredRun:
 
     def state(self) -> str:
         """How the run ended: as its last writer said, else `running` or `interrupted`."""
+        return self.ended() or ("running" if is_being_written(self.folder) else "interrupted")
+
+    def ended(self) -> str | None:
+        """How its last writer said that the run ended; None when it did not say."""
         last = None
         for event in self.events():
             if event.type in ("started", "ended"):
                 last = event
-        if last is not None and last.type == "ended":
-            return str(last.fields.get("state", "finished"))
-        return "running" if is_being_written(self.folder) else "interrupted"
+        return str(last.fields.get("state", "finished")) if last is not None and last.type == "ended" else None
+
+    def results_at(self, places: Iterable[tuple[int, int, int]]) -> Iterator[CaseResult]:
+        """Yield the rows at these places: the number of a line of results.jsonl, its first byte, its size in bytes."""
+        name = "results.jsonl"
+        with (self.folder / name).open("rb") as file:
+            for number, offset, size in places:
+                file.seek(offset)
+                yield self._row(name, number, file.read(size), record_to_result)
 
     def _current(self, name: str, read: Callable[[JsonObject], Row]) -> Iterator[Row]:
         current = self._generations(name)

@@ -1,0 +1,93 @@
+"""The index of stored runs: a run of 100,000 rows opened for the first time, then looked through page by page."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from agentv.storage import StoredRun, runs_folder
+from agentv.storage.index import RunIndex
+from agentv.storage.json_line import encode, pretty
+from agentv.storage.records import result_to_record, run_to_record
+from agentv.storage.row_query import RowQuery
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.results import CaseResult, RunRecord, Slot
+from bench.measuring import Effort, seconds_per_call
+from bench.rows import AtMost, Row, row_of
+
+ROWS = 100_000
+WORD = "Thirty days from delivery, unopened and in the box it came in. "
+
+QUERIES: tuple[tuple[str, RowQuery], ...] = (
+    ("first page", RowQuery()),
+    ("page 1,000", RowQuery(page=1000)),
+    ("by score, page 1,000", RowQuery(sort="score", is_descending=True, page=1000)),
+    ("failed with a tag, by cost", RowQuery(states=("fail", "error"), tags=("group-3",), sort="cost")),
+    ("text in id, metadata", RowQuery(text="99", metadata={"level": "1"})),
+    ("one case", RowQuery(case="case-777")),
+)
+
+
+def measure(effort: Effort) -> Iterator[Row]:
+    """Yield the CPU to make the index and show its first page, and that of each sort of page, rows included."""
+    count = effort.calls(ROWS)
+    with TemporaryDirectory() as folder:
+        home = Path(folder) / ".agentv"
+        stored = write_run(home, count)
+        (first,) = seconds_per_call(partial(_make_and_look, home, stored), calls=1, effort=effort)
+        yield row_of(f"open and index {ROWS:,} rows, first page", first, target=AtMost(3.0))
+        with closing(RunIndex(home, note=_refuse)) as index:
+            for name, query in QUERIES:
+                (each,) = seconds_per_call(partial(_look, index, stored, query), calls=5, effort=effort)
+                yield row_of(f"{name} of {ROWS:,} rows", each, target=AtMost(0.1))
+
+
+def write_run(home: Path, count: int) -> StoredRun:
+    """Write a run of `count` rows of 1.2 kB as its folder has it."""
+    run = RunRecord("20260131T120000.000-000000", datetime(2026, 1, 31, tzinfo=UTC), "0", {})
+    folder = runs_folder(home) / run.run_id
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_bytes(pretty(run_to_record(run)))
+    with (folder / "results.jsonl").open("wb") as file:
+        for number in range(count):
+            file.write(encode(result_to_record(_row(run, number))) + b"\n")
+    return StoredRun(folder)
+
+
+def _row(run: RunRecord, number: int) -> CaseResult:
+    passed = number % 4 != 0
+    found = EvaluatorResult("contains", "contains", float(passed), verdict="pass" if passed else "fail")
+    return CaseResult(
+        run_id=run.run_id,
+        timestamp=run.created_at,
+        slot=Slot("evals/refunds.yaml", f"case-{number}", f"target-{number % 3}"),
+        dataset="refunds",
+        status="pass" if passed else "fail",
+        score=number * 31 % 1000 / 1000,
+        verdict="pass" if passed else "fail",
+        tags=("refund", f"group-{number % 10}"),
+        metadata={"level": number % 5},
+        candidate_answer=WORD * 8,
+        evaluator_results=(found,),
+        cost_usd=number * 17 % 1000 / 1e6,
+        duration_ms=float(number * 13 % 5000),
+        seq=number,
+    )
+
+
+def _make_and_look(home: Path, stored: StoredRun) -> None:
+    for file in home.glob("index.db*"):
+        file.unlink()
+    with closing(RunIndex(home, note=_refuse)) as index:
+        _look(index, stored, RowQuery())
+
+
+def _look(index: RunIndex, stored: StoredRun, query: RowQuery) -> None:
+    page = index.page(stored, query)
+    list(stored.results_at((row.line, row.offset, row.size) for row in page.rows))
+
+
+def _refuse(message: str) -> None:
+    raise RuntimeError(message)

@@ -1,0 +1,117 @@
+"""The tables of `.agentv/index.db`, and every statement that changes them. What stands in them is derived from runs."""
+
+VERSION = 1
+"""Written into the file. An index of another version is emptied and made anew."""
+
+APPLICATION_ID = 0x61677476
+"""Says whose file it is: `agtv`."""
+
+# A row's tags and metadata stand once for all rows of a run that have the same: 63 bits of their digest are their
+# number, 0 is that of none. `by_facet` holds all that rows are counted and filtered by, so that counting never visits
+# the rows themselves.
+TABLES = """
+CREATE TABLE runs (
+    run INTEGER PRIMARY KEY,
+    folder TEXT NOT NULL UNIQUE,
+    results_stamp TEXT NOT NULL,
+    events_stamp TEXT NOT NULL,
+    ends_at INTEGER NOT NULL,
+    lines INTEGER NOT NULL,
+    skipped INTEGER NOT NULL,
+    tail BLOB NOT NULL,
+    has_generations INTEGER NOT NULL,
+    counts TEXT NOT NULL,
+    ended TEXT,
+    is_readable INTEGER NOT NULL
+);
+CREATE TABLE rows (
+    run INTEGER NOT NULL,
+    line INTEGER NOT NULL,
+    offset INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    current INTEGER NOT NULL,
+    suite TEXT NOT NULL,
+    eval_id TEXT NOT NULL,
+    target TEXT NOT NULL,
+    trial INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    tag_set INTEGER NOT NULL,
+    metadata_set INTEGER NOT NULL,
+    score REAL,
+    cost_usd REAL,
+    duration_ms REAL,
+    PRIMARY KEY (run, line)
+) WITHOUT ROWID;
+CREATE INDEX by_facet ON rows (run, current, suite, target, state, tag_set, eval_id, metadata_set);
+CREATE INDEX by_case ON rows (run, current, eval_id);
+CREATE TABLE tag_sets (
+    run INTEGER NOT NULL,
+    tag_set INTEGER NOT NULL,
+    tags TEXT NOT NULL,
+    PRIMARY KEY (run, tag_set)
+) WITHOUT ROWID;
+CREATE TABLE tags (
+    run INTEGER NOT NULL,
+    tag TEXT NOT NULL,
+    tag_set INTEGER NOT NULL,
+    PRIMARY KEY (run, tag, tag_set)
+) WITHOUT ROWID;
+CREATE TABLE metadata (
+    run INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    metadata_set INTEGER NOT NULL,
+    value TEXT,
+    PRIMARY KEY (run, key, metadata_set)
+) WITHOUT ROWID;
+"""
+
+TABLES_OF_RUN = ("rows", "tag_sets", "tags", "metadata", "runs")
+
+FIND_RUN = """
+SELECT run, results_stamp, events_stamp, ends_at, lines, skipped, tail, has_generations, counts, ended, is_readable
+FROM runs WHERE folder = :folder
+"""
+ADD_RUN = """
+INSERT INTO runs (folder, results_stamp, events_stamp, ends_at, lines, skipped, tail, has_generations, counts,
+                  is_readable)
+VALUES (:folder, '', '', 0, 0, 0, x'', 0, '{}', 1)
+"""
+MARK_RESULTS = """
+UPDATE runs SET results_stamp = :stamp, ends_at = :ends_at, lines = :lines, skipped = :skipped, tail = :tail,
+                has_generations = :has_generations, counts = :counts
+WHERE run = :run
+"""
+MARK_EVENTS = """
+UPDATE runs SET events_stamp = :stamp, ended = :ended, is_readable = :is_readable WHERE run = :run
+"""
+
+ADD_ROW = """
+INSERT INTO rows (run, line, offset, bytes, generation, current, suite, eval_id, target, trial, state, tag_set,
+                  metadata_set, score, cost_usd, duration_ms)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+ADD_TAG_SET = "INSERT OR IGNORE INTO tag_sets (run, tag_set, tags) VALUES (?, ?, ?)"
+ADD_TAG = "INSERT OR IGNORE INTO tags (run, tag, tag_set) VALUES (?, ?, ?)"
+ADD_METADATA = "INSERT OR IGNORE INTO metadata (run, key, metadata_set, value) VALUES (?, ?, ?, ?)"
+
+# Of each slot that the new lines touch, the highest generation is current: of every row of it, if several have it.
+HIGHEST_GENERATIONS = """
+CREATE TEMP TABLE highest AS
+SELECT suite, eval_id, target, trial, max(0, max(generation)) AS generation FROM rows
+WHERE run = :run AND current IN (0, 1)
+  AND eval_id IN (SELECT eval_id FROM rows WHERE run = :run AND line > :after)
+GROUP BY suite, eval_id, target, trial
+"""
+INDEX_HIGHEST = "CREATE INDEX temp.highest_slot ON highest (eval_id, suite, target, trial)"
+MARK_CURRENT = """
+UPDATE rows SET current = generation = (
+    SELECT highest.generation FROM temp.highest AS highest
+    WHERE highest.eval_id = rows.eval_id AND highest.suite = rows.suite AND highest.target = rows.target
+      AND highest.trial = rows.trial)
+WHERE run = :run AND current IN (0, 1) AND eval_id IN (SELECT eval_id FROM temp.highest)
+"""
+FORGET_HIGHEST = "DROP TABLE temp.highest"
+
+COUNT_STATES = "SELECT state, count(*) FROM rows WHERE run = :run AND current = 1 GROUP BY state"
+TAG_SETS = "SELECT tag_set, tags FROM tag_sets WHERE run = :run"

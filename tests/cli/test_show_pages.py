@@ -1,0 +1,150 @@
+"""`agentv show` with options that choose, sort and page rows, and what it does without an index."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
+
+from agentv.cli.main import main
+from agentv.cli.show import _SORTS, _STATES
+from agentv.scoring.summary import JUDGED_STATES
+from agentv.storage import RunFolder, runs_folder
+from agentv.storage.row_query import SORT_KEYS
+
+ROWS: tuple[tuple[str, str, str, str | None, float | None, tuple[str, ...], dict[str, int]], ...] = (
+    ("a", "v1", "pass", "pass", 1.0, ("refund",), {"level": 1}),
+    ("b", "v1", "fail", "borderline", 0.7, ("refund", "slow"), {"level": 2}),
+    ("c", "v2", "fail", "fail", 0.1, (), {}),
+    ("d", "v2", "error", None, None, ("slow",), {"level": 2}),
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / ".agentv"
+    store = RunFolder(runs_folder(home), RUN.run_id, clock=at_noon)
+    store.begin(make_run())
+    for eval_id, target, status, verdict, score, tags, metadata in ROWS:
+        slot = replace(make_result().slot, eval_id=eval_id, target=target)
+        store.append_case(make_case(eval_id=eval_id))
+        answer = store.append_answer(make_answer(slot=slot))
+        judged: dict[str, Any] = {"status": status, "verdict": verdict, "score": score}
+        store.append(make_result(slot=slot, tags=tags, metadata=metadata, answer_seq=answer.seq, **judged))
+    store.close("finished")
+    monkeypatch.chdir(tmp_path)
+    return home
+
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(home: Path, capsys: pytest.CaptureFixture[str]) -> Call:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        said = capsys.readouterr()
+        return int(left.value.code or 0), said.out, said.err
+
+    assert home.exists()
+    return call
+
+
+def shown(call: Call, *options: str) -> dict[str, Any]:
+    code, out, err = call("show", "--json", *options)
+    assert (code, err) == (0, "")
+    loaded: dict[str, Any] = json.loads(out)
+    return loaded
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("--state error --state fail", "cd"),
+        ("--failed", "bcd"),
+        ("--target v1", "ab"),
+        ("--tag slow", "bd"),
+        ("--tag slow --tag refund --target v1", "ab"),
+        ("--suite evals/refunds.yaml", "abcd"),
+        ("--suite other.yaml", ""),
+        ("--text C", "c"),
+        ("--metadata level=2", "bd"),
+        ("--metadata level --metadata level=1", "a"),
+        ("--sort score", "cbad"),
+        ("--sort=-score", "abcd"),
+        ("--sort=-id", "dcba"),
+        ("--sort state", "dcba"),
+        ("--page 2 --page-size 3", "d"),
+        ("--page 9", ""),
+        ("--page-size 1 --sort=-written", "d"),
+    ],
+)
+def test_options_choose_and_sort_rows(call: Call, options: str, expected: str) -> None:
+    assert "".join(row["eval_id"] for row in shown(call, *options.split())["rows"]) == expected
+
+
+def test_a_page_comes_with_its_place_and_the_counts_to_narrow_it_by(call: Call) -> None:
+    told = shown(call, "--page", "1", "--page-size", "1", "--tag", "slow")
+    assert told["counts"] == {"pass": 1, "borderline": 1, "fail": 1, "error": 1}
+    assert told["page"] == {
+        "number": 1,
+        "size": 1,
+        "total": 2,
+        "skipped_lines": 0,
+        "facets": {
+            "states": {"borderline": 1, "error": 1},
+            "targets": {"v1": 1, "v2": 1},
+            "tags": {"refund": 2, "slow": 2},
+            "suites": {"evals/refunds.yaml": 2},
+        },
+    }
+    assert "page" not in shown(call)
+
+
+def test_a_page_of_text_says_what_it_is_a_part_of(call: Call) -> None:
+    code, out, _ = call("show", "--page", "2", "--page-size", "3")
+    assert code == 0
+    assert "4 rows: 1 pass, 1 borderline, 1 fail, 1 error" in out
+    assert "\nrows 4 to 4 of 4; page 2 of 2\n" in out
+    assert "\nno rows of 4; page 9 of 1\n" in call("show", "--page", "9")[1]
+
+
+def test_a_case_with_options_that_no_row_of_it_fits_says_so(call: Call) -> None:
+    code, _, err = call("show", "latest", "a", "--target", "v2")
+    assert code == 4
+    assert "has no row that the other options ask for" in err
+
+
+def test_what_contradicts_or_is_unknown_is_refused(call: Call) -> None:
+    assert call("show", "--failed", "--state", "pass")[0] == 4
+    assert call("show", "--sort", "colour")[0] == 4
+    assert call("show", "--state", "broken")[0] == 4
+
+
+def test_an_index_that_cannot_be_used_is_told_with_v_alone(call: Call, home: Path) -> None:
+    before = call("show", "--failed"), call("runs", "list")
+    for file in home.glob("index.db*"):
+        file.unlink()
+    (home / "index.db").mkdir()
+    assert (call("show", "--failed"), call("runs", "list")) == before
+    code, out, err = call("show", "--failed", "-v")
+    assert (code, out, err.count("their folders are read instead")) == (0, before[0][1], 1)
+    code, out, err = call("runs", "list", "-v")
+    assert (code, out, err.count("their folders are read instead")) == (0, before[1][1], 1)
+
+
+def test_a_line_that_cannot_be_read_is_an_error_with_its_place_as_in_every_reader(call: Call, home: Path) -> None:
+    path = runs_folder(home) / RUN.run_id / "results.jsonl"
+    path.write_bytes(path.read_bytes() + b"not json\n")
+    code, out, err = call("show", "--failed")
+    assert (code, out) == (3, "")
+    assert "results.jsonl:5: " in err
+
+
+def test_the_options_offer_what_can_be_asked() -> None:
+    assert _SORTS == SORT_KEYS
+    assert (*JUDGED_STATES, "error", "skipped") == _STATES
