@@ -33,7 +33,7 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
     errors: list[EvaluationRunError] = []
     silent: list[EvaluatorResult] = []
     for fitted, result in zip(plan.evaluators, results, strict=True):
-        told = tuple(_skipped(plan, fitted, result) if result.status == "skipped" else _told(plan, fitted, result))
+        told = _said(plan, fitted, result)
         broken = [
             EvaluationRunError(result.name, each.error, _kind(result), each.criterion_name)
             for each in told
@@ -93,6 +93,15 @@ def _missed(
             yield WeighedResult(failed, weight), EvaluationRunError(names, said, _kind(to_blame[0]), name)
 
 
+def _said(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> tuple[EvaluationResult, ...]:
+    """Return an evaluator's results: mostly it was heard, and scored just what it should."""
+    if result.status == "skipped":
+        return tuple(_skipped(plan, fitted, result))
+    if result.error is None and fitted.scores == tuple([each.criterion_name for each in result.results]):
+        return tuple([_explained(each, result) for each in result.results])
+    return tuple(_told(plan, fitted, result))
+
+
 def _skipped(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> Iterator[EvaluationResult]:
     """Yield what an evaluator was to judge and did not: it is expected, and not scored."""
     yield from result.results
@@ -115,9 +124,6 @@ def _told(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) ->
             each for each in result.results if each.criterion_name in plan.names or own is None or each.error != own
         )
         yield from (_known(plan, each, result) for each in told)
-        return
-    if result.error is None and [each.criterion_name for each in result.results] == list(scores):
-        yield from (_explained(each, result) for each in result.results)
         return
     named = [each for each in result.results if each.criterion_name in scores]
     if result.error is not None and not any(each.value is not None or each.error for each in named):

@@ -48,6 +48,21 @@ class _Fit:
     """Evaluators that keep nothing between answers, by their place in the plan."""
     may_ask: bool = False
     """Whether evaluators given as objects may ask the configuration's judge."""
+    returns_at_once: bool = False
+    """Whether all evaluators are live, and quick enough to be called in the event loop."""
+
+    def __post_init__(self) -> None:
+        """See whether the evaluators given as objects are all there are."""
+        self._look()
+
+    def keep(self, place: int, evaluator: Evaluator) -> None:
+        """Keep an evaluator that was made."""
+        self.live[place] = evaluator
+        self._look()
+
+    def _look(self) -> None:
+        quick = [place for place, each in self.live.items() if getattr(each, "inline", False)]
+        self.returns_at_once = len(quick) == len(self.plan.evaluators)
 
 
 class EvaluationRunner:
@@ -136,9 +151,8 @@ class EvaluationRunner:
         judge = None if toolbox is None or self._plan.judge is None else toolbox.provider(self._plan.judge)
         context = context_of_input(given, fitted.plan.criteria, judge=judge, now=self._clock())
         evaluators = fitted.plan.evaluators
-        inline = all(getattr(each, "inline", False) for each in fitted.live.values())
         at_once = min(self.config.evaluator_concurrency, len(evaluators))
-        if at_once <= 1 or (inline and len(fitted.live) == len(evaluators)):
+        if at_once <= 1 or fitted.returns_at_once:
             results = [await self._judge_one(context, fitted, place, toolbox) for place in range(len(evaluators))]
         else:
             results = await self._judge_at_once(context, fitted, toolbox, at_once)
@@ -181,7 +195,7 @@ class EvaluationRunner:
         tools = SuiteTools(toolbox, self._plan.known, self.config.evaluator_timeout_s, self.config.only == "free")
         made = toolbox.evaluator(each.config, tools)
         if getattr(made, "reusable", False):
-            fitted.live[place] = made
+            fitted.keep(place, made)
         return made
 
     def _aggregated(

@@ -9,6 +9,9 @@ from agentv.types.messages import DataPart, FilePart, Message, TextPart, ToolCal
 
 T = TypeVar("T")
 
+_SHARED = frozenset({type(None), str, bool, int, float})
+"""Looked up before `own_copy` is called: most of JSON is this, and a call takes longer than the look."""
+
 
 def own_copy(value: T) -> T:
     """Return a value that stays as it is, whatever becomes of the objects in the one given."""
@@ -21,11 +24,11 @@ def _same(value: Any) -> Any:
 
 
 def _dict(value: dict[Any, Any]) -> dict[Any, Any]:
-    return {key: own_copy(item) for key, item in value.items()}
+    return {key: item if type(item) in _SHARED else own_copy(item) for key, item in value.items()}
 
 
 def _list(value: list[Any]) -> list[Any]:
-    return [own_copy(item) for item in value]
+    return [item if type(item) in _SHARED else own_copy(item) for item in value]
 
 
 def _tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -51,7 +54,7 @@ def _of_another_kind(value: Any) -> Any:
 _FIELDED = (Message, ToolCall, TraceEvent, TextPart, FilePart, DataPart)
 _FIELDS = {kind: tuple(each.name for each in fields(kind)) for kind in _FIELDED}
 _COPIERS: Mapping[type, Callable[[Any], Any]] = {
-    **dict.fromkeys((type(None), str, bool, int, float), _same),
+    **dict.fromkeys(_SHARED, _same),
     dict: _dict,
     list: _list,
     tuple: _tuple,
