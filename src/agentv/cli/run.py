@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentv.cli.spans import Span
+
 if TYPE_CHECKING:
     from agentv.pipeline.options import RunOptions
 
@@ -48,6 +50,14 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     metavar="[N]",
     help="Stop after N rows that did not pass (1 without a number).",
 )
+@click.option(
+    "--cache",
+    type=click.Choice(["off", "read", "on"]),
+    default="off",
+    show_default=True,
+    help="Take answers of earlier runs from the cache (read), and keep new ones there too (on).",
+)
+@click.option("--cache-max-age", "cache_max_age_s", type=Span(), metavar="SPAN", help="No older ones: 12h, 7d.")
 @click.option("--only", type=click.Choice(["free"]), help="Leave out evaluators that cost money.")
 @_several("--gate", "gates", help="What must be reached, as in 'pass_rate >= 90%'; 'none' for no gate.", metavar="EXPR")
 @click.option("--name", metavar="NAME", help="A name for this run.")

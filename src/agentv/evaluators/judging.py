@@ -134,7 +134,9 @@ async def ask(
             response = await provider.invoke(_request(prompts, mode, judged, options))
         except ProviderError as error:
             return Asked(first, tuple(calls), failure=_provider_failure(provider, error))
-        opinion = mode.parse(response.text, nonce=prompts.nonce, shown=judged.shown())
+        # A reply that was kept bears the nonce of the request that it was an answer to.
+        nonce = prompts.nonce if response.cached is None else response.cached.nonce or prompts.nonce
+        opinion = mode.parse(response.text, nonce=nonce, shown=judged.shown())
         score = None if opinion is None else mode.scored((opinion,)).score
         calls.append(_to_call(provider, response, part, score, (options.timer() - started) * 1000))
         if opinion is not None:
@@ -215,5 +217,6 @@ def _to_call(
         score=score,
         usage=response.usage,
         cost_usd=response.cost_usd,
-        duration_ms=duration_ms,
+        duration_ms=duration_ms if response.cached is None else response.cached.duration_ms,
+        cached=response.cached is not None,
     )

@@ -15,7 +15,7 @@ from agentv.types.errors import ProviderError
 from agentv.types.evaluation import PromptInputs
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.provider import CallRecord, ProviderRequest, ProviderResponse
+from agentv.types.provider import CachedFrom, CallRecord, ProviderRequest, ProviderResponse
 from agentv.types.results import Answer, Slot
 from agentv.types.usage import Usage, total_usage
 
@@ -131,7 +131,14 @@ def make_answer(question: Question, reply: Reply, *, cleaner: Cleaner, counts_at
         message = f"the answer's text is a {type(text).__name__}, not a string"
         return replace(answer, error=Failure("unexpected_shape", message))
     outcome = replace(outcome, calls=(), request=outcome.request or request_to_json(question.request))
-    return _with_response(answer, cleaner.clean(outcome), cleaner)
+    answer = _with_response(answer, cleaner.clean(outcome), cleaner)
+    return answer if outcome.cached is None else _as_cached(answer, outcome.cached)
+
+
+def _as_cached(answer: Answer, source: CachedFrom) -> Answer:
+    """Return an answer that was not asked for again: it keeps how long it took and what it cost the first time."""
+    cached: JsonObject = {"key": source.key, "at": source.at.isoformat(), "run_id": source.run_id}
+    return replace(answer, cached=cached, billed_usd=0.0, duration_ms=source.duration_ms)
 
 
 def request_to_json(request: ProviderRequest) -> JsonObject:

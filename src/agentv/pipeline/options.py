@@ -16,7 +16,8 @@ class RunOptions:
     many of them, drawn with `seed`. `timeout_s` bounds one call of the target with its retries. `max_errors` is how
     many rows without a result a run may have and still count as complete. `fail_fast` stops after that many rows that
     did not pass. `only="free"` leaves out evaluators that cost money. `gates` None: the gates of the files, else that
-    every judged row passes; an empty tuple: no gate.
+    every judged row passes; an empty tuple: no gate. `cache` reads answers of earlier runs, not older
+    than `cache_max_age_s` seconds if that is set, and with "on" keeps new ones.
     """
 
     targets: tuple[str, ...] = ()
@@ -35,6 +36,8 @@ class RunOptions:
     only: Literal["free"] | None = None
     gates: tuple[str, ...] | None = None
     name: str | None = None
+    cache: Literal["off", "read", "on"] = "off"
+    cache_max_age_s: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no run can be made with; a single text stands for a list of one."""
@@ -52,6 +55,10 @@ class RunOptions:
             raise ConfigError(f"max_errors must be at least 0, not {self.max_errors}")
         if self.timeout_s is not None and not self.timeout_s > 0:
             raise ConfigError(f"timeout_s must be above 0, not {self.timeout_s}")
+        if self.cache not in ("off", "read", "on"):
+            raise ConfigError(f"cache must be 'off', 'read' or 'on', not {self.cache!r}")
+        if self.cache_max_age_s is not None and not self.cache_max_age_s > 0:
+            raise ConfigError(f"cache_max_age_s must be above 0, not {self.cache_max_age_s}")
         if self.only not in (None, "free"):
             raise ConfigError(f"only must be 'free', not {self.only!r}")
 

@@ -5,11 +5,13 @@ import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from agentv.execution.foreign import DeadlineError, call_foreign
 from agentv.execution.limits import AccountLimiter
 from agentv.execution.retry import OVERTIME_S, retry_call
+from agentv.pipeline.answer_memory import AnswerMemory
 from agentv.pipeline.prices import price_of
 from agentv.pipeline.turns import Turns
 from agentv.scoring.vectors import vectors_problem
@@ -53,7 +55,8 @@ class ResilientProvider:
 
     `counts_attempts` is for providers that start a process: every try is a repeat of the whole call, numbered in
     `request.attempt`. For model APIs the tries stand in `calls` only. An `auth` failure, or 20 transport failures in a
-    row, stops the target: later calls fail at once with the same kind. `limiter` keeps the pace of the account.
+    row, stops the target: later calls fail at once with the same kind. `limiter` keeps the pace of the account,
+    `memory` knows what need not be asked again.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class ResilientProvider:
         rng: random.Random,
         prices: Mapping[str, JsonObject],
         limiter: AccountLimiter | None = None,
+        memory: AnswerMemory | None = None,
     ) -> None:
         self.provider = provider
         self.target = target
@@ -74,6 +78,7 @@ class ResilientProvider:
         self._rng = rng
         self._prices = prices
         self._turns = Turns(limiter, target.retry, counts_attempts=counts_attempts)
+        self._memory = memory
         self._reply_tokens = EXPECTED_REPLY_TOKENS
         self._transport_failures = 0
         self._stopped: ProviderError | None = None
@@ -84,8 +89,10 @@ class ResilientProvider:
         return self.provider.kind
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Answer one request with as many tries as the policy allows; raises ProviderError with its `calls`."""
-        return await self.invoke_within(request, total_s=None)
+        """Answer a judge's request with as many tries as the policy allows; raises ProviderError with its `calls`."""
+        if self._memory is None:
+            return await self._ask(request)
+        return await self._memory.recall(request, partial(self._ask, request), is_judge=True)
 
     async def invoke_within(
         self,
@@ -95,8 +102,18 @@ class ResilientProvider:
         on_retry: Callable[[CallRecord, float], None] | None = None,
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> ProviderResponse:
-        """As `invoke`, with `total_s` for all tries together; `before_repeat` makes all ready for another try."""
+        """Answer a case, with `total_s` for all tries together; `before_repeat` makes all ready for another try."""
+        ask = partial(self._ask, request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
+        return await (ask() if self._memory is None else self._memory.recall(request, ask, is_judge=False))
 
+    async def _ask(
+        self,
+        request: ProviderRequest,
+        *,
+        total_s: float | None = None,
+        on_retry: Callable[[CallRecord, float], None] | None = None,
+        before_repeat: Callable[[], Awaitable[None]] | None = None,
+    ) -> ProviderResponse:
         async def one_try(number: int, timeout_s: float) -> ProviderResponse:
             attempt = number if self.counts_attempts else request.attempt
             timed = replace(request, attempt=attempt, timeout_s=timeout_s)

@@ -18,6 +18,7 @@ from agentv.pipeline.ledger import Ledger, Stop
 from agentv.pipeline.plan import CaseTask, RunPlan
 from agentv.pipeline.prices import PRICE_TABLE_DATE
 from agentv.pipeline.provenance import load_git_state
+from agentv.pipeline.run_cache import make_run_cache, uncached_targets
 from agentv.pipeline.toolbox import Toolbox
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
@@ -47,7 +48,7 @@ async def run_plan(
     try:
         store.begin(await _run_record(plan, store.run_id, clock))
         ledger.tell(_started(plan, store))
-        for warning in plan.warnings:
+        for warning in (*plan.warnings, *uncached_targets(plan)):
             ledger.note(warning)
         await _work(plan, ledger, clock, rng)
     except StorageError as error:
@@ -77,6 +78,7 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random)
         overrides=plan.overrides,
         note=ledger.note,
         workers=plan.workers,
+        cache=make_run_cache(plan, run_id=ledger.store.run_id, clock=clock),
     )
     async with toolbox:
         work = asyncio.create_task(_run_targets(plan, toolbox, ledger))

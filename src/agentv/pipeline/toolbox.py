@@ -10,6 +10,7 @@ from typing import Self
 from agentv.execution.limits import AccountLimiter
 from agentv.execution.shared import Shared
 from agentv.loading import read_settings
+from agentv.pipeline.answer_memory import RunCache
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.embeddings import SharedEmbedder
 from agentv.pipeline.kept_by_config import KeptByConfig
@@ -18,7 +19,7 @@ from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
 from agentv.scoring.identity import digest
-from agentv.storage.embedding_cache import EmbeddingCache
+from agentv.storage.embedding_cache import EMBEDDINGS_FOLDER, EmbeddingCache
 from agentv.storage.find_run import find_run
 from agentv.storage.open_batches import find_open_batch
 from agentv.types.cases import EvaluatorConfig
@@ -41,7 +42,7 @@ class Toolbox:
 
     Use it as an async context manager: what was opened is closed at the end. `overrides` are evaluators given as
     objects by type name (seed REQ-EVAL-006). `note` tells people something about the run, `workers` how
-    many rows of a target are worked on at once.
+    many rows of a target are worked on at once. `cache` knows answers that need not be asked for again.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Toolbox:
         overrides: Mapping[str, Evaluator] | None = None,
         note: Callable[[str], None] = lambda _message: None,
         workers: Callable[[ResolvedTarget], int] = lambda target: target.workers or 1,
+        cache: RunCache | None = None,
     ) -> None:
         self.specs = specs
         self.clock = clock
@@ -64,6 +66,7 @@ class Toolbox:
         self.run_id = run_id
         self.note = note
         self._workers = workers
+        self._cache = cache
         self.shared: SharedParts = Shared()
         self.recorded = RecordedAnswers(self.find_run)
         self._prices = prices or {}
@@ -114,6 +117,7 @@ class Toolbox:
             rng=self.rng,
             prices=self._prices,
             limiter=self._limiter(target) if spec.is_model_api or target.requests_per_minute else None,
+            memory=None if self._cache is None else self._cache.memory(target, spec),
         )
         self._providers[id(target)] = (target, resilient)
         return resilient
@@ -123,7 +127,7 @@ class Toolbox:
         if id(target) not in self._embedders:
             # A library call makes no folder in somebody's project: what is kept is kept where there is one.
             home = Path(self.home)
-            cache = EmbeddingCache(home / "cache" / "embeddings") if home.is_dir() else None
+            cache = EmbeddingCache(home / EMBEDDINGS_FOLDER) if home.is_dir() else None
             self._embedders[id(target)] = SharedEmbedder(self.provider(target), cache)
         return self._embedders[id(target)]
 

@@ -79,7 +79,11 @@ def _spending_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
     if not targets:
         return []
     head = ["target", "cost", "judges' cost", "median", "p95", "tokens", "judges' tokens"]
-    return [head, *(_spending(target) for target in targets)]
+    rows = [head, *(_spending(target) for target in targets)]
+    if any(target.saved_usd for target in targets):
+        saved = ["not billed", *(money_text(target.saved_usd) for target in targets)]
+        rows = [[*row[:3], each, *row[3:]] for row, each in zip(rows, saved, strict=True)]
+    return rows
 
 
 def _spending(target: TargetSummary) -> list[str]:

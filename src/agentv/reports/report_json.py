@@ -52,6 +52,7 @@ def _target(target: TargetSummary) -> Mapping[str, JsonValue]:
         "pass_rate": target.pass_rate,
         "mean_score": target.mean_score,
         "cost_usd": {"target": target.target_cost_usd, "judge": target.judge_cost_usd},
+        "saved_usd": target.saved_usd,
         "usage": {"target": _usage(target.target_usage), "judge": _usage(target.judge_usage)},
         "latency_median_s": target.latency_median_s,
         "latency_p95_s": target.latency_p95_s,

@@ -95,6 +95,7 @@ class _TargetTally:
     latencies_s: "array[float]" = field(default_factory=lambda: array("d"))
     target: _Spending = field(default_factory=_Spending)
     judge: _Spending = field(default_factory=_Spending)
+    saved_usd: float = 0.0
 
 
 @dataclass(slots=True)
@@ -134,6 +135,7 @@ class Summary:
         target.target.add(result.target_usage, result.target_cost_usd, called=_is_answered(result))
         unpriced = any(map(_has_unpriced_call, result.evaluator_results))
         target.judge.add(result.judge_usage, None if unpriced else result.judge_cost_usd, called=unpriced)
+        target.saved_usd += _saved_usd(result)
         for tag in result.tags:
             self._tags.setdefault(tag, Tally()).add(state, result.score)
         for evaluator in result.evaluator_results:
@@ -227,6 +229,17 @@ def _is_answered(result: CaseResult) -> bool:
     return result.error is None or result.error.stage == "evaluator"
 
 
+def _saved_usd(result: CaseResult) -> float:
+    """Return how much of a row's cost was not billed, because its answer or a judge's reply came from the cache."""
+    answer = result.target_cost_usd if result.cached else None
+    return (answer or 0.0) + math.fsum(map(_saved_by_judges, result.evaluator_results))
+
+
+def _saved_by_judges(result: EvaluatorResult) -> float:
+    calls = math.fsum(call.cost_usd or 0.0 for call in result.judge_calls if call.cached)
+    return calls + math.fsum(map(_saved_by_judges, result.evaluator_results))
+
+
 def _has_unpriced_call(result: EvaluatorResult) -> bool:
     """Whether an evaluator, or a member of it, asked a judge at a cost that nobody knows."""
     unpriced = any(call.cost_usd is None and not call.cached for call in result.judge_calls)
@@ -251,4 +264,5 @@ def _target_summary(name: str, tally: _TargetTally) -> TargetSummary:
         judge_usage=tally.judge.usage,
         latency_median_s=percentile(tally.latencies_s, 0.5),
         latency_p95_s=percentile(tally.latencies_s, 0.95),
+        saved_usd=tally.saved_usd,
     )

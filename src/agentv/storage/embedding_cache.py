@@ -1,18 +1,15 @@
 """Embeddings on disk: one file per text, named after its content, so that no text is asked twice.
 
-A file is a mark, a flag, the SHA-256 of what follows, and the numbers as little-endian floats of 32 bits. It is
-written beside its place and then renamed: two processes may write the same one. A file that is torn, foreign or of
-another version is taken for absent and written again.
+A file is a mark, a flag, the SHA-256 of what follows, and the numbers as little-endian floats of 32 bits. A file that
+is torn, foreign or of another version is taken for absent and written again.
 """
 
-import contextlib
 import hashlib
-import os
-import secrets
 import sys
 from array import array
 from pathlib import Path
 
+from agentv.storage.cache_folder import CacheFolder
 from agentv.types.embeddings import Embedding, Vector
 
 _MARK = b"agentv embedding 1\n"
@@ -21,36 +18,31 @@ _HEAD = len(_MARK) + 1
 _BODY = _HEAD + hashlib.sha256().digest_size
 
 
+EMBEDDINGS_FOLDER = "cache/embeddings"
+VECTOR_SUFFIX = ".vector"
+
+
 class EmbeddingCache:
     """The cache in one folder, which is made when something is first kept."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._files = CacheFolder(folder, VECTOR_SUFFIX)
 
     def load(self, space: str, text: str) -> Embedding | None:
         """Return the embedding of a text in a space of vectors, or None when there is none that can be read."""
-        try:
-            content = self._place(space, text).read_bytes()
-        except OSError:
+        content = self._files.read(_digest(space, text))
+        vector = None if content is None else _read(content)
+        if content is None or vector is None:
             return None
-        vector = _read(content)
-        return None if vector is None else Embedding(vector, content[len(_MARK) : _HEAD] == _CUT, cached=True)
+        return Embedding(vector, content[len(_MARK) : _HEAD] == _CUT, cached=True)
 
     def save(self, space: str, text: str, embedding: Embedding) -> None:
         """Keep an embedding. One that cannot be written is asked again another time."""
-        path = self._place(space, text)
-        beside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_bytes(_written(embedding))
-            beside.replace(path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                beside.unlink()
+        self._files.write(_digest(space, text), _written(embedding))
 
-    def _place(self, space: str, text: str) -> Path:
-        name = hashlib.sha256(f"{space}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
-        return self._folder / name[:2] / f"{name[2:]}.vector"
+
+def _digest(space: str, text: str) -> str:
+    return hashlib.sha256(f"{space}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _written(embedding: Embedding) -> bytes:

@@ -9,6 +9,7 @@ CASE_SCHEMA = "agentv-case-1"
 ANSWER_SCHEMA = "agentv-answer-1"
 RESULT_SCHEMA = "agentv-result-1"
 LABEL_SCHEMA = "agentv-label-1"
+CACHED_SCHEMA = "agentv-cached-answer-1"
 
 
 def check_schema(record: JsonObject, expected: str) -> None:

@@ -69,6 +69,21 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True)
+class CachedFrom:
+    """Where an answer comes from that was not asked for again: its key, when and in which run it was asked.
+
+    `duration_ms` is how long it took then. `nonce` is the one-time text that the request of a judge bore then, and
+    that its reply bears.
+    """
+
+    key: str
+    at: datetime
+    run_id: str
+    duration_ms: float
+    nonce: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ProviderResponse:
     """What a provider answered. `trace` is given only by providers that have one; `request` is kept with the row."""
 
@@ -89,6 +104,7 @@ class ProviderResponse:
     notes: tuple[str, ...] = ()
     quota: Quota | None = None
     metadata: JsonObject = field(default_factory=dict)
+    cached: CachedFrom | None = None
 
 
 @runtime_checkable

@@ -129,7 +129,8 @@ RowState: TypeAlias = Literal["pass", "borderline", "fail", "error", "skipped"]
 class TargetSummary:
     """Counts and means over one target's rows. Rates and means are over the judged rows; None without any.
 
-    Costs are None when a price is unknown. Latencies are of the target's answers, in seconds.
+    Costs are None when a price is unknown; `saved_usd` is the part of them that was not billed, because answers came
+    from the cache. Latencies are of the target's answers, in seconds.
     """
 
     target: str
@@ -142,6 +143,7 @@ class TargetSummary:
     judge_usage: Usage
     latency_median_s: float | None
     latency_p95_s: float | None
+    saved_usd: float = 0.0
 
     @property
     def rows(self) -> int:

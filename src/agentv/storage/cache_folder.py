@@ -1,0 +1,89 @@
+"""A folder of a cache: one file per key, named after its digest, which two processes may write at once.
+
+A file is written beside its place and then renamed, so that nobody ever reads half of one. What cannot be written is
+asked again another time: a cache never ends a run.
+"""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class CacheFile:
+    """A file of a cache: its size in bytes, and when it was last used, in seconds since 1970."""
+
+    path: Path
+    size: int
+    used_at: float
+
+    def remove(self) -> bool:
+        """Delete the file; False when another process has done so already, or it cannot be deleted."""
+        try:
+            self.path.unlink()
+        except OSError:
+            return False
+        return True
+
+
+class CacheFolder:
+    """The files of one cache, in subfolders by the first two digits; it is made when something is first kept."""
+
+    def __init__(self, folder: Path, suffix: str) -> None:
+        self._folder = folder
+        self._suffix = suffix
+
+    def place(self, digest: str) -> Path:
+        """Return where the file of a digest lies, if there is one."""
+        return self._folder / digest[:2] / f"{digest[2:]}{self._suffix}"
+
+    def read(self, digest: str) -> bytes | None:
+        """Return the content of a digest's file, None when there is none that can be read."""
+        try:
+            return self.place(digest).read_bytes()
+        except OSError:
+            return None
+
+    def write(self, digest: str, content: bytes) -> bool:
+        """Keep a content; False when the disk does not take it. Only the user himself may read what is kept."""
+        path = self.place(digest)
+        beside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            beside.replace(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            return False
+        return True
+
+    def touch(self, digest: str) -> None:
+        """Note that a file was used now: the oldest go first when there is no more room."""
+        with contextlib.suppress(OSError):
+            os.utime(self.place(digest))
+
+    def files(self) -> Iterator[CacheFile]:
+        """Yield every file, in no order; one that goes away meanwhile is left out.
+
+        Those that a killed process left half written are among them, so that they are cleared as well.
+        """
+        for subfolder in _entries(self._folder):
+            for entry in _entries(subfolder.path) if subfolder.is_dir(follow_symlinks=False) else ():
+                if entry.name.endswith(self._suffix) or f"{self._suffix}." in entry.name:
+                    with contextlib.suppress(OSError):
+                        known = entry.stat(follow_symlinks=False)
+                        yield CacheFile(Path(entry.path), known.st_size, known.st_mtime)
+
+
+def _entries(folder: Path | str) -> "list[os.DirEntry[str]]":
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
