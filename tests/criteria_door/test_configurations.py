@@ -1,5 +1,6 @@
 """Configurations of the criteria door: what is wrong is told before anything runs, what is not used is not needed."""
 
+import asyncio
 import pickle
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from agentv import (
     EvaluationInput,
     EvaluationResult,
     EvaluationRunConfig,
+    EvaluationRunner,
     EvaluatorConfig,
     TargetConfig,
     run_evaluation_sync,
@@ -176,3 +178,22 @@ def test_an_evaluator_of_the_criteria_doors_shape_may_stand_in_a_composite() -> 
     members = EvaluatorConfig("both", "composite", {"evaluators": (Own(),)}, criterion="polite")  # type: ignore[dict-item]
     result = judged([members, {**PLEASE, "criterion": "short"}])
     assert (result.result("polite").value, result.run_errors) == (1.0, ())
+
+
+def test_a_scale_called_almost_like_a_known_one_is_warned_about() -> None:
+    config = EvaluationRunConfig(evaluators=[PLEASE])
+    given = EvaluationInput("please", (EvaluationCriteria("polite", scale="likert"),))
+    (warning,) = run_evaluation_sync(given, config).warnings
+    assert "'likert' is no known scale and will not be averaged; did you mean 'likert5'?" in warning
+    mood = EvaluationInput("please", (EvaluationCriteria("polite", scale="mood"),))
+    assert run_evaluation_sync(mood, config).warnings == ()
+
+
+def test_a_runner_that_is_open_is_not_opened_again() -> None:
+    async def open_twice() -> float | None:
+        async with EvaluationRunner(EvaluationRunConfig(evaluators=[PLEASE])) as runner:
+            with pytest.raises(ConfigError, match="open already"):
+                await runner.__aenter__()
+            return (await runner.run(EvaluationInput("please", (POLITE,)))).overall_score
+
+    assert asyncio.run(open_twice()) == 1.0

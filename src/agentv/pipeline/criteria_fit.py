@@ -1,7 +1,7 @@
 """Which evaluator scores which criterion: settled, and every gap told, before anything runs."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Literal
 
@@ -10,7 +10,7 @@ from agentv.pipeline.criteria_plan import WHERE, CriteriaPlan, PlannedEvaluator
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import nearest
 from agentv.types.fields import Problems
-from agentv.types.scales import EvaluationCriteria
+from agentv.types.scales import NAMED_SCALES, EvaluationCriteria
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,14 @@ class FittedEvaluator:
 class FittedPlan:
     """The selected evaluators, fitted to the criteria of an input. `names` is empty when there are none.
 
-    `unclaimed` are the criteria that only evaluators whose results will tell can score.
+    `unclaimed` are the criteria that only evaluators whose results will tell can score. `warnings` do not forbid a run.
     """
 
     evaluators: tuple[FittedEvaluator, ...]
     criteria: tuple[EvaluationCriteria, ...]
     names: frozenset[str]
     unclaimed: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedPlan:
@@ -62,7 +63,18 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
     # What somebody who was not selected may have scored is missed by nobody.
     is_whole = all(fitted[at].scores is not None for at in left_out)
     unclaimed = tuple(name for name in names if name not in scored) if is_whole else ()
-    return FittedPlan(chosen, criteria, frozenset(names), unclaimed)
+    return FittedPlan(chosen, criteria, frozenset(names), unclaimed, tuple(_odd_scales(criteria)))
+
+
+def _odd_scales(criteria: Sequence[EvaluationCriteria]) -> Iterator[str]:
+    """Yield a warning for each scale of one's own that is called almost like a known one."""
+    for each in criteria:
+        near = None if each.scale in NAMED_SCALES or each.labels else nearest(each.scale, NAMED_SCALES)
+        if near is not None:
+            yield (
+                f"criterion {each.name!r}: {each.scale!r} is no known scale and will not be averaged; "
+                f"did you mean {near!r}?"
+            )
 
 
 def settled_criteria(plan: CriteriaPlan) -> frozenset[str] | None:

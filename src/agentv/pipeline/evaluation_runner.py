@@ -27,6 +27,7 @@ from agentv.scoring.criteria_score import criteria_score, criteria_verdict, mixe
 from agentv.scoring.evaluator_results import to_result
 from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError, EvaluationStorageProvider
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationContext, Evaluator, EvaluatorResult
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.json_value import JsonObject
@@ -80,7 +81,9 @@ class EvaluationRunner:
         self._toolbox: Toolbox | None = None
 
     async def __aenter__(self) -> Self:
-        """Open what answers share."""
+        """Open what answers share. Raises ConfigError when it is open already."""
+        if self._toolbox is not None:
+            raise ConfigError("this EvaluationRunner is open already; share it, or make another one")
         self._toolbox = await self._make_toolbox().__aenter__()
         return self
 
@@ -140,7 +143,8 @@ class EvaluationRunner:
             may_ask = bool(live) and self._plan.judge is not None
             known = _Fit(plan, config_snapshot(self.config, self._plan, plan.criteria), live, may_ask)
             if len(self._fits) >= FITS_KEPT:
-                self._fits.pop(next(iter(self._fits)))
+                # Threads may share a configuration, and drop the same one.
+                self._fits.pop(next(iter(tuple(self._fits)), criteria), None)
             self._fits[criteria] = known
         return known
 
@@ -219,7 +223,7 @@ class EvaluationRunner:
             run_errors=judged.errors,
             judge_usage=judged.usage,
             judge_cost_usd=judged.cost_usd,
-            warnings=(*judged.warnings, *mixed_ranges(told, criteria)),
+            warnings=(*fitted.plan.warnings, *judged.warnings, *mixed_ranges(told, criteria)),
             duration_ms=duration_ms,
             verdict=criteria_verdict(score, judged.weighed, criteria, results, is_unplaced=judged.is_unplaced),
         )
