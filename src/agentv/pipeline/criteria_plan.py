@@ -9,11 +9,12 @@ from typing import Any, cast
 
 from agentv import loading
 from agentv.evaluators.isolation import config_of
-from agentv.pipeline.embedding_models import check_embedder, embeds_for_money
+from agentv.pipeline.criteria_selection import Selecting, all_settings
+from agentv.pipeline.embedding_models import check_embedder
 from agentv.pipeline.evaluation_config import EvaluationRunConfig, GivenEvaluator
 from agentv.pipeline.given import named_target
 from agentv.pipeline.inputs import Neighbourhood, load_project_parts
-from agentv.pipeline.judges import embedding_model, judge_targets, member_configs, needs_judge
+from agentv.pipeline.judges import embedding_model, judge_targets, needs_judge
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.plugins import as_evaluator
 from agentv.pipeline.stores import make_stores
@@ -83,9 +84,10 @@ class _Planning:
         self.problems.noted += [problem for problem in found if problem.severity == "error"]
         planned = self._planned(entries, read, specs)
         self._check_only([each.config for each in planned], specs)
-        selected = tuple(each for each in planned if self._is_selected(each, specs))
+        selecting = Selecting(self.config.only, self.targets, specs)
+        selected = tuple(each for each in planned if selecting.takes(each.config, each.settings))
         given_judge = self._named_judge(specs)
-        judge = given_judge if self._may_judge(selected, specs) else None
+        judge = given_judge if selecting.may_judge(each.settings for each in selected) else None
         known = self._known(selected, judge, base_dir, specs)
         for each in planned:
             self._check(each)
@@ -215,7 +217,7 @@ class _Planning:
             check_embedder(planned.settings, known)
         except AgentvError as error:
             self.problems.note(at, f"evaluator {config.name!r}: {error}")
-        if not has_judge and any(needs_judge(each) for each in _all_settings(planned.settings, known.specs)):
+        if not has_judge and any(needs_judge(each) for each in all_settings(planned.settings, known.specs)):
             message = f"evaluator {config.name!r} needs a judge"
             self.problems.note(
                 at, message, allowed="give one with EvaluationRunConfig(judge=…), or `judge` in its config"
@@ -252,34 +254,6 @@ class _Planning:
             names = [config.name for config in configs]
             message = f"{only[place] if only is not None else None!r} is no evaluator's name or type here"
             self.problems.note(f"$.only[{place}]", message, allowed=f"there are: {', '.join(names)}")
-
-    def _may_judge(self, selected: Sequence[PlannedEvaluator], specs: Specs) -> bool:
-        """Whether the configuration's judge may be asked; one that nobody can ask need not be there."""
-        if self.config.only is None or self.config.only == "free":
-            return self.config.only is None
-        inside = (inner for each in selected for inner in _all_settings(each.settings, specs))
-        return any(inner is None or needs_judge(inner) for inner in inside)
-
-    def _is_selected(self, planned: PlannedEvaluator, specs: Specs) -> bool:
-        only = self.config.only
-        if only is None:
-            return True
-        if only != "free":
-            aliases = {specs.evaluators.canonical(name) or name for name in only}
-            return planned.config.name in only or planned.config.type in aliases
-        if planned.settings is None:
-            return True
-        asks = any(needs_judge(each) or any(judge_targets(each)) for each in _all_settings(planned.settings, specs))
-        paid = asks or embeds_for_money(planned.settings, KnownTargets(self.targets, {}, specs))
-        return specs.evaluators.get(planned.config.type).cost == "free" and not paid
-
-
-def _all_settings(settings: object, specs: Specs) -> Iterator[object]:
-    """Yield an evaluator's settings and those of everything inside it (a composite's members)."""
-    yield settings
-    for member in member_configs(settings):
-        inner = loading.read_settings(specs.evaluators.get(member.type), member.settings, where=member.name)
-        yield from _all_settings(inner, specs)
 
 
 def _free(name: str, taken: set[str]) -> str:
