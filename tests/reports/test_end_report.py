@@ -44,6 +44,7 @@ took    02:41
 wrote   out.jsonl
 kept    /project/.agentv/runs/20260131T120000-7f3a2b
 look    agentv show 20260131T120000-7f3a2b
+retry   agentv retry 20260131T120000-7f3a2b
 
 FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result. Exit code 1.
 """
@@ -79,6 +80,7 @@ note    the price of 'small' is not known
 took    02:41
 kept    /project/.agentv/runs/20260131T120000-7f3a2b
 look    agentv show 20260131T120000-7f3a2b
+retry   agentv retry 20260131T120000-7f3a2b
 
 FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result. Exit code 1.
 """

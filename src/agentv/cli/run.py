@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentv.cli.screen_options import screen_options, take_screen
 from agentv.cli.spans import Span
 
 if TYPE_CHECKING:
@@ -61,44 +62,19 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @click.option("--only", type=click.Choice(["free"]), help="Leave out evaluators that cost money.")
 @_several("--gate", "gates", help="What must be reached, as in 'pass_rate >= 90%'; 'none' for no gate.", metavar="EXPR")
 @click.option("--name", metavar="NAME", help="A name for this run.")
-@_several(
-    "-o",
-    "--output",
-    "outputs",
-    help="Also write rows to FILE (.jsonl, .yaml) or the report (.json); - is rows on standard output.",
-    metavar="FILE",
-)
-@click.option("--include-trace", is_flag=True, help="Exports carry traces and output messages.")
-@click.option(
-    "--display",
-    type=click.Choice(["auto", "live", "plain", "json", "none"]),
-    default="auto",
-    show_default=True,
-    help="How progress is shown.",
-)
-@click.option("--json", "as_json", is_flag=True, help="The same as --display json; with --dry-run the plan as JSON.")
+@screen_options(json_help="The same as --display json; with --dry-run the plan as JSON.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and stop before the first call.")
 @click.option(
     "--dump-prompts", metavar="FOLDER", help="Write every rendered prompt there and stop before the first call."
 )
-@click.option("-v", "--verbose", is_flag=True, help="Say more: retries, fallbacks, warnings of targets.")
-@click.option("--log-file", metavar="FILE", help="Append every event of the run to FILE, as JSON lines.")
 def command(paths: tuple[str, ...], **given: Any) -> int:
     """Run eval files (or folders of them; without any, `evals/`) against targets and give a verdict.
 
     Exit code: 0 passed, 1 a gate failed, 2 stopped early, 3 incomplete, 4 wrong usage or files, 5 nothing selected.
     """
-    from agentv.cli.run_outputs import Screen
     from agentv.cli.running import DryRun, run_paths
 
-    screen = Screen(
-        display="json" if given.pop("as_json") else given.pop("display"),
-        outputs=given.pop("outputs"),
-        include_trace=given.pop("include_trace"),
-        verbose=given.pop("verbose"),
-        log_file=given.pop("log_file"),
-    )
-    given.pop("display", None)
+    screen = take_screen(given)
     prompts_folder = given.pop("dump_prompts")
     is_dry = given.pop("dry_run") or prompts_folder
     dry_run = DryRun(prompts_folder, as_json=screen.display == "json") if is_dry else None

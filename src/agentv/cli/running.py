@@ -4,10 +4,10 @@ import asyncio
 import os
 import random
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeAlias
 
 import click
 
@@ -16,6 +16,7 @@ from agentv.cli.run_outputs import Screen, losses, open_outputs
 from agentv.cli.stopping import stopping_on_signals
 from agentv.cli.streams import own_stdout
 from agentv.loading import find_home
+from agentv.pipeline.carry_on import CarryOn
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.dry_run import describe_plan, plan_to_json, write_prompts
 from agentv.pipeline.inputs import load_inputs
@@ -54,9 +55,10 @@ def run_paths(paths: Sequence[str], options: RunOptions, screen: Screen, dry_run
         home = find_home(cwd)
         inputs = load_inputs(paths, options, cwd=cwd, env=os.environ)
         plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
+        plan = replace(plan, paths=tuple(paths), folder=str(cwd))
         if dry_run is not None:
             return _show_plan(plan, dry_run, cwd, stdout)
-        return _run(plan, screen, stdout)
+        return run_shown(plan, screen, stdout, lambda clock: (make_store(plan, clock=clock), None))
 
 
 def _show_plan(plan: RunPlan, dry_run: DryRun, cwd: Path, stdout: TextIO) -> int:
@@ -80,14 +82,17 @@ def _dump(plan: RunPlan, folder: Path) -> int:
         raise ConfigError(f"--dump-prompts needs a folder to write into; {place}: {error.strerror}") from error
 
 
-def _run(plan: RunPlan, screen: Screen, stdout: TextIO) -> int:
+OpenStore: TypeAlias = Callable[[Clock], tuple[ResultStore, CarryOn | None]]
+"""Opens where a run is kept; of one that was kept before, with what is left of it."""
+
+
+def run_shown(plan: RunPlan, screen: Screen, stdout: TextIO, open_store: OpenStore) -> int:
     """Run, say what it came to, then what could not be written; return the exit code."""
     clock = make_clock()
     rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
     # What cannot be written is refused before the run has a folder.
     with open_outputs(screen, stdout, clock, formats=plan.specs.reports) as observers:
-        store = make_store(plan, clock=clock)
-        report = asyncio.run(_run_with_signals(plan, store, observers, clock, rng))
+        report = asyncio.run(_run_with_signals(plan, open_store(clock), observers, clock, rng))
     if screen.display not in ("json", "none"):
         written = [each.target for each in observers if each.target and each.target != STDOUT and not each.error]
         stream = screen.stream(stdout)
@@ -113,9 +118,16 @@ def _end_text(report: RunReport, files: Sequence[str], labels: RowLabels, stream
 
 
 async def _run_with_signals(
-    plan: RunPlan, store: ResultStore, observers: Sequence[Observer], clock: Clock, rng: random.Random
+    plan: RunPlan,
+    kept: tuple[ResultStore, CarryOn | None],
+    observers: Sequence[Observer],
+    clock: Clock,
+    rng: random.Random,
 ) -> RunReport:
     """Run; the first Ctrl-C, SIGTERM or hang-up stops cleanly, the second leaves at once with no child alive."""
     stop = Stop()
+    store, carry_on = kept
     with stopping_on_signals(stop):
-        return await run_plan(plan, store=store, observers=observers, clock=clock, rng=rng, stop=stop)
+        return await run_plan(
+            plan, store=store, observers=observers, clock=clock, rng=rng, stop=stop, carry_on=carry_on
+        )

@@ -70,7 +70,7 @@ async def answer_batch(batching: Batching, tasks: Sequence[CaseTask], runner: Ca
     questions = {
         slot_of(task): runner.open(task, task.case)
         for task in tasks
-        if isinstance(task.case, EvalCase) and not runner.has_nothing_to_judge(task)
+        if isinstance(task.case, EvalCase) and task.stored is None and not runner.has_nothing_to_judge(task)
     }
     if not questions:
         return {}

@@ -1,6 +1,6 @@
 """One row: ask, keep the answer, judge it, say how it went. Never raises for a case's own failure."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.context import build_context, criteria_of
 from agentv.pipeline.fingerprints import Fingerprints
-from agentv.pipeline.plan import CaseTask
+from agentv.pipeline.plan import CaseTask, Stored
 from agentv.pipeline.rows import broken_row, case_record, crashed_row, judged_row, skipped_row, unanswered_row
 from agentv.pipeline.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
 from agentv.pipeline.toolbox import Toolbox
@@ -58,6 +58,8 @@ class CaseRunner:
 
         async def work() -> CaseResult:
             question = self.open(task, case)
+            if task.stored is not None:
+                return await self.judge(question, task.stored.answer)
             wanted = wanted_workspace(case, task.suite, task.target)
             if wanted is not None:
                 return await self._in_workspace(question, wanted)
@@ -137,20 +139,27 @@ class CaseRunner:
         if answer.error is not None:
             return unanswered_row(self.run_id, question, answer, is_model=is_model)
         evaluators, single_form = applicable_evaluators(question.case, task.suite)
-        results = await self._score(question, answer, evaluators)
+        keys = self.fingerprints.score_keys(task, question.case, answer.answer_key, evaluators)
+        known = {} if task.stored is None else reusable_scores(task.stored, keys, evaluators)
+        results = await self._score(question, answer, evaluators, known)
         return judged_row(
             self.run_id,
             question,
             answer,
             results,
             single_form=single_form,
-            score_keys=self.fingerprints.score_keys(task, question.case, answer.answer_key, evaluators),
+            score_keys=keys,
             is_model=is_model,
         )
 
     async def _score(
-        self, question: Question, answer: Answer, evaluators: tuple[EvaluatorLike, ...]
+        self,
+        question: Question,
+        answer: Answer,
+        evaluators: tuple[EvaluatorLike, ...],
+        known: Mapping[str, EvaluatorResult],
     ) -> tuple[EvaluatorResult, ...]:
+        """Return the results of all evaluators, in order; those `known` by name are not asked again."""
         task, case = question.task, question.case
         context = build_context(
             case,
@@ -165,9 +174,25 @@ class CaseRunner:
         )
         timeout_s = task.suite.evaluator_timeout_s or DEFAULT_EVALUATOR_TIMEOUT_S
         tools = SuiteTools(self.toolbox, task.known, timeout_s, task.only_free)
-        results = await score_context(context, evaluators, tools=tools)
+        asked = tuple(evaluator for evaluator in evaluators if config_of(evaluator).name not in known)
+        results = await score_context(context, asked, tools=tools)
         cleaned: tuple[EvaluatorResult, ...] = self._cleaner(task).clean(results)
-        return cleaned
+        made = iter(cleaned)
+        return tuple(known.get(config_of(evaluator).name) or next(made) for evaluator in evaluators)
 
     def _cleaner(self, task: CaseTask) -> Cleaner:
         return Cleaner(self.toolbox.redactor(task.known, task.suite.redact))
+
+
+def reusable_scores(
+    stored: Stored, keys: Mapping[str, str], evaluators: tuple[EvaluatorLike, ...]
+) -> dict[str, EvaluatorResult]:
+    """Return the scores of a stored row that still hold, by evaluator: the key is the same, and it was a score."""
+    if stored.row is None or len(keys) < len(evaluators):  # of two evaluators of one name nobody knows which is which
+        return {}
+    before = stored.row.score_keys
+    return {
+        result.name: result
+        for result in stored.row.evaluator_results
+        if result.status in ("scored", "unverified") and keys.get(result.name) == before.get(result.name, "")
+    }

@@ -1,4 +1,4 @@
-"""Where a run is kept: in a folder of its own, or in memory."""
+"""Where a run is kept: in a folder of its own, new or as it was left, or in memory."""
 
 import random
 from pathlib import Path
@@ -7,6 +7,7 @@ from agentv.pipeline.plan import RunPlan
 from agentv.storage.find_run import runs_folder
 from agentv.storage.memory import MemoryStore
 from agentv.storage.run_folder import RunFolder, new_run_id
+from agentv.storage.run_lock import RunLock
 from agentv.types.protocols import Clock, ResultStore
 
 
@@ -16,3 +17,13 @@ def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True) -> ResultSt
     if not on_disk or plan.planned == 0:
         return MemoryStore(run_id, clock=clock)
     return RunFolder(runs_folder(Path(plan.home)), run_id, clock=clock)
+
+
+def reopen_store(folder: Path, *, clock: Clock) -> RunFolder:
+    """Return the store of a run that is taken up again. Raises StorageError while another process writes it."""
+    return RunFolder(folder.parent, folder.name, clock=clock)
+
+
+def refuse_second_writer(folder: Path) -> None:
+    """Raise StorageError, which says who it is, while another process writes a run: before anything is read for it."""
+    RunLock(folder).release()

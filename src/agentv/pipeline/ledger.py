@@ -7,7 +7,7 @@ from agentv.pipeline.answer import OnRetry
 from agentv.pipeline.plan import CaseTask, RunPlan
 from agentv.scoring.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict
 from agentv.scoring.summary import Summary, row_state
-from agentv.types.events import AnswerArrived, Observer, RetryNoted, RowFinished, RunEvent, RunNote
+from agentv.types.events import AnswerArrived, Observer, RetryNoted, RowFinished, RowKept, RunEvent, RunNote
 from agentv.types.protocols import ResultStore
 from agentv.types.provider import CallRecord
 from agentv.types.results import Answer, CaseRecord, CaseResult, RunReport, RunState
@@ -92,13 +92,21 @@ class Ledger:
     def row(self, result: CaseResult) -> None:
         """Keep, count and tell a finished row."""
         kept = self.store.append(result)
-        self.summary.add(kept, latency_s=None if kept.duration_ms is None else kept.duration_ms / 1000)
-        if self.has_trials:
-            self.summary.add_trial(kept)
-        if kept.error is not None and kept.error.stage == "load":
-            self.invalid_rows += 1
+        self._count(kept)
         self.tell(RowFinished(kept))
         self._count_for_fail_fast(kept)
+
+    def carry(self, result: CaseResult) -> None:
+        """Count and tell a row that is in the store already and stands."""
+        self._count(result)
+        self.tell(RowKept(result))
+
+    def _count(self, result: CaseResult) -> None:
+        self.summary.add(result, latency_s=None if result.duration_ms is None else result.duration_ms / 1000)
+        if self.has_trials:
+            self.summary.add_trial(result)
+        if result.error is not None and result.error.stage == "load":
+            self.invalid_rows += 1
 
     def _count_for_fail_fast(self, result: CaseResult) -> None:
         limit = self.plan.options.fail_fast

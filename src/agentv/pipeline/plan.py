@@ -1,7 +1,9 @@
 """What a run will do: which rows there are, who answers them, what must be reached."""
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.selection import Selection
@@ -12,12 +14,24 @@ from agentv.scoring.run_verdict import AskedGate
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.results import Answer, CaseResult
 from agentv.types.targets import ResolvedTarget
 
 
 @dataclass(frozen=True, slots=True)
+class Stored:
+    """An answer that is kept already, to be judged, and the row that was made of it before, if there was one."""
+
+    answer: Answer
+    row: CaseResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CaseTask:
-    """One row to be made: data only, so that it can be sent to another process."""
+    """One row to be made: data only, so that it can be sent to another process.
+
+    With `stored` the target is not asked: that answer is judged.
+    """
 
     case: EvalCase | BrokenCase
     suite: EvalSuite
@@ -27,6 +41,7 @@ class CaseTask:
     timeout_s: float | None = None
     only_free: bool = False
     generation: int = 0
+    stored: Stored | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +97,10 @@ class SuitePlan:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """All of a run before it starts. `gates` None is the default gate; `home` is the `.agentv` folder."""
+    """All of a run before it starts. `gates` None is the default gate; `home` is the `.agentv` folder.
+
+    `paths` are the eval files as they were asked for, `folder` where from; None for a run that cannot be read again.
+    """
 
     suites: tuple[SuitePlan, ...]
     specs: Specs
@@ -93,6 +111,8 @@ class RunPlan:
     overrides: Mapping[str, Evaluator] = field(default_factory=dict)
     judges: tuple[ResolvedTarget, ...] = ()
     warnings: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    folder: str | None = None
 
     @property
     def targets(self) -> tuple[ResolvedTarget, ...]:
@@ -156,7 +176,11 @@ class RunPlan:
             }
             for target in self.targets
         ]
+        # Beside the .agentv folder, so that a project that was moved, or checked out elsewhere, is found again.
+        folder = None if self.folder is None else os.path.relpath(self.folder, Path(self.home).parent)
+        read_from: dict[str, JsonValue] = {} if folder is None else {"paths": list(self.paths), "folder": folder}
         return {
+            **read_from,
             "rows": self.planned,
             "suites": suites,
             "targets": targets,

@@ -147,7 +147,7 @@ def _row(run_id: str, question: Question, answer: Answer, *, is_model: bool) -> 
         verdict=None,
         answer_key=answer.answer_key,
         answer_seq=answer.seq,
-        generation=answer.generation,
+        generation=task.generation,
         attempt=answer.attempt,
         conversation_id=case.conversation_id,
         tags=tags_of(case, task.suite),

@@ -12,16 +12,18 @@ from agentv.execution.threads import abandoned_calls
 from agentv.pipeline.answer import slot_of
 from agentv.pipeline.batch import Answered, answer_batch, batching_of
 from agentv.pipeline.capture import Redactor
+from agentv.pipeline.carry_on import CarryOn
 from agentv.pipeline.case import CaseRunner
 from agentv.pipeline.fingerprints import Fingerprints
 from agentv.pipeline.ledger import Ledger, Stop
 from agentv.pipeline.plan import CaseTask, RunPlan
 from agentv.pipeline.prices import PRICE_TABLE_DATE
-from agentv.pipeline.provenance import load_git_state
+from agentv.pipeline.provenance import load_git_state, load_scripts
 from agentv.pipeline.run_cache import make_run_cache, uncached_targets
 from agentv.pipeline.toolbox import Toolbox
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
+from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock, ResultStore
 from agentv.types.provider import CheckedProvider
 from agentv.types.results import CaseResult, RunRecord, RunReport, Slot
@@ -37,10 +39,12 @@ async def run_plan(
     clock: Clock,
     rng: random.Random,
     stop: Stop | None = None,
+    carry_on: CarryOn | None = None,
 ) -> RunReport:
     """Run a plan to its end and return its report; what was finished is kept however it ends.
 
-    `stop` ends it early. When the task that awaits this is cancelled, the store is closed and the cancellation goes on.
+    `carry_on` says what is left of it, when `store` is that of a run that has rows already. `stop` ends it early. When
+    the task that awaits this is cancelled, the store is closed and the cancellation goes on.
     """
     started = clock()
     stop = stop or Stop()
@@ -50,13 +54,15 @@ async def run_plan(
         ledger.tell(_started(plan, store))
         for warning in (*plan.warnings, *uncached_targets(plan)):
             ledger.note(warning)
-        await _work(plan, ledger, clock, rng)
+        await _work(plan, ledger, clock, rng, carry_on)
     except StorageError as error:
         stop.fail(f"store_error: {error}")
     except BaseException as error:
         stop.crash("interrupted" if isinstance(error, asyncio.CancelledError) else "failed")
         raise
     finally:
+        if carry_on is not None:
+            carry_on.rows.close()
         store.close(stop.state)
     if abandoned := abandoned_calls():
         ledger.note(f"in-process calls abandoned at their deadline, perhaps still running: {abandoned}")
@@ -65,7 +71,7 @@ async def run_plan(
     return report
 
 
-async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random) -> None:
+async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random, carry_on: CarryOn | None) -> None:
     """Do all rows in a task of our own, so that an interrupt can give it up without ending who called us."""
     stop = ledger.stop
     toolbox = Toolbox(
@@ -81,7 +87,7 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random)
         cache=make_run_cache(plan, run_id=ledger.store.run_id, clock=clock),
     )
     async with toolbox:
-        work = asyncio.create_task(_run_targets(plan, toolbox, ledger))
+        work = asyncio.create_task(_run_targets(plan, toolbox, ledger, carry_on))
 
         def give_up() -> None:
             ledger.tell(RunStopping(stop.reason or "interrupted"))
@@ -105,18 +111,22 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return error
 
 
-async def _run_targets(plan: RunPlan, toolbox: Toolbox, ledger: Ledger) -> None:
-    if not await _are_healthy(plan, toolbox, ledger):
+async def _run_targets(plan: RunPlan, toolbox: Toolbox, ledger: Ledger, carry_on: CarryOn | None) -> None:
+    if not await _are_healthy(plan, toolbox, ledger, carry_on):
         return
     runner = CaseRunner(ledger.store.run_id, toolbox, ledger, Fingerprints(toolbox), ledger.on_retry)
     async with asyncio.TaskGroup() as group:
         for target in plan.targets:
-            group.create_task(_run_target(target, plan, runner, ledger))
+            group.create_task(_run_target(target, plan, runner, ledger, carry_on))
+    if carry_on is not None and ledger.stop.state == "finished" and ledger.stop.reason is None:
+        carry_on.finish(ledger)
 
 
-async def _are_healthy(plan: RunPlan, toolbox: Toolbox, ledger: Ledger) -> bool:
-    """Check every target and judge once before any case is spent; a failing one ends the run."""
-    for target in (*plan.targets, *plan.judges):
+async def _are_healthy(plan: RunPlan, toolbox: Toolbox, ledger: Ledger, carry_on: CarryOn | None) -> bool:
+    """Check every target and judge that may be asked once before any case is spent; a failing one ends the run."""
+    targets = plan.targets if carry_on is None or carry_on.asks_targets else ()
+    judges = plan.judges if carry_on is None or carry_on.asks_judges else ()
+    for target in (*targets, *judges):
         provider = toolbox.provider(target).provider
         if not isinstance(provider, CheckedProvider):
             continue
@@ -130,8 +140,16 @@ async def _are_healthy(plan: RunPlan, toolbox: Toolbox, ledger: Ledger) -> bool:
     return True
 
 
-async def _run_target(target: ResolvedTarget, plan: RunPlan, runner: CaseRunner, ledger: Ledger) -> None:
+async def _run_target(
+    target: ResolvedTarget, plan: RunPlan, runner: CaseRunner, ledger: Ledger, carry_on: CarryOn | None
+) -> None:
     """Do all rows of one target with its number of workers."""
+
+    def tasks(*, by_trial: bool = False) -> Iterator[CaseTask]:
+        planned = plan.tasks(target, by_trial=by_trial)
+        left = planned if carry_on is None else carry_on.left_to_do(planned, runner, ledger)
+        return _until_stopped(left, ledger.stop)
+
     most = getattr(runner.toolbox.provider(target).provider, "max_workers", None)
     backend = LocalBackend(plan.workers(target, most=most))
     batching = batching_of(target, runner, ledger.store.note)
@@ -140,9 +158,9 @@ async def _run_target(target: ResolvedTarget, plan: RunPlan, runner: CaseRunner,
             live = runner.toolbox.provider(target).provider
             why = getattr(live, "no_batch_reason", f"a {target.provider} target cannot batch")
             ledger.note(f"target {target.name!r}: {why}; asking case by case")
-        await backend.run(runner.run, _until_stopped(plan.tasks(target), ledger.stop), ledger.row)
+        await backend.run(runner.run, tasks(), ledger.row)
         return
-    for batch in batching.cut(_until_stopped(plan.tasks(target, by_trial=True), ledger.stop)):
+    for batch in batching.cut(tasks(by_trial=True)):
         answered = await answer_batch(batching, batch, runner)
         await backend.run(partial(_finish, runner, answered), _until_stopped(iter(batch), ledger.stop), ledger.row)
 
@@ -163,11 +181,20 @@ def _until_stopped(tasks: Iterator[CaseTask], stop: Stop) -> Iterator[CaseTask]:
 async def _run_record(plan: RunPlan, run_id: str, clock: Clock) -> RunRecord:
     roots = [suite.suite.repository_root for suite in plan.suites]
     git = await asyncio.to_thread(load_git_state, roots[0]) if roots else None
+    folders = [suite.suite.base_dir for suite in plan.suites]
+    scripts: dict[str, JsonValue] = {
+        each.name: found for each in plan.targets if (found := load_scripts(each, folders))
+    }
     return RunRecord(
         run_id=run_id,
         created_at=clock(),
         agentv_version=__version__,
-        plan={**plan.to_json(), "price_table_date": PRICE_TABLE_DATE, "python": platform.python_version()},
+        plan={
+            **plan.to_json(),
+            "scripts": scripts,
+            "price_table_date": PRICE_TABLE_DATE,
+            "python": platform.python_version(),
+        },
         name=plan.options.name,
         git=git,
     )

@@ -53,7 +53,7 @@ def _make_filter(suite: EvalSuite, options: RunOptions) -> Callable[[EvalCase | 
         if isinstance(case, BrokenCase):
             return True
         tags = set(tags_of(case, suite))
-        if options.case_globs and not any(_is_meant(case.id, glob) for glob in options.case_globs):
+        if options.case_globs and not any(is_meant(case.id, glob) for glob in options.case_globs):
             return False
         if options.tags and not tags.intersection(options.tags):
             return False
@@ -62,7 +62,7 @@ def _make_filter(suite: EvalSuite, options: RunOptions) -> Callable[[EvalCase | 
     return wanted
 
 
-def _is_meant(case_id: str, glob: str) -> bool:
+def is_meant(case_id: str, glob: str) -> bool:
     """Whether `--case` means a case: by its very id, whatever signs that has, or by a pattern."""
     return case_id == glob or fnmatchcase(case_id, glob)
 

@@ -157,6 +157,10 @@ def _files(report: RunReport, files: Sequence[str]) -> list[str]:
     lines = [f"took    {clock_text(report.duration_s)}", *(f"wrote   {one_line(file)}" for file in files)]
     if report.folder is not None:
         lines += [f"kept    {one_line(report.folder)}", f"look    agentv show {report.run_id}"]
+        if report.state != "finished":
+            lines.append(f"go on   agentv resume {report.run_id}")
+        if report.counts.get("error"):
+            lines.append(f"retry   agentv retry {report.run_id}")
     return lines
 
 

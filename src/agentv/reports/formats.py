@@ -8,7 +8,7 @@ from agentv.registry import Registry, Spec, make_registry
 from agentv.reports.json_lines import ToRecord
 from agentv.reports.report_json import report_text
 from agentv.reports.yaml_text import yaml_item
-from agentv.types.events import RowFinished, RunEnded, RunEvent
+from agentv.types.events import RowFinished, RowKept, RunEnded, RunEvent
 from agentv.types.messages_json import compact_json
 from agentv.types.results import CaseResult, RunReport
 
@@ -41,7 +41,7 @@ def make_json_lines(tools: ReportTools) -> Format:
     """Return the format that writes each row as a line of JSON, as it finishes."""
 
     def line(event: RunEvent) -> str:
-        return compact_json(tools.to_record(event.result)) + "\n" if isinstance(event, RowFinished) else ""
+        return compact_json(tools.to_record(event.result)) + "\n" if isinstance(event, RowFinished | RowKept) else ""
 
     return Format(line)
 
@@ -50,7 +50,7 @@ def make_yaml(tools: ReportTools) -> Format:
     """Return the format that writes each row as an item of a YAML list, as it finishes."""
 
     def item(event: RunEvent) -> str:
-        return yaml_item(tools.to_record(event.result)) if isinstance(event, RowFinished) else ""
+        return yaml_item(tools.to_record(event.result)) if isinstance(event, RowFinished | RowKept) else ""
 
     return Format(item, empty="[]\n")
 

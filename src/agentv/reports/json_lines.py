@@ -9,6 +9,7 @@ from agentv.types.events import (
     AnswerArrived,
     RetryNoted,
     RowFinished,
+    RowKept,
     RunEnded,
     RunEvent,
     RunNote,
@@ -69,6 +70,8 @@ def event_to_json(event: RunEvent, to_record: ToRecord) -> JsonObject:
             return {"event": "answer_arrived", **slot, "duration_ms": answer.duration_ms, "error": error}
         case RowFinished(result):
             return {"event": "row_finished", "row": to_record(result)}
+        case RowKept(result):
+            return {"event": "row_kept", "row": to_record(result)}
         case RetryNoted(target, eval_id, kind, wait_s):
             return {"event": "retry", "target": target, "eval_id": eval_id, "kind": kind, "wait_s": wait_s}
         case RunNote(message):

@@ -28,7 +28,7 @@ def live_block(progress: Progress, now: datetime, *, width: int, signs: Signs) -
         rows.append(f"and {count_text(hidden, 'more target')}")
     rows.append(progress.pace_text(now, signs))
     top_left, top_right, side, bottom_left, bottom_right = signs.box
-    hint = "Ctrl-C stops cleanly; finished rows are kept"
+    hint = f"Ctrl-C stops cleanly; agentv resume {progress.started.run_id.rpartition('-')[2]} goes on"
     return [
         top_left + _edge(plan_text(progress.started, signs), run, width - 2, signs) + top_right,
         *(f"{side} {pad(clip(row, inner, mark=signs.ellipsis), inner)} {side}" for row in rows),

@@ -8,7 +8,7 @@ from agentv.reports.amounts import clock_text, count_text, money_text
 from agentv.reports.printable import one_line
 from agentv.reports.signs import Signs
 from agentv.scoring.summary import JUDGED_STATES, row_state
-from agentv.types.events import AnswerArrived, RetryNoted, RowFinished, RunEvent, RunStarted, RunStopping
+from agentv.types.events import AnswerArrived, RetryNoted, RowFinished, RowKept, RunEvent, RunStarted, RunStopping
 
 _SUITES_NAMED = 3
 
@@ -38,6 +38,10 @@ class Progress:
                 self.counts[state] += 1
                 self.by_target.setdefault(result.slot.target, Counter())[state] += 1
                 self._pay(result.judge_cost_usd)
+            case RowKept(result):
+                state = row_state(result)
+                self.counts[state] += 1
+                self.by_target.setdefault(result.slot.target, Counter())[state] += 1
             case AnswerArrived(answer):
                 self._pay(answer.cost_usd if answer.billed_usd is None else answer.billed_usd)
             case RetryNoted():

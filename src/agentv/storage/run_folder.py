@@ -190,7 +190,7 @@ class RunFolder:
         self._broken = error
         return StorageError(
             f"cannot {doing} in {self._folder}: {error.strerror or error}. "
-            "Every row that was reported is kept and readable; make room or mend the disk, then go on with this run"
+            "Every row that was reported is kept and readable; make room or mend the disk, then go on: agentv resume"
         )
 
 

@@ -1,6 +1,6 @@
 """Reading a run's folder, while it is written or long after. Nothing here writes."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from agentv.storage.run_lock import is_being_written
 from agentv.types.errors import StorageError
 from agentv.types.feedback import Label
 from agentv.types.json_value import JsonObject
-from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
+from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord, Slot
 
 Row = TypeVar("Row")
 
@@ -50,7 +50,13 @@ class _CaseHead(msgspec.Struct, frozen=True):
     eval_id: str = ""
 
 
+class _Retirement(msgspec.Struct, frozen=True):
+    type: str = ""
+    slot: _SlotLine = _SlotLine()
+
+
 _decode_case_head = msgspec.json.Decoder(_CaseHead).decode
+_decode_retirement = msgspec.json.Decoder(_Retirement).decode
 _decode_head = msgspec.json.Decoder(_RowHead).decode
 
 
@@ -77,6 +83,13 @@ class StoredRun:
         """The run's id."""
         return self.run.run_id
 
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """The suites that the run was planned with, by path."""
+        planned = self.run.plan.get("suites")
+        paths = [each.get("path") for each in planned if isinstance(each, Mapping)] if isinstance(planned, list) else []
+        return tuple(path for path in paths if isinstance(path, str))
+
     def events(self) -> Iterator[EventRecord]:
         """Yield what happened to the run, events of unknown types included."""
         return self._read("events.jsonl", record_to_event)
@@ -101,7 +114,7 @@ class StoredRun:
         return self._current("answers.jsonl", record_to_answer)
 
     def results(self) -> Iterator[CaseResult]:
-        """Yield the current generation of judged rows: for each slot the highest that there is."""
+        """Yield the current rows: of each slot the highest generation, without cases that were taken out of the run."""
         return self._current("results.jsonl", record_to_result)
 
     def all_results(self) -> Iterator[CaseResult]:
@@ -129,8 +142,9 @@ class StoredRun:
         """Count the current rows by state: pass, borderline, fail, error, skipped."""
         counts: dict[str, int] = {}
         current = self._generations("results.jsonl")
+        retired = self._retired()
         for _, _, head in self._heads("results.jsonl"):
-            if head.generation == current.get(head.slot, 0):
+            if head.generation == current.get(head.slot, 0) and head.slot not in retired:
                 state = head.status if head.status in ("error", "skipped") else head.verdict or head.status
                 counts[state] = counts.get(state, 0) + 1
         return counts
@@ -156,13 +170,27 @@ class StoredRun:
                 yield self._row(name, number, file.read(size), record_to_result)
 
     def _current(self, name: str, read: Callable[[JsonObject], Row]) -> Iterator[Row]:
-        current = self._generations(name)
-        if not current:
+        current, retired = self._generations(name), self._retired()
+        if not current and not retired:
             yield from self._read(name, read)
             return
         for number, line, head in self._heads(name):
-            if head.generation == current.get(head.slot, 0):
+            if head.generation == current.get(head.slot, 0) and head.slot not in retired:
                 yield self._row(name, number, line, read)
+
+    def retired(self) -> frozenset[Slot]:
+        """Return the slots whose case is no longer in the suite: their rows stay, and count nowhere."""
+        return frozenset(Slot(each.suite, each.eval_id, each.target, each.trial) for each in self._retired())
+
+    def _retired(self) -> set[_SlotLine]:
+        retired: set[_SlotLine] = set()
+        for line in whole_lines(self.folder / "events.jsonl"):
+            if b'"case_re' in line:
+                event = _decode_retirement(line)
+                change = {"case_retired": retired.add, "case_returned": retired.discard}.get(event.type)
+                if change is not None:
+                    change(event.slot)
+        return retired
 
     def _generations(self, name: str) -> dict[_SlotLine, int]:
         """Return the highest generation of each slot that has one above 0; most runs have none."""

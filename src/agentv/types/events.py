@@ -35,6 +35,13 @@ class RowFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class RowKept:
+    """A row that a run had before it was taken up again stands as it is."""
+
+    result: CaseResult
+
+
+@dataclass(frozen=True, slots=True)
 class RetryNoted:
     """A call is being repeated."""
 
@@ -65,7 +72,7 @@ class RunEnded:
     report: RunReport
 
 
-RunEvent: TypeAlias = RunStarted | AnswerArrived | RowFinished | RetryNoted | RunNote | RunStopping | RunEnded
+RunEvent: TypeAlias = RunStarted | AnswerArrived | RowFinished | RowKept | RetryNoted | RunNote | RunStopping | RunEnded
 
 
 class Observer(Protocol):

@@ -1,0 +1,56 @@
+"""The options of every command that runs something: how it is shown, and where else it is written."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from agentv.cli.run_outputs import Screen
+
+_OPTIONS = (
+    click.option(
+        "-o",
+        "--output",
+        "outputs",
+        multiple=True,
+        metavar="FILE",
+        help="Also write rows to FILE (.jsonl, .yaml) or the report (.json); - is rows on standard output.",
+    ),
+    click.option("--include-trace", is_flag=True, help="Exports carry traces and output messages."),
+    click.option(
+        "--display",
+        type=click.Choice(["auto", "live", "plain", "json", "none"]),
+        default="auto",
+        show_default=True,
+        help="How progress is shown.",
+    ),
+    click.option("-v", "--verbose", is_flag=True, help="Say more: retries, fallbacks, warnings of targets."),
+    click.option("--log-file", metavar="FILE", help="Append every event of the run to FILE, as JSON lines."),
+)
+
+
+def screen_options(*, json_help: str = "The same as --display json.") -> Callable[[Callable[..., Any]], Any]:
+    """Return the decorator that gives a command these options; `take_screen` reads what they were given."""
+    options = (*_OPTIONS, click.option("--json", "as_json", is_flag=True, help=json_help))
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def take_screen(given: dict[str, Any]) -> "Screen":
+    """Return where a run is shown and written; its options are taken out of `given`."""
+    from agentv.cli.run_outputs import Screen
+
+    display = given.pop("display")
+    return Screen(
+        display="json" if given.pop("as_json") else display,
+        outputs=given.pop("outputs"),
+        include_trace=given.pop("include_trace"),
+        verbose=given.pop("verbose"),
+        log_file=given.pop("log_file"),
+    )

@@ -1,0 +1,194 @@
+"""`agentv resume`: what is done is kept, and just the rest is paid for."""
+
+import json
+import os
+import sys
+
+import pytest
+from tests.carrying import JUDGE, Project
+
+from agentv import EvalCase, EvaluatorConfig, Message, evaluate
+from agentv.storage import open_run
+from agentv.storage.run_lock import RunLock
+
+HAS = "{name: has, type: contains, value: answer}"
+
+
+def interrupt(project: Project, *, judged: int, answered: int) -> None:
+    """Leave the run of `project` as a kill would have, with so many rows and so many answers."""
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
+    project.calls()
+    count = len(project.cases)
+    project.forget("results.jsonl", range(judged, count))
+    project.forget("answers.jsonl", range(answered, count))
+    project.forget("events.jsonl", [len(project.stored("events.jsonl")) - 1])
+
+
+def current(project: Project) -> dict[str, tuple[str, int]]:
+    """Return text and generation of the current rows, by case."""
+    return {row.eval_id: (row.candidate_answer, row.generation) for row in open_run(project.run).results()}
+
+
+def test_what_is_judged_stays_what_is_answered_is_judged_and_the_rest_is_asked(project: Project) -> None:
+    interrupt(project, judged=1, answered=2)
+    code, said = project.call("resume")
+    assert (code, project.calls()) == (0, ["c"])
+    assert "kept 1 row as they were; 1 call of targets, 1 stored answer judged again" in said
+    assert current(project) == {name: (f"answer to question {name}", 0) for name in "abc"}
+    assert len(project.stored("results.jsonl")) == len(project.stored("answers.jsonl")) == 3
+    assert open_run(project.run).state() == "finished"
+
+
+def test_of_a_thousand_cases_only_the_edited_and_the_added_are_asked(project: Project) -> None:
+    project.cases = {f"c{number}": f"question {number}" for number in range(1_000)}
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
+    assert len(project.calls()) == 1_000
+    cases = list(project.cases.items())
+    cases[3], cases[700] = cases[700], cases[3]
+    project.cases = {**dict(cases), "c500": "another question", "new": "one more"}
+    code, said = project.call("resume", "latest")
+    assert (code, project.calls()) == (0, ["c500", "new"])
+    assert "PASS: 1,001 of 1,001 judged rows passed" in said
+    assert current(project)["c500"] == ("answer to another question", 1)
+    assert len(current(project)) == 1_001
+
+
+def test_an_edited_evaluator_judges_the_stored_answers_and_the_others_scores_stay(project: Project) -> None:
+    (project.folder / "judge.py").write_text(JUDGE)
+    project.evaluators = f"{HAS}, {{name: code, type: code_judge, script: [{sys.executable}, judge.py]}}"
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
+    project.calls()
+    assert (project.folder / "judged").read_text() == "xxx"
+    project.evaluators = project.evaluators.replace("answer}", "to question a}")
+    code, said = project.call("resume", "latest")
+    assert (code, project.calls()) == (1, [])
+    assert "FAIL: 1 of 3 judged rows passed" in said
+    assert (project.folder / "judged").read_text() == "xxx"
+    (project.folder / "judge.py").write_text(JUDGE + "# edited")
+    assert project.call("resume", "latest")[0] == 1
+    assert (project.folder / "judged").read_text() == "xxxxxx"
+    assert project.calls() == []
+    assert {generation for _, generation in current(project).values()} == {2}
+    assert len(project.stored("results.jsonl")) == 9
+
+
+def test_rows_with_errors_stay_and_the_command_that_retries_them_is_told(project: Project) -> None:
+    (project.folder / "broken").write_text("b")
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 3
+    project.calls()
+    (project.folder / "broken").unlink()
+    project.forget("results.jsonl", [2])
+    code, said = project.call("resume", "latest")
+    assert (code, project.calls()) == (3, [])
+    assert f"retry   agentv retry {project.run.name}" in said
+
+
+def test_a_case_that_was_taken_out_stays_in_the_run_and_counts_nowhere_until_it_is_back(project: Project) -> None:
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
+    cases = dict(project.cases)
+    del project.cases["b"]
+    assert project.call("resume", "latest")[0] == 0
+    assert [
+        event["slot"]["eval_id"] for event in project.stored("events.jsonl") if event["type"] == "case_retired"
+    ] == ["b"]
+    assert (list(current(project)), open_run(project.run).counts()) == (["a", "c"], {"pass": 2})
+    assert [row.eval_id for row in open_run(project.run).all_results()] == ["a", "b", "c"]
+    project.calls()
+    project.cases = cases
+    assert project.call("resume", "latest")[0] == 0
+    assert (list(current(project)), project.calls()) == (["a", "b", "c"], [])
+
+
+def test_a_suite_that_was_renamed_keeps_its_answers_and_scores(project: Project) -> None:
+    judge = f"{{name: code, type: code_judge, script: [{sys.executable}, judge.py]}}"
+    project.evaluators = judge
+    assert project.call("run", ".", "--display", "none")[0] == 0
+    project.calls()
+    (project.folder / project.suite).unlink()
+    project.suite = "renamed.yaml"
+    code, said = project.call("resume", "latest")
+    assert (code, project.calls()) == (0, []), said
+    assert (project.folder / "judged").read_text() == "xxx"
+    assert [row.slot.suite for row in open_run(project.run).results()] == ["renamed.yaml"] * 3
+
+
+def test_a_changed_script_of_a_target_is_pointed_out_and_fresh_asks_it_anew(project: Project) -> None:
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
+    project.calls()
+    script = project.folder / "agent.py"
+    script.write_text(script.read_text().replace("answer to", "new answer to"))
+    code, said = project.call("resume", "latest")
+    assert (code, project.calls()) == (0, [])
+    assert "not the same code as when the run began (agent.py); its answers are kept; --fresh" in said
+    assert project.call("resume", "latest", "--fresh")[0] == 0
+    assert project.calls() == ["a", "b", "c"]
+    assert {generation for _, generation in current(project).values()} == {1}
+
+
+def test_without_a_name_the_latest_run_that_did_not_finish_is_meant(project: Project) -> None:
+    interrupt(project, judged=0, answered=0)
+    unfinished = project.run.name
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
+    project.calls()
+    code, said = project.call("resume")
+    assert (code, project.calls()) == (0, ["a", "b", "c"])
+    assert f"agentv show {unfinished}" in said
+    assert project.call("resume") == (
+        4,
+        "error: every run is finished; `agentv resume latest` does what was edited or added since\n",
+    )
+
+
+def test_a_second_writer_is_refused_and_told_who_writes(project: Project) -> None:
+    interrupt(project, judged=1, answered=1)
+    lock = RunLock(project.run)
+    code, said = project.call("resume")
+    lock.release()
+    assert (code, project.calls()) == (3, [])
+    assert f"is being written by process {os.getpid()} on " in said
+    assert project.call("resume")[0] == 0
+
+
+def test_a_run_goes_on_from_another_folder_with_its_own_paths_and_options(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project.folder / "deep").mkdir()
+    assert (
+        project.call("run", "suite.yaml", "--display", "none", "--case", "[ab]", "--name", "n", "--gate", "none")[0]
+        == 0
+    )
+    project.calls()
+    project.forget("results.jsonl", [0])
+    project.forget("answers.jsonl", [0])
+    monkeypatch.chdir(project.folder / "deep")
+    code, said = project.call("resume", "n")
+    assert (code, project.calls()) == (0, ["a"])
+    assert "NO GATE: 2 of 2" in said
+    assert {row.slot.suite for row in open_run(project.run).results()} == {"suite.yaml"}
+
+
+def test_an_export_of_a_resumed_run_has_all_of_its_rows(project: Project) -> None:
+    interrupt(project, judged=1, answered=2)
+    assert project.call("resume", "-o", "rows.jsonl")[0] == 0
+    rows = [json.loads(line)["eval_id"] for line in (project.folder / "rows.jsonl").read_text().splitlines()]
+    assert sorted(rows) == ["a", "b", "c"]
+
+
+def test_a_run_that_python_started_says_that_its_files_are_not_known(project: Project) -> None:
+    has = EvaluatorConfig("has", "contains", {"value": "4"})
+    evaluate(
+        [EvalCase("a", (Message("user", "2 + 2?"),))],
+        task=lambda _request: "4",
+        evaluators=[has],
+        folder=project.folder / ".agentv",
+    )
+    code, said = project.call("resume", "latest")
+    assert code == 4
+    assert "does not say which files it was made from" in said
+
+
+def test_a_run_that_stopped_early_says_how_it_goes_on(project: Project) -> None:
+    project.evaluators = "{name: has, type: contains, value: nothing of that}"
+    code, said = project.call("run", "suite.yaml", "--fail-fast")
+    assert code == 1
+    assert f"go on   agentv resume {project.run.name}" in said

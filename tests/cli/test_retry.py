@@ -1,0 +1,93 @@
+"""`agentv retry` and `agentv rescore`: rows are done again into the same run, and the newest counts."""
+
+import sys
+
+from tests.carrying import Project
+
+from agentv.storage import open_run
+
+BROKEN_JUDGE = "import sys; sys.exit('no judge today')"
+
+
+def rows(project: Project) -> dict[str, tuple[str, int]]:
+    return {row.eval_id: (row.status, row.generation) for row in open_run(project.run).results()}
+
+
+def test_rows_with_errors_are_asked_again_and_every_attempt_is_kept(project: Project) -> None:
+    (project.folder / "broken").write_text("b")
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 3
+    project.calls()
+    assert project.call("retry")[0] == 3
+    (project.folder / "broken").unlink()
+    code, said = project.call("retry")
+    assert (code, project.calls()) == (0, ["b", "b"])
+    assert "PASS: 3 of 3 judged rows passed" in said
+    assert rows(project) == {"a": ("pass", 0), "b": ("pass", 2), "c": ("pass", 0)}
+    attempts = [(row["slot"]["eval_id"], row["status"]) for row in project.stored("results.jsonl")]
+    assert sorted(attempts) == [("a", "pass"), ("b", "error"), ("b", "error"), ("b", "pass"), ("c", "pass")]
+    assert [answer.generation for answer in open_run(project.run).answers()] == [0, 0, 2]
+    assert open_run(project.run).counts() == {"pass": 3}
+    assert "b" in project.call("show", "latest", "b")[1]
+
+
+def test_failed_and_case_choose_other_rows(project: Project) -> None:
+    project.evaluators = "{name: has, type: contains, value: question a}"
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 1
+    project.calls()
+    assert project.call("retry", "--failed")[0] == 1
+    assert project.calls() == ["b", "c"]
+    assert project.call("retry", "latest", "--case", "[ab]")[0] == 1
+    assert project.calls() == ["a", "b"]
+    assert rows(project) == {"a": ("pass", 1), "b": ("fail", 2), "c": ("fail", 1)}
+
+
+def test_where_there_is_nothing_to_do_again_it_is_said(project: Project) -> None:
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
+    code, said = project.call("retry")
+    assert (code, "there is nothing to do again" in said) == (4, True)
+    assert project.call("retry", "--errors", "--failed")[0] == 4
+    project.forget("events.jsonl", [1])
+    code, said = project.call("retry")
+    assert (code, "did not finish; first agentv resume" in said) == (4, True)
+
+
+def test_a_row_that_a_broken_judge_left_is_judged_again_and_its_target_is_not_asked(project: Project) -> None:
+    judge = project.folder / "judge.py"
+    working = judge.read_text()
+    judge.write_text(BROKEN_JUDGE)
+    project.evaluators = f"{project.evaluators}, {{name: code, type: code_judge, script: [{sys.executable}, judge.py]}}"
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 3
+    project.calls()
+    judge.write_text(working)
+    assert project.call("retry")[0] == 0
+    assert project.calls() == []
+    assert set(rows(project).values()) == {("pass", 1)}
+
+
+def test_rescore_judges_stored_answers_and_asks_no_target(project: Project) -> None:
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
+    project.calls()
+    project.cases["d"] = "one that was not asked"
+    project.cases["a"] = "one that was asked in other words"
+    project.evaluators = "{name: has, type: contains, value: question b}"
+    code, said = project.call("rescore", "latest")
+    assert (code, project.calls()) == (1, [])
+    assert "2 stored answers judged again" in said
+    assert rows(project) == {"a": ("pass", 0), "b": ("pass", 1), "c": ("fail", 1)}
+
+
+def test_rescore_takes_other_evaluators_from_a_file_and_uses_scores_that_hold_again(project: Project) -> None:
+    judge = f"{{name: code, type: code_judge, script: [{sys.executable}, judge.py]}}"
+    project.evaluators = judge
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
+    project.calls()
+    (project.folder / "new.yaml").write_text(
+        f"evaluators: [{judge}, {{name: short, type: length, max: 3, unit: words}}]"
+    )
+    code, said = project.call("rescore", "latest", "--evaluators", "new.yaml")
+    assert (code, project.calls()) == (1, []), said
+    assert (project.folder / "judged").read_text() == "xxx"
+    (first, *_) = open_run(project.run).results()
+    assert [(each.name, each.score) for each in first.evaluator_results] == [("code", 1.0), ("short", 0.0)]
+    started = [event for event in project.stored("events.jsonl") if event["type"] == "generation_started"]
+    assert [(event["purpose"], event["evaluators"]) for event in started] == [("rescore", "new.yaml")]

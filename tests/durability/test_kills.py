@@ -1,0 +1,75 @@
+"""Runs that are killed, again and again, against a server that bills every call: nothing is lost or paid twice."""
+
+import json
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.durability.witness import WORKERS, Project, project_against
+
+
+def killed_until_done(project: Project, kills: int, seed: int) -> int:
+    """Run, and kill at seeded numbers of billed calls; resume until done. Return how many kills hit a live run."""
+    rng = random.Random(seed)
+    moments = sorted(rng.sample(range(WORKERS, project.count), kills))
+    process, hits = project.start("run", "cases.jsonl", "--display", "none"), 0
+    for moment in moments:
+        if not project.witness.wait_for(moment, process):
+            break
+        process.kill()
+        project.end(process)
+        hits += 1
+        process = project.start("resume", "latest", "--display", "none")
+    code, said = project.end(process)
+    assert code == 0, said
+    return hits
+
+
+@pytest.mark.parametrize(
+    ("count", "kills", "seed"),
+    [
+        pytest.param(2_000, 20, 1, marks=[pytest.mark.slow, pytest.mark.timeout(600)]),
+        pytest.param(10_000, 20, 2, marks=[pytest.mark.durability, pytest.mark.timeout(900)]),
+        pytest.param(10_000, 200, 3, marks=[pytest.mark.durability, pytest.mark.timeout(3_600)]),
+    ],
+)
+def test_after_many_kills_every_case_has_one_row_and_few_calls_were_paid_twice(
+    tmp_path: Path, count: int, kills: int, seed: int
+) -> None:
+    with project_against(tmp_path, count) as project:
+        assert killed_until_done(project, kills, seed) == kills
+        assert project.rows() == project.every_case_once()
+        billed = project.witness.bills()
+        assert billed.keys() == project.every_case_once().keys()
+        assert billed.total() - count <= WORKERS * kills
+
+
+def test_a_naive_writer_loses_rows_to_the_same_kills(tmp_path: Path) -> None:
+    with project_against(tmp_path, 2_000) as project:
+        process = project.start_naive()
+        assert project.witness.wait_for(150, process)
+        process.kill()
+        project.end(process)
+        lost = project.witness.bills().total() - project.naive_rows().total()
+        assert lost > 1  # it asks one case at a time: more than one is a row that it took for written
+
+
+def test_a_kill_while_a_resume_reads_what_there_is_changes_nothing(tmp_path: Path) -> None:
+    with project_against(tmp_path, 300) as project:
+        process = project.start("run", "cases.jsonl", "--display", "none")
+        assert project.witness.wait_for(150, process)
+        process.kill()
+        project.end(process)
+        kept = project.rows()
+        resuming = project.start("resume", "--display", "json", stdout=subprocess.PIPE)
+        assert resuming.stdout is not None
+        for line in resuming.stdout:
+            if json.loads(line)["event"] == "row_kept":
+                break
+        resuming.kill()
+        project.end(resuming)
+        assert project.rows() >= kept
+        assert project.end(project.start("resume", "--display", "none"))[0] == 0
+        assert project.rows() == project.every_case_once()
+        assert project.witness.bills().total() - 300 <= 2 * WORKERS
