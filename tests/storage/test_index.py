@@ -25,6 +25,7 @@ from agentv.storage import RunFolder, StoredRun, list_runs, open_run, runs_folde
 from agentv.storage.index import RunIndex
 from agentv.storage.index_schema import VERSION
 from agentv.storage.row_query import SORT_KEYS, Facets, RowPage, RowQuery, findable
+from agentv.types.json_value import JsonObject
 from agentv.types.results import CaseResult, Slot
 
 Row = CaseResult
@@ -427,3 +428,23 @@ def test_two_processes_that_find_a_broken_index_replace_it_once(home: Path, note
     reader.stdout.close()
     assert reader.wait(timeout=30) == 0
     assert notes == []
+
+
+def test_rows_of_cases_that_were_taken_out_count_again_when_the_case_is_back(home: Path, index: RunIndex) -> None:
+    rows = [make_result(slot=replace(make_result().slot, eval_id=name)) for name in ("a", "b")]
+    run = keep(home, rows)
+    gone: JsonObject = {"slot": {"suite": rows[1].slot.suite, "eval_id": "b", "target": rows[1].target, "trial": 0}}
+
+    def change(event: str, *more: Row) -> list[tuple[str, int]]:
+        store = RunFolder(runs_folder(home), run.run_id, clock=at_noon)
+        store.note(event, gone)
+        for row in more:
+            store.append(row)
+        store.close("finished")
+        (listed,) = index.runs()
+        assert listed.counts == run.counts()
+        return [(entry.slot.eval_id, entry.generation) for entry in index.page(run, ALL).rows]
+
+    assert change("case_retired") == [("a", 0)]
+    assert change("case_returned", replace(rows[1], generation=1)) == [("a", 0), ("b", 1)]
+    assert change("case_retired") == [("a", 0)]

@@ -11,6 +11,7 @@ from agentv.storage import index_schema as sql
 from agentv.storage.blobs import BlobFolder
 from agentv.storage.index_file import writing
 from agentv.storage.index_lines import RESULTS_FILE, LineBatch, LineReader, tail_digest
+from agentv.storage.index_retired import mark_retired, restore_retired
 from agentv.storage.stored_run import StoredRun
 
 EVENTS_FILE = "events.jsonl"
@@ -63,10 +64,12 @@ def refresh_run(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
             return known
         with writing(connection):
             known = _known(connection, folder)
+            restore_retired(connection, known.run)
             if known.results_stamp != results:
                 _grow(connection, folder, known, stamp=results)
             if known.events_stamp != events:
                 _note_events(connection, folder, known, stamp=events)
+            mark_retired(connection, _known(connection, folder).run, folder)
         if _has_all(connection, folder, results):
             # A run that grows at this moment is as new as the look that was taken.
             return _known(connection, folder)
