@@ -23,6 +23,7 @@ from agentv import (
     EvaluatorConfig,
     JsonFileStorageProvider,
     Message,
+    TargetConfig,
     ToolCall,
     evaluator,
     run_evaluation,
@@ -417,3 +418,21 @@ def test_an_unknown_key_of_an_input_is_refused_with_the_nearest_one() -> None:
     assert "did you mean 'ground_truth'?" in said
     assert "$.criteria[0]  `name` is missing" in said
     assert "$.timestamp" in said
+
+
+def test_a_judge_given_as_a_target_is_in_the_snapshot_its_key_struck() -> None:
+    reply = '{"score": 0.5}'
+    own = TargetConfig("own", "mock", {"response": reply})
+    evaluators = [
+        {"type": "llm_judge", "criterion": "polite"},
+        {"type": "llm_judge", "criterion": "short", "judge": own},
+    ]
+    judge = TargetConfig(
+        "j", "openai", {"model": "m", "api_key": "sk-quite-secret-value", "base_url": "http://localhost:1"}
+    )
+    result = judged("x", evaluators, [POLITE, SHORT], judge=judge, only=["short"])
+    assert result.result("short").value == 0.5
+    snapshot = result.evaluation_config_snapshot["config"]
+    assert "sk-quite-secret-value" not in json.dumps(snapshot)
+    again = EvaluationRunConfig.from_dict(json.loads(json.dumps(snapshot)))
+    assert run_evaluation_sync(result.input_snapshot, again).result("short").value == 0.5

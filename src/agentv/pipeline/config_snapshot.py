@@ -6,7 +6,7 @@ from typing import Any
 
 from agentv.pipeline.criteria_plan import CriteriaPlan, PlannedEvaluator
 from agentv.pipeline.evaluation_config import EvaluationRunConfig
-from agentv.pipeline.given import TargetLike
+from agentv.pipeline.given import GIVEN, TargetLike
 from agentv.templating.secrets import SHORTEST_SECRET, STRUCK, looks_secret
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.json_value import JsonObject, JsonValue
@@ -29,6 +29,7 @@ def config_snapshot(
             "evaluators": [_evaluator(each) for each in plan.evaluators],
             "criteria": [criterion.to_dict() for criterion in criteria],
             "judge": _judge(config.judge),
+            "targets": [_target(target) for target in plan.targets if _is_data(target)],
             "only": _plain(config.only),
             "evaluator_concurrency": config.evaluator_concurrency,
             "evaluator_timeout_seconds": config.evaluator_timeout_s,
@@ -37,6 +38,15 @@ def config_snapshot(
             "metadata": _plain(config.metadata),
         },
     }
+
+
+def _is_data(target: TargetConfig) -> bool:
+    """Whether a target can be made again from its config: one that was given as an object cannot."""
+    return not target.provider.startswith(f"{GIVEN} ")
+
+
+def _target(target: TargetConfig) -> dict[str, JsonValue]:
+    return {"name": target.name, "provider": target.provider, **_object(target.settings)}
 
 
 def _judge(given: TargetLike | None) -> str | None:

@@ -56,6 +56,8 @@ class CriteriaPlan:
     selected: tuple[PlannedEvaluator, ...]
     criteria: tuple[EvaluationCriteria, ...]
     stores: tuple[EvaluationStorageProvider, ...]
+    targets: tuple[TargetConfig, ...]
+    """Those that were given with the configuration, judges among them."""
     problems: tuple[Problem, ...]
 
 
@@ -79,6 +81,7 @@ class _Planning:
         self.problems.noted += [problem for problem in found if problem.severity == "error"]
         if not self.config.evaluators:
             self.problems.note("$.evaluators", "there is no evaluator", allowed="name at least one")
+        self.targets = {target.name: target for target in map(self._given_target, self.config.targets)}
         entries = [self._own_entry(given, index, specs) for index, given in enumerate(self.config.evaluators)]
         read, found = loading.read_given_entries(entries, scope, where=WHERE)
         self.problems.noted += [problem for problem in found if problem.severity == "error"]
@@ -104,8 +107,15 @@ class _Planning:
             selected=selected,
             criteria=criteria,
             stores=stores,
+            targets=tuple(self.targets.values()),
             problems=tuple(self.problems.noted),
         )
+
+    def _given_target(self, given: TargetConfig | Mapping[str, Any]) -> TargetConfig:
+        if isinstance(given, TargetConfig):
+            return given
+        settings = {key: value for key, value in given.items() if key not in ("name", "provider")}
+        return TargetConfig(given["name"], given["provider"], settings, base_dir=str(self.config.base_dir))
 
     def _own_entry(self, given: GivenEvaluator, index: int, specs: Specs) -> object:
         """Return a config dict as a copy of ours, in which a judge given as an object is a name; others as taken."""

@@ -18,6 +18,7 @@ from agentv.types.cases import EvaluatorLike
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.scales import EvaluationCriteria
+from agentv.types.targets import TargetConfig
 
 GivenEvaluator: TypeAlias = Mapping[str, Any] | str | EvaluatorLike | CriteriaEvaluator | Callable[..., Any]
 """A config dict, the name of a profile in `.agentv/criteria.yaml`, a config, an evaluator object, or a function."""
@@ -34,7 +35,8 @@ class EvaluationRunConfig:
     copied into every judgement. `only` selects evaluators: "free" leaves out what costs money, a list names evaluators
     or types.
     `evaluator_concurrency` is how many of them judge one answer at once. `error_policy` says what an error counts:
-    "exclude" leaves it out of the score, "zero" counts 0. `criteria` hold for inputs that bring none. `gates` are for
+    "exclude" leaves it out of the score, "zero" counts 0. `criteria` hold for inputs that bring none. `targets` may be
+    named as judges, beside those of the targets file; a dict has the keys of an entry there. `gates` are for
     `agentv score`. Relative paths and names start from `base_dir`.
 
     Raises ConfigError for a value that no run can be made with.
@@ -49,6 +51,7 @@ class EvaluationRunConfig:
     error_policy: ErrorPolicy = "exclude"
     criteria: Sequence[EvaluationCriteria | Mapping[str, Any] | str] = ()
     evaluator_timeout_s: float = DEFAULT_EVALUATOR_TIMEOUT_S
+    targets: Sequence[TargetConfig | Mapping[str, Any]] = ()
     gates: Sequence[str] = ()
     base_dir: str | os.PathLike[str] = "."
 
@@ -75,7 +78,7 @@ class EvaluationRunConfig:
         for name, spellings in _SPELLINGS.items():
             if len(twice := [spelled for spelled in spellings if spelled in raw]) > 1:
                 raise ConfigError(f"{where}: {' and '.join(f'`{each}`' for each in twice)} both say `{name}`")
-        live = {name: _pop(raw, name) for name in ("evaluators", "criteria", "judge", "storage")}
+        live = {name: _pop(raw, name) for name in _SPELLINGS}
         rest = {key: value for key, value in raw.items() if key not in {key for key, _ in live.values()}}
         for name in ("judge", "storage"):
             if isinstance(live[name][1], str | Mapping):
@@ -84,6 +87,7 @@ class EvaluationRunConfig:
         return cls(
             evaluators=live["evaluators"][1] or (),
             criteria=live["criteria"][1] or (),
+            targets=live["targets"][1] or (),
             **_options({**{name: live[name][1] for name in ("judge", "storage")}, **plain}),
             base_dir=base_dir,
         )
@@ -105,6 +109,8 @@ def _faults(config: EvaluationRunConfig) -> Iterator[str]:
         yield "`criteria` must be a list of criteria, dicts, or names in .agentv/criteria.yaml"
     if not _is_list(config.gates):
         yield "`gates` must be a list"
+    if not _is_list(config.targets) or not all(_is_target(each) for each in config.targets):
+        yield "`targets` must be a list of TargetConfigs, or of dicts with `name` and `provider`"
     metadata: object = config.metadata
     if not isinstance(metadata, Mapping):
         yield f"`metadata` must be an object, not {type(metadata).__name__}"
@@ -121,6 +127,12 @@ def _faults(config: EvaluationRunConfig) -> Iterator[str]:
         yield f"`evaluator_timeout_s` must be a number above 0, not {timeout_s!r}"
 
 
+def _is_target(value: object) -> bool:
+    if isinstance(value, TargetConfig):
+        return True
+    return isinstance(value, Mapping) and all(isinstance(value.get(key), str) for key in ("name", "provider"))
+
+
 def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
@@ -129,6 +141,7 @@ _SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "evaluators": ("evaluators", "evaluator_configs", "evaluatorConfigs"),
     "criteria": ("criteria",),
     "judge": ("judge", "llm"),
+    "targets": ("targets",),
     "storage": ("storage", "storage_provider", "storageProvider"),
 }
 

@@ -24,6 +24,9 @@ from agentv.types.targets import ResolvedTarget, TargetConfig
 Source: TypeAlias = str | os.PathLike[str] | EvalSuite | Sequence[EvalCase]
 TargetLike: TypeAlias = str | TargetConfig | Provider
 
+GIVEN = "given"
+"""How the providers are called that stand for objects."""
+
 GIVEN_SUITE = "cases"
 GIVEN_TASK = "given task"
 
@@ -104,7 +107,7 @@ def named_target(given: TargetLike | None, role: str, specs: Specs) -> TargetCon
         return given
     if not isinstance(given, Provider):
         raise ConfigError(f"{role}= takes a target's name, a TargetConfig or a Provider; got {type(given).__name__}")
-    kind = f"given {role}"
+    kind = f"{GIVEN} {role}"
     specs.providers.add(
         Spec(kind, f"the {role} given from Python", NoSettings, lambda _target, _tools: given, can_judge=True)
     )
