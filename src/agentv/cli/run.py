@@ -59,6 +59,12 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     help="Take answers of earlier runs from the cache (read), and keep new ones there too (on).",
 )
 @click.option("--cache-max-age", "cache_max_age_s", type=Span(), metavar="SPAN", help="No older ones: 12h, 7d.")
+@click.option(
+    "--budget-usd",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="X",
+    help="Stop before a call that could bring the cost above X dollars.",
+)
 @click.option("--only", type=click.Choice(["free"]), help="Leave out evaluators that cost money.")
 @_several("--gate", "gates", help="What must be reached, as in 'pass_rate >= 90%'; 'none' for no gate.", metavar="EXPR")
 @click.option("--name", metavar="NAME", help="A name for this run.")

@@ -8,6 +8,7 @@ from agentv.evaluators.isolation import config_of
 from agentv.execution.callables import raised_at
 from agentv.pipeline.answer import OnRetry, Question, Reply, ask, make_answer, make_question
 from agentv.pipeline.applicable import applicable_evaluators
+from agentv.pipeline.budget import noting_refusals
 from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.context import build_context, criteria_of
 from agentv.pipeline.fingerprints import Fingerprints
@@ -100,13 +101,16 @@ class CaseRunner:
         return await self._netted(question.task, question.case, self.judge(question, answer))
 
     async def _netted(self, task: CaseTask, case: EvalCase, work: Coroutine[None, None, CaseResult]) -> CaseResult:
-        try:
-            return await work
-        except StorageError:
-            raise
-        except Exception as error:  # noqa: BLE001 - see `run`
-            message = f"{type(error).__name__}: {error}{raised_at(error)}"
-            return crashed_row(self.run_id, task, case, message, now=self.toolbox.clock())
+        with noting_refusals() as refused:
+            try:
+                row = await work
+            except StorageError:
+                raise
+            except Exception as error:  # noqa: BLE001 - see `run`
+                message = f"{type(error).__name__}: {error}{raised_at(error)}"
+                row = crashed_row(self.run_id, task, case, message, now=self.toolbox.clock())
+        # What was judged without a call that was to be made is no result, whatever the evaluators made of it.
+        return replace(row, status="error", score=None, verdict=None, error=refused[0]) if refused else row
 
     def tell(self, task: CaseTask, message: str) -> None:
         """Tell people something about a task's target, secrets struck."""

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from agentv.execution.foreign import off_the_clock
 from agentv.execution.threads import call_in_thread
+from agentv.pipeline.budget import note_refusal
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.storage.embedding_cache import EmbeddingCache
 from agentv.types.embeddings import Embedding, EmbeddingProvider, EmbeddingResponse
@@ -49,6 +50,7 @@ class Wanted:
             await self.began.wait()
         outcome = await asyncio.shield(self.outcome)  # others may wait for it, too
         if isinstance(outcome, ProviderError):
+            note_refusal(outcome.failure)
             raise ProviderError(outcome.failure, calls=outcome.calls)
         return outcome
 

@@ -84,13 +84,17 @@ class Ledger:
         self.store.append_case(record)
 
     def answer(self, answer: Answer) -> Answer:
-        """Keep an answer before it is judged."""
+        """Keep an answer before it is judged; none where the budget had no room for the question."""
+        if _is_unpaid(answer):
+            return answer
         kept = self.store.append_answer(answer)
         self.tell(AnswerArrived(kept))
         return kept
 
     def row(self, result: CaseResult) -> None:
-        """Keep, count and tell a finished row."""
+        """Keep, count and tell a finished row; one that the budget had no room for is left to whoever goes on."""
+        if _is_unpaid(result):
+            return
         kept = self.store.append(result)
         self._count(kept)
         self.tell(RowFinished(kept))
@@ -151,3 +155,8 @@ class Ledger:
             duration_s=duration_s,
             folder=self.store.folder,
         )
+
+
+def _is_unpaid(made: Answer | CaseResult) -> bool:
+    """Whether something was not made, or not to its end, because of the budget."""
+    return made.error is not None and made.error.kind == "budget"

@@ -1,5 +1,6 @@
 """What a run was asked to do: built once by the command line or `evaluate`, passed whole."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
@@ -17,7 +18,8 @@ class RunOptions:
     many rows without a result a run may have and still count as complete. `fail_fast` stops after that many rows that
     did not pass. `only="free"` leaves out evaluators that cost money. `gates` None: the gates of the files, else that
     every judged row passes; an empty tuple: no gate. `cache` reads answers of earlier runs, not older
-    than `cache_max_age_s` seconds if that is set, and with "on" keeps new ones.
+    than `cache_max_age_s` seconds if that is set, and with "on" keeps new ones. `budget_usd` is what all
+    calls together may cost, in dollars.
     """
 
     targets: tuple[str, ...] = ()
@@ -38,6 +40,7 @@ class RunOptions:
     name: str | None = None
     cache: Literal["off", "read", "on"] = "off"
     cache_max_age_s: float | None = None
+    budget_usd: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no run can be made with; a single text stands for a list of one."""
@@ -57,6 +60,8 @@ class RunOptions:
             raise ConfigError(f"timeout_s must be above 0, not {self.timeout_s}")
         if self.cache not in ("off", "read", "on"):
             raise ConfigError(f"cache must be 'off', 'read' or 'on', not {self.cache!r}")
+        if self.budget_usd is not None and not 0 < self.budget_usd < math.inf:
+            raise ConfigError(f"budget_usd must be above 0, not {self.budget_usd}")
         if self.cache_max_age_s is not None and not self.cache_max_age_s > 0:
             raise ConfigError(f"cache_max_age_s must be above 0, not {self.cache_max_age_s}")
         if self.only not in (None, "free"):

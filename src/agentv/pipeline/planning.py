@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from agentv.loading import choose_target
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.plan import RunPlan, SuitePlan
+from agentv.pipeline.priced_targets import budget_problems
 from agentv.pipeline.selection import select_cases
 from agentv.pipeline.suite_check import Findings, SuiteCheck
 from agentv.pipeline.targets import KnownTargets
@@ -51,7 +52,7 @@ def make_plan(
         prices.update(item.suite.prices)
     asked = {id(target) for plan in suites for target in plan.targets}
     judges = {key: judge for check in checks for key, judge in check.judges.items() if key not in asked}
-    return RunPlan(
+    made = RunPlan(
         suites=tuple(suites),
         specs=specs,
         options=options,
@@ -62,6 +63,9 @@ def make_plan(
         judges=tuple(judges.values()),
         warnings=tuple(problem.render() for item in inputs for problem in item.suite.warnings),
     )
+    if options.budget_usd is not None and (problems := list(budget_problems(made))):
+        raise ConfigError("\n".join(problems))
+    return made
 
 
 def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> SuitePlan | None:

@@ -4,14 +4,14 @@ import asyncio
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, TypeVar
 
-from agentv.execution.foreign import DeadlineError, call_foreign
 from agentv.execution.limits import AccountLimiter
-from agentv.execution.retry import OVERTIME_S, retry_call
+from agentv.execution.retry import retry_call
 from agentv.pipeline.answer_memory import AnswerMemory
+from agentv.pipeline.budget import Budget, Purse
+from agentv.pipeline.calls import Call, R, within
 from agentv.pipeline.prices import price_of
 from agentv.pipeline.turns import Turns
 from agentv.scoring.vectors import vectors_problem
@@ -38,17 +38,6 @@ CHARACTERS_PER_TOKEN = 4.0
 EXPECTED_REPLY_TOKENS = 300.0
 """What a call is taken to use before it is known; corrected after each reply."""
 
-R = TypeVar("R", ProviderResponse, EmbeddingResponse)
-
-
-@dataclass(frozen=True, slots=True)
-class Call(Generic[R]):
-    """What is called dependably: one try, by its number and its deadline in seconds, and what it probably uses."""
-
-    one_try: Callable[[int, float], Awaitable[R]]
-    tokens: float
-    before_repeat: Callable[[], Awaitable[None]] | None = None
-
 
 class ResilientProvider:
     """Makes a provider's single tries into one dependable call.
@@ -56,7 +45,7 @@ class ResilientProvider:
     `counts_attempts` is for providers that start a process: every try is a repeat of the whole call, numbered in
     `request.attempt`. For model APIs the tries stand in `calls` only. An `auth` failure, or 20 transport failures in a
     row, stops the target: later calls fail at once with the same kind. `limiter` keeps the pace of the account,
-    `memory` knows what need not be asked again.
+    `memory` knows what need not be asked again, `budget` what may be spent.
     """
 
     def __init__(
@@ -70,6 +59,7 @@ class ResilientProvider:
         prices: Mapping[str, JsonObject],
         limiter: AccountLimiter | None = None,
         memory: AnswerMemory | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.provider = provider
         self.target = target
@@ -79,6 +69,7 @@ class ResilientProvider:
         self._prices = prices
         self._turns = Turns(limiter, target.retry, counts_attempts=counts_attempts)
         self._memory = memory
+        self._purse = None if budget is None else Purse(budget, target.name, self.cost_of)
         self._reply_tokens = EXPECTED_REPLY_TOKENS
         self._transport_failures = 0
         self._stopped: ProviderError | None = None
@@ -117,14 +108,15 @@ class ResilientProvider:
         async def one_try(number: int, timeout_s: float) -> ProviderResponse:
             attempt = number if self.counts_attempts else request.attempt
             timed = replace(request, attempt=attempt, timeout_s=timeout_s)
-            response: ProviderResponse = await _within(self.provider.invoke, timed, timeout_s)
+            response: ProviderResponse = await within(self.provider.invoke, timed, timeout_s)
             if response.usage is not None:
                 self._reply_tokens += (response.usage.output - self._reply_tokens) / 10
             return response
 
         chat = sum(len(turn.content) for turn in request.chat_prompt or ()) or len(request.question)
         asked = (chat + len(request.system_prompt or "")) / CHARACTERS_PER_TOKEN
-        call = Call(one_try, asked + self._reply_tokens, before_repeat=before_repeat)
+        most = request.max_output_tokens or math.inf
+        call = Call(one_try, asked, min(self._reply_tokens, most), request.model, before_repeat)
         return await self._dependably(call, total_s=total_s, on_retry=on_retry)
 
     async def embed(self, texts: tuple[str, ...], *, began: Callable[[], None]) -> EmbeddingResponse:
@@ -138,7 +130,7 @@ class ResilientProvider:
 
         async def one_try(_number: int, timeout_s: float) -> EmbeddingResponse:
             began()
-            response: EmbeddingResponse = await _within(provider.embed, EmbeddingRequest(texts, timeout_s), timeout_s)
+            response: EmbeddingResponse = await within(provider.embed, EmbeddingRequest(texts, timeout_s), timeout_s)
             if problem := vectors_problem(response.vectors, texts=len(texts)):
                 raise ProviderError(Failure("unexpected_shape", f"the reply has {problem}"))
             return response
@@ -149,8 +141,17 @@ class ResilientProvider:
     async def _dependably(
         self, call: "Call[R]", *, total_s: float | None, on_retry: Callable[[CallRecord, float], None] | None = None
     ) -> R:
-        """Make one call with as many tries as the policy allows, each in its turn at the account."""
+        """Make one call with as many tries as the policy allows, within the budget if there is one."""
         self._refuse_when_stopped()
+        go = partial(self._in_turn, call, total_s=total_s, on_retry=on_retry)
+        if self._purse is None:
+            return await go()
+        return await self._purse.pay(go, guess_usd=self.cost_of(call.usage, call.model) or 0.0)
+
+    async def _in_turn(
+        self, call: "Call[R]", *, total_s: float | None, on_retry: Callable[[CallRecord, float], None] | None
+    ) -> R:
+        """Make one call, each try in its turn at the account."""
         attempt_s = self.target.timeout_s or DEFAULT_TIMEOUT_S
         # Waiting for one's turn is no fault of the target's: the deadline for all tries begins when the first may go.
         first = await self._turns.take(call.tokens)
@@ -201,7 +202,7 @@ class ResilientProvider:
         call_s = (self.target.timeout_s or DEFAULT_TIMEOUT_S) * rounds
         timeout_s = min(call_s, math.inf if total_s is None else total_s)
         timed = tuple(replace(request, timeout_s=timeout_s) for request in requests)
-        answers: Mapping[str, ProviderResponse | Failure] = await _within(provider.invoke_batch, timed, timeout_s)
+        answers: Mapping[str, ProviderResponse | Failure] = await within(provider.invoke_batch, timed, timeout_s)
         return {case_id: self.priced(answer) for case_id, answer in answers.items()}
 
     def priced(self, answer: ProviderResponse | Failure, *, in_batch: bool = False) -> ProviderResponse | Failure:
@@ -242,12 +243,3 @@ class ResilientProvider:
         """Let go of what the provider holds open."""
         if isinstance(self.provider, ClosingProvider):
             await self.provider.aclose()
-
-
-async def _within(call: Callable[..., Any], argument: object, timeout_s: float) -> Any:
-    """Call a provider, which keeps the deadline itself as a rule; one that does not is cut off soon after."""
-    try:
-        return await call_foreign(call, argument, timeout_s=timeout_s + OVERTIME_S, inline=True)
-    except DeadlineError:
-        failure = Failure("deadline", f"no answer within {timeout_s:g} s", retryable=True)
-        raise ProviderError(failure) from None

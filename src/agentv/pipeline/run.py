@@ -4,6 +4,7 @@ import asyncio
 import platform
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 
 from agentv.execution.foreign import call_foreign
@@ -11,6 +12,7 @@ from agentv.execution.local import LocalBackend
 from agentv.execution.threads import abandoned_calls
 from agentv.pipeline.answer import slot_of
 from agentv.pipeline.batch import Answered, answer_batch, batching_of
+from agentv.pipeline.budget import Budget, BudgetStop
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.carry_on import CarryOn
 from agentv.pipeline.case import CaseRunner
@@ -85,6 +87,7 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random,
         note=ledger.note,
         workers=plan.workers,
         cache=make_run_cache(plan, run_id=ledger.store.run_id, clock=clock),
+        budget=_budget(plan, ledger),
     )
     async with toolbox:
         work = asyncio.create_task(_run_targets(plan, toolbox, ledger, carry_on))
@@ -101,6 +104,17 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random,
                 raise
         except BaseExceptionGroup as group:
             raise _first(group) from group
+
+
+def _budget(plan: RunPlan, ledger: Ledger) -> Budget | None:
+    """Return what the run may spend, None without a limit; the first call that does not fit stops the run."""
+    limit = plan.options.budget_usd
+
+    def stop(why: BudgetStop) -> None:
+        ledger.stop.drain(why.reason)
+        ledger.store.note("budget_stop", asdict(why))
+
+    return None if limit is None else Budget(limit, stop)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -11,6 +11,7 @@ from agentv.execution.limits import AccountLimiter
 from agentv.execution.shared import Shared
 from agentv.loading import read_settings
 from agentv.pipeline.answer_memory import RunCache
+from agentv.pipeline.budget import Budget
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.embeddings import SharedEmbedder
 from agentv.pipeline.kept_by_config import KeptByConfig
@@ -42,7 +43,8 @@ class Toolbox:
 
     Use it as an async context manager: what was opened is closed at the end. `overrides` are evaluators given as
     objects by type name (seed REQ-EVAL-006). `note` tells people something about the run, `workers` how
-    many rows of a target are worked on at once. `cache` knows answers that need not be asked for again.
+    many rows of a target are worked on at once. `cache` knows answers that need not be asked for again,
+    `budget` what may be spent.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Toolbox:
         note: Callable[[str], None] = lambda _message: None,
         workers: Callable[[ResolvedTarget], int] = lambda target: target.workers or 1,
         cache: RunCache | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.specs = specs
         self.clock = clock
@@ -67,6 +70,7 @@ class Toolbox:
         self.note = note
         self._workers = workers
         self._cache = cache
+        self._budget = budget
         self.shared: SharedParts = Shared()
         self.recorded = RecordedAnswers(self.find_run)
         self._prices = prices or {}
@@ -118,6 +122,7 @@ class Toolbox:
             prices=self._prices,
             limiter=self._limiter(target) if spec.is_model_api or target.requests_per_minute else None,
             memory=None if self._cache is None else self._cache.memory(target, spec),
+            budget=None if spec.is_canned else self._budget,
         )
         self._providers[id(target)] = (target, resilient)
         return resilient

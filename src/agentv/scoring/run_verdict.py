@@ -71,8 +71,8 @@ def run_verdict(
     if ending.state == "interrupted":
         sentence = f"INTERRUPTED: {_of_planned(rows.rows, ending)} {'kept' if ending.is_kept else 'made'}."
         return RunVerdict(SIGNALLED + ending.signal_number, sentence, results)
-    if not rows.rows and ending.state in ("finished", "stopped"):
-        why = (ending.state == "finished" and ending.reason) or "no case matches what was asked for"
+    if not rows.rows and ending.state == "finished":
+        why = ending.reason or "no case matches what was asked for"
         return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
     if rows.judged and broken:
         return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors, ending.noun)}{early}", results)
@@ -94,7 +94,7 @@ def _incomplete(ending: Ending, rows: Tally, results: Sequence[GateResult], max_
         return f"{ending.reason or 'the run could not go on'}.{made}"
     if ending.state == "finished" and ending.planned is not None and rows.rows < ending.planned:
         return f"only {_of_planned(rows.rows, ending)} made."
-    if not rows.judged:
+    if not rows.judged and (rows.rows or ending.state != "stopped"):
         return f"no {ending.noun} could be judged.{_beside(errors, ending.noun)}"
     if errors > max_errors:
         return (
