@@ -1,14 +1,23 @@
 """One suite over every ResultStore: what the protocol promises holds for each of them."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import inf, nan
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.postgres_server import upgraded_database
 from tests.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.storage import EventRecord, MemoryStore, RunFolder, open_run
+from agentv.storage.postgres.connection import connect
+from agentv.storage.postgres.pull import RunPuller
+from agentv.storage.postgres.push import RunPusher
+from agentv.storage.postgres.shared_run import SharedRun
+from agentv.storage.postgres.url import parse_store_url
 from agentv.types.messages import Message
 from agentv.types.protocols import ResultStore
 from agentv.types.results import Answer, CaseRecord, CaseResult
@@ -42,7 +51,22 @@ def open_folder(tmp_path: Path) -> Opened:
     )
 
 
-@pytest.fixture(params=[open_memory, open_folder], ids=["memory", "folder"])
+def open_shared(tmp_path: Path) -> Opened:
+    """A run with the team's database behind it; what is read back is what the database has."""
+    url = parse_store_url(upgraded_database())
+    store = SharedRun(url, lambda: RunFolder(tmp_path / ".agentv" / "runs", RUN.run_id, clock=at_noon))
+
+    def read(kind: str) -> list[Any]:
+        with connect(url) as connection:
+            RunPusher(Path(store.folder), connection, url).push()
+            shutil.rmtree(tmp_path / "elsewhere", ignore_errors=True)
+            folder = RunPuller(connection, url, RUN.run_id).pull(tmp_path / "elsewhere" / "runs").folder
+        return list(getattr(open_run(folder), kind)())
+
+    return Opened(store, *(partial(read, kind) for kind in ("events", "cases", "answers", "results")))
+
+
+@pytest.fixture(params=[open_memory, open_folder, open_shared], ids=["memory", "folder", "postgres"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
     made: Opened = request.param(tmp_path)
     made.store.begin(make_run())
@@ -90,7 +114,7 @@ def test_a_lone_surrogate_does_not_stop_a_run(opened: Opened) -> None:
 
 
 def test_the_end_is_noted_with_its_state(tmp_path: Path) -> None:
-    for opened in (open_memory(tmp_path), open_folder(tmp_path)):
+    for opened in (open_memory(tmp_path), open_folder(tmp_path / "folder"), open_shared(tmp_path / "shared")):
         opened.store.begin(make_run())
         opened.store.close("interrupted")
         assert opened.events()[-1].fields == {"state": "interrupted"}

@@ -78,7 +78,7 @@ def test_all_problems_of_project_files_are_told(root: Path) -> None:
     assert str(caught.value).splitlines() == [
         (
             ".agentv.yaml:1:1  $.gate  unknown key 'gate'; allowed: guideline_patterns, allow_outside, gates, plugins, "
-            "prices, redact; did you mean 'gates'?"
+            "prices, redact, store; did you mean 'gates'?"
         ),
         ".agentv.yaml:2:10  $.redact[0]  is no regular expression: missing ) at position 1",
         (

@@ -11,9 +11,9 @@ import click
 from agentv.cli.run_outputs import Screen
 from agentv.cli.running import run_shown
 from agentv.cli.streams import own_stdout
-from agentv.loading import find_home
+from agentv.loading import choose_store, find_home
 from agentv.pipeline.carry_on import CarryOn, Purpose, make_carry_on
-from agentv.pipeline.keeping import refuse_second_writer, reopen_store
+from agentv.pipeline.keeping import refuse_second_writer, reopen_store, shared
 from agentv.pipeline.new_evaluators import with_evaluators_of
 from agentv.pipeline.plan import RunPlan
 from agentv.pipeline.planning import SuiteInput
@@ -103,8 +103,10 @@ def carry_on_with(
         os.chdir(cwd)  # eval files and what they name are called from there, as they were
         plan = load_stored_plan(stored.run, home, cwd=cwd, env=os.environ, change=change, is_anew=is_anew)
 
+        store_url = choose_store(None, cwd, os.environ)
+
         def open_store(clock: Clock) -> tuple[ResultStore, CarryOn]:
-            store = reopen_store(folder, clock=clock)
+            store = shared(store_url, lambda: reopen_store(folder, clock=clock))
             try:
                 carry_on = prepare(make_carry_on(plan, stored, purpose), plan, stored)
             except BaseException:

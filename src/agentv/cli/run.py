@@ -68,6 +68,9 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @click.option("--only", type=click.Choice(["free"]), help="Leave out evaluators that cost money.")
 @_several("--gate", "gates", help="What must be reached, as in 'pass_rate >= 90%'; 'none' for no gate.", metavar="EXPR")
 @click.option("--name", metavar="NAME", help="A name for this run.")
+@click.option(
+    "--store", metavar="URL", help="Also keep the run in the team's database (postgresql://…); 'none' for no store."
+)
 @screen_options(json_help="The same as --display json; with --dry-run the plan as JSON.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and stop before the first call.")
 @click.option(
@@ -82,9 +85,10 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
 
     screen = take_screen(given)
     prompts_folder = given.pop("dump_prompts")
+    store = given.pop("store")
     is_dry = given.pop("dry_run") or prompts_folder
     dry_run = DryRun(prompts_folder, as_json=screen.display == "json") if is_dry else None
-    return run_paths(paths, _make_run_options(given), screen, dry_run)
+    return run_paths(paths, _make_run_options(given), screen, dry_run, store=store)
 
 
 def _make_run_options(given: dict[str, Any]) -> "RunOptions":

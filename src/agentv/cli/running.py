@@ -15,7 +15,7 @@ from agentv.cli.main import with_loss
 from agentv.cli.run_outputs import Screen, losses, open_outputs
 from agentv.cli.stopping import stopping_on_signals
 from agentv.cli.streams import own_stdout
-from agentv.loading import find_home
+from agentv.loading import choose_store, find_home
 from agentv.pipeline.carry_on import CarryOn
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.dry_run import describe_plan, plan_to_json, write_prompts
@@ -48,8 +48,13 @@ class DryRun:
     as_json: bool = False
 
 
-def run_paths(paths: Sequence[str], options: RunOptions, screen: Screen, dry_run: DryRun | None) -> int:
-    """Plan and run eval files; returns the exit code. What their code prints goes to standard error."""
+def run_paths(
+    paths: Sequence[str], options: RunOptions, screen: Screen, dry_run: DryRun | None, *, store: str | None = None
+) -> int:
+    """Plan and run eval files; returns the exit code. What their code prints goes to standard error.
+
+    `store` is the team's database as `--store` names it; without, the environment and `.agentv.yaml` may.
+    """
     with own_stdout() as stdout:
         cwd = Path.cwd()
         home = find_home(cwd)
@@ -58,7 +63,8 @@ def run_paths(paths: Sequence[str], options: RunOptions, screen: Screen, dry_run
         plan = replace(plan, paths=tuple(paths), folder=str(cwd))
         if dry_run is not None:
             return _show_plan(plan, dry_run, cwd, stdout)
-        return run_shown(plan, screen, stdout, lambda clock: (make_store(plan, clock=clock), None))
+        store_url = choose_store(store, cwd, os.environ)
+        return run_shown(plan, screen, stdout, lambda clock: (make_store(plan, clock=clock, store_url=store_url), None))
 
 
 def _show_plan(plan: RunPlan, dry_run: DryRun, cwd: Path, stdout: TextIO) -> int:

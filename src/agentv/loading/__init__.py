@@ -16,6 +16,7 @@ from agentv.loading.run_configs import (
 )
 from agentv.loading.schemas import json_schema
 from agentv.loading.settings import content_problems, criteria_named_by, missing_files, named_files, read_settings
+from agentv.loading.store_url import choose_store
 from agentv.loading.suites import load_suite
 from agentv.loading.targets import choose_target, load_targets
 
@@ -25,6 +26,7 @@ __all__ = [
     "ProjectConfig",
     "ReadRunConfig",
     "check_paths",
+    "choose_store",
     "choose_target",
     "content_problems",
     "criteria_named_by",

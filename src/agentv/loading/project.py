@@ -48,6 +48,7 @@ class ProjectModel(FileModel):
     plugins: list[Name] | None = None
     prices: dict[str, PriceModel] | None = None
     redact: list[Annotated[str, AfterValidator(_check_pattern)]] | None = None
+    store: Name | None = None
 
 
 class CriteriaFileModel(FileModel):
@@ -62,7 +63,8 @@ class CriteriaFileModel(FileModel):
 class ProjectConfig:
     """What `.agentv.yaml` files say. Each key comes from the nearest file upward that has it; `sources` says which.
 
-    `plugins` that are paths are absolute. `prices` map model globs to dollars per million tokens.
+    `plugins` that are paths are absolute. `prices` map model globs to dollars per million tokens. `store` is the team's
+    database as it is written, `${{ NAME }}` in it.
     """
 
     guideline_patterns: tuple[str, ...] = DEFAULT_GUIDELINE_PATTERNS
@@ -71,6 +73,7 @@ class ProjectConfig:
     plugins: tuple[str, ...] = ()
     prices: Mapping[str, JsonObject] = field(default_factory=dict)
     redact: tuple[str, ...] = ()
+    store: str | None = field(default=None, repr=False)
     sources: Mapping[str, Path] = field(default_factory=dict)
 
 

@@ -1,6 +1,7 @@
-"""Where a run is kept: in a folder of its own, new or as it was left, or in memory."""
+"""Where a run is kept: in a folder, new or as it was left, with the team's database behind it, or in memory."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 from agentv.pipeline.plan import RunPlan
@@ -11,12 +12,15 @@ from agentv.storage.run_lock import RunLock
 from agentv.types.protocols import Clock, ResultStore
 
 
-def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True) -> ResultStore:
-    """Return the store of a new run. One for which no case was selected leaves no folder, so that `latest` has rows."""
+def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True, store_url: str | None = None) -> ResultStore:
+    """Return the store of a new run. One for which no case was selected leaves no folder, so that `latest` has rows.
+
+    `store_url` is the team's database; StorageError when it cannot take the run.
+    """
     run_id = new_run_id(clock, random.SystemRandom())
     if not on_disk or plan.planned == 0:
         return MemoryStore(run_id, clock=clock)
-    return RunFolder(runs_folder(Path(plan.home)), run_id, clock=clock)
+    return shared(store_url, lambda: RunFolder(runs_folder(Path(plan.home)), run_id, clock=clock))
 
 
 def reopen_store(folder: Path, *, clock: Clock) -> RunFolder:
@@ -27,3 +31,17 @@ def reopen_store(folder: Path, *, clock: Clock) -> RunFolder:
 def refuse_second_writer(folder: Path) -> None:
     """Raise StorageError, which says who it is, while another process writes a run: before anything is read for it."""
     RunLock(folder).release()
+
+
+def shared(store_url: str | None, open_folder: Callable[[], RunFolder]) -> ResultStore:
+    """Open a run's folder, and behind it the team's database, if there is one.
+
+    Raises StorageError, before the folder is opened, when the database cannot take the run, and ConfigError for a URL
+    that is none.
+    """
+    if store_url is None:
+        return open_folder()
+    from agentv.storage.postgres.shared_run import SharedRun  # noqa: PLC0415 - for those alone who share their runs
+    from agentv.storage.postgres.url import parse_store_url  # noqa: PLC0415 - as above
+
+    return SharedRun(parse_store_url(store_url), open_folder)

@@ -26,7 +26,7 @@ from agentv.pipeline.toolbox import Toolbox
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
-from agentv.types.protocols import Clock, ResultStore
+from agentv.types.protocols import Clock, ResultStore, TellingStore
 from agentv.types.provider import CheckedProvider
 from agentv.types.results import CaseResult, RunRecord, RunReport, Slot
 from agentv.types.targets import ResolvedTarget
@@ -51,6 +51,8 @@ async def run_plan(
     started = clock()
     stop = stop or Stop()
     ledger = Ledger(plan, store, list(observers), stop)
+    if isinstance(store, TellingStore):
+        store.tell_by(ledger.note)
     try:
         store.begin(await _run_record(plan, store.run_id, clock))
         ledger.tell(_started(plan, store))

@@ -61,7 +61,7 @@ class RunFolder:
         self._blobs = BlobFolder(self._folder / "blobs")
         self._broken: OSError | None = None
         with self._opening(runs_folder):
-            _make_folder(self._folder)
+            make_run_folder(self._folder)
             self._lock = RunLock(self._folder)
             self._files = _open_files(self._folder, self._lock)
             self._folders = [os.open(folder, os.O_RDONLY) for folder in (self._folder, runs_folder)]
@@ -202,7 +202,8 @@ def _open_files(folder: Path, lock: RunLock) -> list[LineFile]:
         raise
 
 
-def _make_folder(folder: Path) -> None:
+def make_run_folder(folder: Path) -> None:
+    """Make the folder of a run, for its owner alone; a new `.agentv` around it gets its `.gitignore`."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     home = folder.parent.parent
     ignore = home / ".gitignore"

@@ -12,5 +12,12 @@ STORES: Registry = make_registry(
             factory="agentv.storage.json_file:make_json_file",
             aliases=("JsonFile", "JsonFileStorageProvider"),
         ),
+        Spec(
+            "postgres",
+            "the team's PostgreSQL database, a row for each judgement",
+            settings="agentv.storage.postgres.judgements:PostgresSettings",
+            factory="agentv.storage.postgres.judgements:make_postgres",
+            aliases=("Postgres", "PostgresStorageProvider"),
+        ),
     ),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from agentv.types.cases import EvaluatorLike
 from agentv.types.embeddings import Embedder
@@ -96,3 +96,11 @@ class ResultStore(Protocol):
 
     def close(self, state: str) -> None:
         """Write the end of the run and let go of its lock."""
+
+
+@runtime_checkable
+class TellingStore(Protocol):
+    """A store that may have to tell people something while it works: a copy elsewhere fell behind, or is back."""
+
+    def tell_by(self, tell: Callable[[str], None]) -> None:
+        """Give each message to `tell`, in the thread that writes the run."""

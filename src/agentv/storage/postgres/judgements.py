@@ -1,0 +1,128 @@
+"""Judgements of the criteria door in the team's database."""
+
+import asyncio
+import os
+import threading
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from agentv.storage.json_line import encode
+from agentv.storage.postgres.connection import check_driver, connect, told
+from agentv.storage.postgres.line_columns import fitting_text
+from agentv.storage.postgres.migrations import check_version
+from agentv.storage.postgres.url import StoreUrl, parse_store_url
+from agentv.templating.environment import fill_variables, variables_in
+from agentv.types.aggregated_result import AggregatedEvaluationResult
+from agentv.types.errors import ConfigError, TemplateError
+
+if TYPE_CHECKING:
+    from agentv.storage.postgres.connection import Connection
+
+_INSERT = """
+INSERT INTO agentv.judgements (line, time, agent_id, session_id, overall_score, verdict, scored, expected, run_errors,
+    judge_cost_usd) VALUES (%b, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresSettings:
+    """Settings of `postgres`."""
+
+    url: str = field(
+        repr=False,
+        metadata={"help": "`postgresql://user@host/database`; `${{ NAME }}` stands for a variable of the environment"},
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what is no URL of a store."""
+        try:
+            variables_in(self.url)
+            if "${{" not in self.url:
+                parse_store_url(self.url)
+        except (ConfigError, TemplateError) as error:
+            raise ValueError(f"`url`: {error}") from None
+
+
+def make_postgres(settings: PostgresSettings, base_dir: str) -> "PostgresStorageProvider":  # noqa: ARG001 - a factory's signature
+    """Make a `postgres`. Raises ConfigError for a variable that is not set, MissingExtraError without psycopg."""
+    check_driver()
+    missing = [name for name in variables_in(settings.url) if not os.environ.get(name)]
+    if missing:
+        raise ConfigError(f"the store's url needs the environment variable {missing[0]}, which is not set")
+    return PostgresStorageProvider(fill_variables(settings.url, os.environ))
+
+
+class PostgresStorageProvider:
+    """Keeps each judgement as a row of `agentv.judgements`, with the PRD's camelCase keys in its line.
+
+    It connects at the first judgement and stays connected; a connection that broke is opened again once for each
+    judgement. The event loop is not held up.
+    """
+
+    kind = "postgres"
+
+    def __init__(self, url: str) -> None:
+        self.url: StoreUrl = parse_store_url(url)
+        self._kept: list[Connection] = []
+        # Nobody tells a store that it is used no more; its connection ends with it.
+        weakref.finalize(self, _close_all, self._kept)
+        self._lock = threading.Lock()
+
+    async def save_result(self, result: AggregatedEvaluationResult) -> None:
+        """Keep one judgement; when this returns, the database has it. Raises StorageError."""
+        await asyncio.to_thread(self._save, _row(result))
+
+    def close(self) -> None:
+        """Let go of the connection; the next judgement opens another."""
+        with self._lock:
+            _close_all(self._kept)
+
+    def _save(self, row: list[object]) -> None:
+        with self._lock:
+            if any(map(_is_gone, self._kept)):
+                _close_all(self._kept)
+            with told(self.url, "does not take a judgement"):
+                if not self._kept:
+                    self._kept.append(self._connected())
+                self._kept[0].execute(_INSERT, row)
+
+    def _connected(self) -> "Connection":
+        connection = connect(self.url)
+        try:
+            check_version(connection, self.url)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _is_gone(connection: "Connection") -> bool:
+    """Whether a connection broke since it was used last: asked first, for a row sent twice would stand twice."""
+    import psycopg  # noqa: PLC0415 - a quarter of a second, for those who use it
+
+    try:
+        connection.execute("SELECT 1")
+    except psycopg.Error:
+        return True
+    return False
+
+
+def _close_all(connections: "list[Connection]") -> None:
+    while connections:
+        connections.pop().close()
+
+
+def _row(result: AggregatedEvaluationResult) -> list[object]:
+    return [
+        encode(result.to_dict()),
+        result.timestamp,
+        fitting_text(result.agent_id),
+        fitting_text(result.session_id),
+        result.overall_score,
+        result.verdict,
+        result.scored,
+        result.expected,
+        len(result.run_errors),
+        result.judge_cost_usd,
+    ]

@@ -1,0 +1,148 @@
+"""Bringing a run's folder into the database: lines as they stand, each once, in order, as far as the folder goes."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentv.storage.json_line import decode
+from agentv.storage.postgres.blob_tables import BlobPusher
+from agentv.storage.postgres.connection import told
+from agentv.storage.postgres.line_columns import EVENTS, TABLES, Column, LineTable, fitting_text
+from agentv.storage.postgres.line_reader import LineReader
+from agentv.storage.postgres.run_rows import same_run
+from agentv.storage.run_folder import RUN_FILE
+from agentv.storage.stored_run import StoredRun
+from agentv.types.errors import StorageError
+
+if TYPE_CHECKING:
+    from agentv.storage.postgres.connection import Connection
+    from agentv.storage.postgres.url import StoreUrl
+
+_RUN = """
+INSERT INTO agentv.runs (run_id, record, name, created_at, agentv_version, planned)
+VALUES (%s, %s, %s, %s, %s, %s)
+ON CONFLICT (run_id) DO UPDATE SET record = excluded.record, name = excluded.name, pushed_at = now()
+"""
+_STATE = "UPDATE agentv.runs SET state = %s, pushed_at = now() WHERE run_id = %s"
+
+
+class RunPusher:
+    """Brings one run's folder into the database, and what is written to it later.
+
+    Making one compares what the database has of the run with the folder, line by line, and goes on behind it. Raises
+    StorageError when that is another run, when it has more of it than the folder, or when the connection breaks;
+    a new pusher on a new connection goes on where this one came to.
+    """
+
+    def __init__(self, folder: Path, connection: "Connection", url: "StoreUrl") -> None:
+        self._connection = connection
+        self._url = url
+        self._stored = StoredRun(folder)
+        self.run_id = self._stored.run_id
+        self.brought = 0
+        self._blobs = BlobPusher(folder / "blobs", self.run_id)
+        self._readers = {table.file: LineReader(folder / table.file) for table in TABLES}
+        with told(url, f"does not take run {self.run_id}"):
+            self._write_run(folder / RUN_FILE)
+            for table in TABLES:
+                self._skip_brought(table)
+
+    def push(self, moved: Callable[[], None] = lambda: None) -> int:
+        """Bring everything that the folder has by now; return how many lines that were. Raises StorageError.
+
+        `moved` is called when some of it is safe.
+        """
+        before = self.brought
+        with told(self._url, f"does not take run {self.run_id}"):
+            for table in TABLES:
+                reader = self._readers[table.file]
+                while lines := reader.read():
+                    self._write(table, reader.seq, lines)
+                    reader.advance(lines)
+                    self.brought += len(lines)
+                    moved()
+        return self.brought - before
+
+    def settle(self) -> None:
+        """Say how the run ended, as its folder knows it now: a killed run has no line that says so."""
+        with told(self._url, f"does not take run {self.run_id}"):
+            self._connection.execute(_STATE, [self._stored.state(), self.run_id])
+
+    def rest(self) -> int:
+        """Count the lines of the folder that the database has not."""
+        return sum(reader.rest() for reader in self._readers.values())
+
+    def _write_run(self, path: Path) -> None:
+        run = self._stored.run
+        row = self._connection.execute("SELECT record FROM agentv.runs WHERE run_id = %s", [run.run_id]).fetchone()
+        if row is not None and not same_run(bytes(row[0]), run):
+            raise StorageError(f"the store {self._url} has another run {run.run_id}; this one was left out")
+        planned = run.plan.get("planned")
+        name = fitting_text(run.name)
+        values = [run.run_id, path.read_bytes(), name, run.created_at, run.agentv_version, planned]
+        self._connection.execute(_RUN, values)
+
+    def _skip_brought(self, table: LineTable) -> None:
+        """Move behind the lines that the database has, which must be the folder's."""
+        reader = self._readers[table.file]
+        while lines := reader.read():
+            there = self._digests(table, reader.seq, len(lines))
+            for line, digest in zip(lines, there, strict=False):
+                if hashlib.sha256(line).digest() != digest:
+                    raise StorageError(
+                        f"the store {self._url} has another line in {table.file} of run {self.run_id}: "
+                        "somebody else wrote to a run of this id; nothing of it was changed"
+                    )
+            reader.advance(lines[: len(there)])
+            if len(there) < len(lines):
+                return
+        if self._digests(table, reader.seq, 1):
+            raise StorageError(
+                f"the store {self._url} has more of {table.file} of run {self.run_id} than this folder; "
+                f"bring it here first: agentv store pull {self.run_id}"
+            )
+
+    def _digests(self, table: LineTable, seq: int, most: int) -> list[bytes]:
+        query = f"SELECT sha256(line) FROM {table.table} WHERE run_id = %s AND seq >= %s AND seq < %s ORDER BY seq"  # noqa: S608 - a table of ours
+        rows = self._connection.execute(query.encode(), [self.run_id, seq, seq + most], binary=True).fetchall()
+        return [bytes(row[0]) for row in rows]
+
+    def _write(self, table: LineTable, seq: int, lines: list[bytes]) -> None:
+        with self._connection.transaction():
+            blobs = self._blobs.push(self._connection)
+            self._connection.execute(_insert_into(table), _arrays(table, self.run_id, seq, lines))
+            state = _state_in(lines) if table is EVENTS else None
+            if state is not None:
+                self._connection.execute(_STATE, [state, self.run_id])
+        self._blobs.keep(blobs)
+
+
+def _insert_into(table: LineTable) -> bytes:
+    """Return the statement that writes many lines at once, and none a second time."""
+    names = ", ".join(("seq", "line", *table.columns))
+    types = ("bigint", "bytea", *(sql_type for sql_type, _ in table.columns.values()))
+    arrays = ", ".join(f"%b::{sql_type}[]" for sql_type in types)
+    return (
+        f"INSERT INTO {table.table} (run_id, {names}) SELECT %b, * FROM unnest({arrays}) "  # noqa: S608 - names of ours
+        "ON CONFLICT DO NOTHING"
+    ).encode()
+
+
+def _arrays(table: LineTable, run_id: str, seq: int, lines: list[bytes]) -> list[object]:
+    columns: list[list[Column]] = [list(values) for values in zip(*map(table.values, lines), strict=True)]
+    return [run_id, list(range(seq, seq + len(lines))), lines, *columns]
+
+
+def _state_in(lines: list[bytes]) -> str | None:
+    """Return what the last of these events says of the run's state, None when they say nothing of it."""
+    for line in reversed(lines):
+        try:
+            event = decode(line)
+        except ValueError:
+            continue
+        if event.get("type") == "ended":
+            return fitting_text(event.get("state")) or "finished"
+        if event.get("type") == "started":
+            return "running"
+    return None

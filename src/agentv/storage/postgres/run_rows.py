@@ -1,0 +1,92 @@
+"""The runs of the team's database: which there are, and which one is meant."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from agentv.storage.json_line import decode
+from agentv.storage.postgres.connection import told
+from agentv.storage.records import record_to_run
+from agentv.types.errors import ConfigError
+from agentv.types.results import RunRecord
+
+if TYPE_CHECKING:
+    from agentv.storage.postgres.connection import Connection
+    from agentv.storage.postgres.url import StoreUrl
+
+_LATEST = re.compile(r"latest(?:~(\d+))?")
+_SHOWN = 8
+_RUNS = "SELECT run_id, name, created_at, state, pushed_at FROM agentv.runs ORDER BY created_at, run_id"
+_COUNTS = """
+SELECT run_id, CASE WHEN status IN ('error', 'skipped') THEN status ELSE coalesce(verdict, status) END, count(*)
+FROM (
+    SELECT run_id, status, verdict, coalesce(generation, 0) AS generation,
+        max(coalesce(generation, 0)) OVER (PARTITION BY run_id, suite, eval_id, target, trial) AS current
+    FROM agentv.results
+) AS rows WHERE generation = current GROUP BY 1, 2
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRunInfo:
+    """One run of the team's list; `counts` are its current rows by state, `pushed_at` is when it last grew."""
+
+    run_id: str
+    name: str | None
+    created_at: datetime | None
+    state: str
+    pushed_at: datetime
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def same_run(record: bytes, run: RunRecord) -> bool:
+    """Whether what another copy's run.json says is this run: its name and tags may have changed since."""
+    try:
+        other = record_to_run(decode(record))
+    except (ValueError, OSError):
+        return False
+    return (other.run_id, other.created_at, other.plan) == (run.run_id, run.created_at, run.plan)
+
+
+def list_shared_runs(connection: "Connection", url: "StoreUrl") -> tuple[SharedRunInfo, ...]:
+    """Return all runs of the database, oldest first."""
+    with told(url, "cannot be read"):
+        counts: dict[str, dict[str, int]] = {}
+        rows = connection.execute(_COUNTS).fetchall()
+        for run_id, state, count in rows:
+            counts.setdefault(run_id, {})[str(state)] = count
+        rows = connection.execute(_RUNS).fetchall()
+    return tuple(
+        SharedRunInfo(run_id, name, created_at, state, pushed_at, counts.get(run_id, {}))
+        for run_id, name, created_at, state, pushed_at in rows
+    )
+
+
+def find_shared_run(connection: "Connection", url: "StoreUrl", reference: str) -> str:
+    """Return the id of the run that a reference means, as `find_run` does for the folders of a project.
+
+    Raises ConfigError that lists the runs when none or several fit.
+    """
+    with told(url, "cannot be read"):
+        rows = connection.execute(_RUNS).fetchall()
+    ids = [str(row[0]) for row in rows]
+    latest = _LATEST.fullmatch(reference)
+    if latest and int(latest[1] or 0) < len(ids):
+        return ids[-1 - int(latest[1] or 0)]
+    if reference in ids:
+        return reference
+    fitting = [each for each in ids if each.startswith(reference) or each.rpartition("-")[2].startswith(reference)]
+    fitting = fitting or [str(row[0]) for row in rows if row[1] == reference]
+    if len(fitting) == 1 and reference:
+        return fitting[0]
+    if fitting and reference:
+        raise ConfigError(f"{reference!r} fits {len(fitting)} runs of the store; say more of one of: {_names(fitting)}")
+    known = f"known, latest first: {_names(ids[::-1])}" if ids else "it has none yet"
+    raise ConfigError(f"the store {url} has no run {reference!r}; {known}")
+
+
+def _names(ids: list[str]) -> str:
+    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    return ", ".join(ids[:_SHOWN]) + more

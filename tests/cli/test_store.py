@@ -1,0 +1,188 @@
+"""`agentv store` and `agentv run --store`, as a user has them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from tests.postgres_server import new_database, own_server, upgraded_database
+
+from agentv.cli.main import main
+
+SUITE = """
+evalcases:
+{cases}
+execution:
+  evaluators: [{{name: done, type: contains, value: done}}]
+"""
+CASE = "  - {{id: case-{number}, expected_outcome: x, input_messages: [{{role: user, content: hi}}]}}"
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".agentv").mkdir()
+    write_suite(tmp_path, 3)
+    write_target(tmp_path, "echo done")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AGENTV_STORE", raising=False)
+    return tmp_path
+
+
+def write_suite(project: Path, cases: int) -> None:
+    listed = "\n".join(CASE.format(number=number) for number in range(cases))
+    (project / "suite.yaml").write_text(SUITE.format(cases=listed))
+
+
+def write_target(project: Path, command: str) -> None:
+    target = {"name": "agent", "provider": "cli", "command_template": command, "workers": 1}
+    (project / "targets.yaml").write_text(json.dumps({"targets": [target]}))
+
+
+@pytest.fixture
+def call(project: Path, capsys: pytest.CaptureFixture[str]) -> Call:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        said = capsys.readouterr()
+        return int(left.value.code or 0), said.out, said.err
+
+    assert project.exists()
+    return call
+
+
+def rows(url: str, table: str = "results") -> list[Any]:
+    with psycopg.connect(url) as connection:
+        return connection.execute(f"SELECT * FROM agentv.{table}".encode()).fetchall()
+
+
+def test_a_run_is_kept_here_and_there(call: Call, project: Path) -> None:
+    url = upgraded_database()
+    code, _, _ = call("run", "suite.yaml", "--store", url)
+    assert code == 0
+    assert len(rows(url)) == len(rows(url, "answers")) == len(rows(url, "cases")) == 3
+    code, out, _ = call("store", "list", "--store", url)
+    assert out.split()[1] == "finished"
+    code, out, _ = call("store", "push", "latest", "--store", url)
+    assert "was there already" in out
+    assert next((project / ".agentv" / "runs").iterdir()).name in out
+
+
+def test_a_run_goes_to_another_machine_and_is_shown_there(call: Call, project: Path, monkeypatch: Any) -> None:
+    url = upgraded_database()
+    call("run", "suite.yaml", "--name", "nightly")
+    code, out, _ = call("store", "push", "latest", "--store", url)
+    assert (code, "lines pushed" in out) == (0, True)
+    (project / "colleague" / ".agentv").mkdir(parents=True)
+    monkeypatch.chdir(project / "colleague")
+    monkeypatch.setenv("AGENTV_STORE", url)
+    code, out, _ = call("store", "pull", "nightly")
+    assert (code, "lines pulled into" in out) == (0, True)
+    code, out, _ = call("show", "latest", "case-1")
+    assert (code, "done" in out) == (0, True)
+    code, out, _ = call("store", "pull", "latest", "--json")
+    told = json.loads(out)
+    assert (told["schema"], told["lines"]) == ("agentv-store-1", 0)
+
+
+def test_a_run_that_goes_on_is_kept_there_too(call: Call, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = upgraded_database()
+    call("run", "suite.yaml", "--store", url)
+    monkeypatch.setenv("AGENTV_STORE", url)
+    write_suite(project, 5)
+    assert call("resume", "latest")[0] == 0
+    assert len(rows(url)) == 5
+    assert len(rows(url, "runs")) == 1
+
+
+def test_upgrade_says_what_it_did(call: Call) -> None:
+    url = new_database()
+    code, _, err = call("run", "suite.yaml", "--store", url)
+    assert (code, "agentv store upgrade" in err) == (3, True)
+    assert call("store", "upgrade", url)[1].endswith("upgraded with 0001_runs, 0002_judgements (version 2)\n")
+    assert json.loads(call("store", "upgrade", url, "--json")[1])["applied"] == []
+
+
+def test_the_url_comes_from_the_option_then_the_environment_then_the_project(
+    call: Call, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = [upgraded_database() for _ in range(3)]
+    (project / ".agentv.yaml").write_text("store: ${{ TEAM_DB }}\n")
+    monkeypatch.setenv("TEAM_DB", urls[2])
+    call("run", "suite.yaml")
+    assert [len(rows(url)) for url in urls] == [0, 0, 3]
+    (project / ".env").write_text(f"AGENTV_STORE={urls[1]}\n")
+    call("run", "suite.yaml")
+    assert [len(rows(url)) for url in urls] == [0, 3, 3]
+    call("run", "suite.yaml", "--store", urls[0])
+    assert [len(rows(url)) for url in urls] == [3, 3, 3]
+    call("run", "suite.yaml", "--store", "none")
+    assert [len(rows(url)) for url in urls] == [3, 3, 3]
+    assert len(list((project / ".agentv" / "runs").iterdir())) == 4
+
+
+def test_a_variable_that_is_not_set_is_named(call: Call, project: Path) -> None:
+    (project / ".agentv.yaml").write_text("store: postgresql://ann:${{ NO_SUCH_PASSWORD }}@db/evals\n")
+    code, _, err = call("run", "suite.yaml")
+    assert code == 4
+    assert "needs the environment variable NO_SUCH_PASSWORD" in err
+    assert call("check", "suite.yaml")[0] == 0
+
+
+def test_no_store_and_no_url_are_told(call: Call) -> None:
+    code, _, err = call("store", "list")
+    assert (code, "no store is named" in err) == (4, True)
+    code, _, err = call("store", "list", "--store", "mysql://ann:secret-pw@host/db")
+    assert (code, "postgresql://user@host/database, not mysql://" in err) == (4, True)
+    assert "secret-pw" not in err
+
+
+def test_a_password_is_neither_printed_nor_stored(call: Call, project: Path) -> None:
+    secret = "s3cret-of-ann"  # the packaged server asks for none, and takes any
+    url = upgraded_database().replace("postgres@", f"postgres:{secret}@")
+    said = [call("run", "suite.yaml", "--store", url, "-v", "--log-file", "log.jsonl")]
+    said += [call("store", name, *more, "--store", url) for name, *more in (("list", "--json"), ("push", "latest"))]
+    said += [call("store", "pull", "latest", "--store", url, "--json"), call("store", "upgrade", url)]
+    said.append(call("store", "list", "--store", url.replace("/test_", "/no_such_")))
+    assert [code for code, _, _ in said] == [0, 0, 0, 0, 0, 3]
+    assert not [text for _, out, err in said for text in (out, err) if secret in text]
+    files = [path for path in project.rglob("*") if path.is_file()]
+    assert not [path for path in files if secret.encode() in path.read_bytes()]
+    assert secret.encode() not in b"".join(bytes(row[1]) for row in rows(url, "runs"))
+
+
+def test_a_run_outlives_the_server_that_its_target_kills(call: Call, project: Path) -> None:
+    with own_server() as server:
+        url = upgraded_database(server)
+        write_suite(project, 40)
+        write_target(project, f"sh -c 'test {{EVAL_ID}} != case-20 || kill -QUIT {server.pid}; echo done'")
+        code, out, err = call("run", "suite.yaml", "--store", url, "--display", "plain")
+        assert code == 0
+        told = out + err
+        assert "The run goes on; its folder has every row" in told
+        assert "bring the rest: agentv store push" in told
+        server.stop()
+        server.start()
+        assert len(rows(url)) < 40
+        assert call("store", "push", "latest", "--store", url)[0] == 0
+        assert len(rows(url)) == 40
+        (row,) = rows(url, "runs")
+        assert "finished" in row
+
+
+def test_without_psycopg_the_extra_is_named_before_the_run(project: Path) -> None:
+    hidden = project / "hidden" / "psycopg.py"
+    hidden.parent.mkdir()
+    hidden.write_text("raise ImportError('hidden')")
+    env = {**os.environ, "PYTHONPATH": str(hidden.parent)}
+    command = [sys.executable, "-m", "agentv", "run", "suite.yaml", "--store", "postgresql://host/db"]
+    ran = subprocess.run(command, env=env, cwd=project, capture_output=True, text=True, check=False)
+    assert (ran.returncode, "pip install 'agentv[postgres]'" in ran.stderr) == (4, True)
+    assert not (project / ".agentv" / "runs").exists()

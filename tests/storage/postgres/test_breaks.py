@@ -1,0 +1,191 @@
+"""Whatever becomes of the database in mid-run, the run goes on, says so, and loses nothing."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.postgres_server import own_server, upgraded_database, wait_a_moment
+from tests.stored import RUN, at_noon, make_answer, make_result, make_run
+
+from agentv.storage import RunFolder, open_run
+from agentv.storage.postgres.connection import connect
+from agentv.storage.postgres.mirror import Mirror
+from agentv.storage.postgres.push import RunPusher
+from agentv.storage.postgres.shared_run import SharedRun
+from agentv.storage.postgres.url import StoreUrl, parse_store_url
+from agentv.types.errors import StorageError
+from agentv.types.protocols import TellingStore
+
+WITHIN_S = 30.0
+
+
+class Running:
+    """A run with a database behind it, and what it told."""
+
+    def __init__(self, url: StoreUrl, runs: Path) -> None:
+        self.url = url
+        self.told: list[str] = []
+        self.store = SharedRun(url, lambda: RunFolder(runs, RUN.run_id, clock=at_noon))
+        assert isinstance(self.store, TellingStore)
+        self.store.tell_by(self.told.append)
+        self.store.begin(make_run())
+
+    def write(self, rows: int = 1) -> None:
+        for _ in range(rows):
+            kept = self.store.append_answer(make_answer())
+            self.store.append(make_result(answer_seq=kept.seq))
+
+    def kept(self) -> int:
+        """Count the rows that the database has."""
+        with psycopg.connect(self.url.text) as connection:
+            found = connection.execute("SELECT count(*) FROM agentv.results").fetchone()
+        assert found is not None
+        return int(found[0])
+
+
+def eventually(is_so: Callable[[], bool]) -> None:
+    ends = time.monotonic() + WITHIN_S
+    while not is_so():
+        assert time.monotonic() < ends
+        wait_a_moment(0.02)
+
+
+def cut_off(url: StoreUrl) -> None:
+    """End every connection of agentv's to a database."""
+    with psycopg.connect(url.text) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND application_name = 'agentv'"
+        )
+
+
+def test_a_connection_that_is_cut_is_opened_again(tmp_path: Path) -> None:
+    run = Running(parse_store_url(upgraded_database()), tmp_path)
+    run.write(3)
+    eventually(lambda: run.kept() == 3)
+    cut_off(run.url)
+    run.write(3)
+    eventually(lambda: run.kept() == 6)
+    run.write(3)
+    run.store.close("finished")
+    assert run.kept() == 9
+    lost, back = run.told
+    assert "terminating connection" in lost
+    assert lost.endswith("The run goes on; its folder has every row")
+    assert back.endswith("answers again and has the run so far")
+
+
+def test_a_connection_that_is_cut_at_the_very_end_loses_nothing(tmp_path: Path) -> None:
+    run = Running(parse_store_url(upgraded_database()), tmp_path)
+    run.write(2)
+    eventually(lambda: run.kept() == 2)
+    cut_off(run.url)
+    run.store.append(make_result())
+    run.store.close("finished")
+    assert run.kept() == 3
+    with connect(run.url) as connection:
+        assert RunPusher(Path(run.store.folder), connection, run.url).push() == 0
+
+
+def test_a_server_that_goes_away_leaves_the_rest_to_a_push(tmp_path: Path) -> None:
+    with own_server() as server:
+        run = Running(parse_store_url(upgraded_database(server)), tmp_path)
+        run.write(2)
+        eventually(lambda: run.kept() == 2)
+        server.stop()
+        run.write(50)
+        run.store.close("finished")
+        assert f"bring the rest: agentv store push {RUN.run_id}" in run.told[-1]
+        assert len(run.told) == 2
+        assert len(list(open_run(Path(run.store.folder)).results())) == 52
+        server.start()
+        assert run.kept() == 2
+        with connect(run.url) as connection:
+            RunPusher(Path(run.store.folder), connection, run.url).push()
+        assert run.kept() == 52
+
+
+def test_a_server_that_comes_back_gets_the_rest_at_once(tmp_path: Path) -> None:
+    with own_server() as server:
+        run = Running(parse_store_url(upgraded_database(server)), tmp_path)
+        run.write(2)
+        eventually(lambda: run.kept() == 2)
+        server.stop()
+        run.write(50)
+        server.start()
+        eventually(lambda: run.kept() == 52)
+        run.store.close("finished")
+        assert "answers again" in run.told[-1]
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_server_that_hangs_holds_up_neither_the_rows_nor_the_end(tmp_path: Path) -> None:
+    url = parse_store_url(upgraded_database())
+    folder = RunFolder(tmp_path, RUN.run_id, clock=at_noon)
+    folder.begin(make_run())
+    connection = connect(url)
+    mirror = Mirror(Path(folder.folder), url, connection)
+    mirror.start()
+    with stopped(connection.info.backend_pid):
+        began = time.monotonic()
+        for _ in range(200):
+            folder.append(make_result())
+            mirror.wake()
+        folder.close("finished")
+        mirror.finish(patience_s=0.3)
+        assert time.monotonic() - began < 5
+    assert "bring the rest: agentv store push" in mirror.said[-1]
+
+
+def test_a_run_that_nobody_can_keep_is_refused_before_it_has_a_folder() -> None:
+    def open_folder() -> RunFolder:
+        raise AssertionError("the folder was opened")
+
+    with own_server() as server:
+        no_tables, gone = server.url(), upgraded_database(server)
+        with pytest.raises(StorageError, match="agentv store upgrade"):
+            SharedRun(parse_store_url(no_tables), open_folder)
+    with pytest.raises(StorageError, match="cannot be reached"):
+        SharedRun(parse_store_url(gone), open_folder)
+
+
+def test_a_run_of_the_same_id_that_is_not_this_one_is_refused(tmp_path: Path) -> None:
+    url = parse_store_url(upgraded_database())
+    Running(url, tmp_path / "one").store.close("finished")
+    other = SharedRun(url, lambda: RunFolder(tmp_path / "other", RUN.run_id, clock=at_noon))
+    with pytest.raises(StorageError, match="another run"):
+        other.begin(make_run(plan={"planned": 77}))
+    other.close("failed")
+
+
+def test_a_run_is_resumed_where_the_database_has_it(tmp_path: Path) -> None:
+    url = parse_store_url(upgraded_database())
+    first = Running(url, tmp_path)
+    first.write(2)
+    first.store.close("interrupted")
+    second = Running(url, tmp_path)
+    second.write(3)
+    second.store.close("finished")
+    assert second.kept() == 5
+    assert not first.told + second.told
+
+
+def test_no_thread_is_left(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    run = Running(parse_store_url(upgraded_database()), tmp_path)
+    run.store.close("finished")
+    assert not set(threading.enumerate()) - before

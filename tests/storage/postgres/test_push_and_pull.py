@@ -1,0 +1,294 @@
+"""A run goes into the database and comes out of it on another machine as it was."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.postgres_server import upgraded_database
+from tests.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
+from tests.strategies import answers, case_results
+
+from agentv.storage import RunFolder, append_labels, open_run
+from agentv.storage.postgres.connection import connect
+from agentv.storage.postgres.pull import Pulled, RunPuller
+from agentv.storage.postgres.push import RunPusher
+from agentv.storage.postgres.run_rows import find_shared_run, list_shared_runs
+from agentv.storage.postgres.url import StoreUrl, parse_store_url
+from agentv.types.errors import ConfigError, StorageError
+from agentv.types.feedback import Label
+
+
+@pytest.fixture
+def url() -> StoreUrl:
+    return parse_store_url(upgraded_database())
+
+
+def write_run(runs: Path, run_id: str = RUN.run_id, *, rows: int = 3, close: bool = True, **changes: Any) -> Path:
+    store = RunFolder(runs, run_id, clock=at_noon)
+    store.begin(make_run(run_id=run_id, **changes))
+    store.append_case(make_case())
+    for number in range(rows):
+        kept = store.append_answer(make_answer(text=f"answer {number}"))
+        store.append(make_result(run_id=run_id, answer_seq=kept.seq, candidate_answer=f"answer {number}"))
+    store.close("finished" if close else "interrupted")
+    return Path(store.folder)
+
+
+def push(folder: Path, url: StoreUrl) -> int:
+    with connect(url) as connection:
+        return RunPusher(folder, connection, url).push()
+
+
+def pull(url: StoreUrl, runs: Path, run_id: str = RUN.run_id) -> Pulled:
+    with connect(url) as connection:
+        return RunPuller(connection, url, run_id).pull(runs)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return what is kept of a run: every file with something in it, locks apart."""
+    files = (path for path in folder.rglob("*") if path.is_file() and "lock" not in path.name)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files if path.stat().st_size}
+
+
+def test_a_pulled_run_is_the_pushed_one_byte_for_byte(tmp_path: Path, url: StoreUrl) -> None:
+    ours = write_run(tmp_path / "here")
+    with (ours / "events.jsonl").open("ab") as events:
+        events.write(b'  {"type": "odd \\u0000 spacing",   "time": "2026-01-31T12:00:00Z"}\n')
+    append_labels(ours, [Label(make_result().slot, "v1:aa", 0, "polite", 0.5, "ann", NOON)], run_id=RUN.run_id)
+    assert push(ours, url) == 1 + 3 + 3 + 1 + 3
+    pulled = pull(url, tmp_path / "there")
+    assert pulled.lines == 11
+    assert contents(pulled.folder) == contents(ours)
+
+
+def test_large_values_and_binaries_travel_with_the_run(tmp_path: Path, url: StoreUrl) -> None:
+    store = RunFolder(tmp_path / "here", RUN.run_id, clock=at_noon)
+    store.begin(make_run())
+    text = "long \0 and wide ✓ " * 400_000
+    store.append_answer(make_answer(text=text))
+    store.close("finished")
+    folder = Path(store.folder)
+    push(folder, url)
+    pulled = pull(url, tmp_path / "there").folder
+    assert contents(pulled) == contents(folder)
+    assert [answer.text for answer in open_run(pulled).answers()] == [text]
+
+
+def test_large_values_of_two_runs_are_kept_once(tmp_path: Path, url: StoreUrl) -> None:
+    for run_id in ("first", "second"):
+        store = RunFolder(tmp_path / "here", run_id, clock=at_noon)
+        store.begin(make_run(run_id=run_id))
+        store.append_answer(make_answer(text="x" * 300_000))
+        store.close("finished")
+        push(Path(store.folder), url)
+    with connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM agentv.blobs").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM agentv.run_blobs").fetchone() == (2,)
+
+
+def test_a_changed_large_value_of_the_database_is_refused(tmp_path: Path, url: StoreUrl) -> None:
+    store = RunFolder(tmp_path / "here", RUN.run_id, clock=at_noon)
+    store.begin(make_run())
+    store.append_answer(make_answer(text="x" * 300_000))
+    store.close("finished")
+    push(Path(store.folder), url)
+    with connect(url) as connection:
+        connection.execute("UPDATE agentv.blobs SET data = 'changed'")
+    with pytest.raises(StorageError, match="not whole"):
+        pull(url, tmp_path / "there")
+    assert not list((tmp_path / "there").iterdir())
+
+
+def test_pushing_again_writes_nothing_twice_and_brings_what_is_new(tmp_path: Path, url: StoreUrl) -> None:
+    folder = write_run(tmp_path / "here")
+    assert (push(folder, url), push(folder, url)) == (9, 0)
+    write_run(tmp_path / "here", rows=1)
+    assert push(folder, url) == 4
+    assert contents(pull(url, tmp_path / "there").folder) == contents(folder)
+
+
+def test_two_pushers_at_once_write_nothing_twice(tmp_path: Path, url: StoreUrl) -> None:
+    folder = write_run(tmp_path / "here")
+    with connect(url) as one, connect(url) as other:
+        both = RunPusher(folder, one, url), RunPusher(folder, other, url)
+        assert [pusher.push() for pusher in both] == [9, 9]
+        assert one.execute("SELECT count(*) FROM agentv.results").fetchone() == (3,)
+
+
+def test_pulling_again_brings_what_is_new_and_leaves_the_rest(tmp_path: Path, url: StoreUrl) -> None:
+    folder = write_run(tmp_path / "here")
+    push(folder, url)
+    pulled = pull(url, tmp_path / "there").folder
+    before = contents(pulled)
+    assert pull(url, tmp_path / "there").lines == 0
+    assert contents(pulled) == before
+    write_run(tmp_path / "here", rows=2)
+    push(folder, url)
+    assert pull(url, tmp_path / "there").lines == 6
+    assert contents(pulled) == contents(folder)
+
+
+def test_pulling_into_the_folder_that_has_more_changes_nothing(tmp_path: Path, url: StoreUrl) -> None:
+    folder = write_run(tmp_path / "here")
+    push(folder, url)
+    write_run(tmp_path / "here", rows=2)
+    before = contents(folder)
+    assert pull(url, tmp_path / "here").lines == 0
+    assert contents(folder) == before
+
+
+def other_start(runs: Path) -> Path:
+    return write_run(runs, created_at=NOON.replace(year=2025))
+
+
+def other_plan(runs: Path) -> Path:
+    return write_run(runs, plan={"planned": 3})
+
+
+def other_rows(runs: Path) -> Path:
+    folder = write_run(runs, rows=2)
+    lines = (folder / "answers.jsonl").read_bytes().replace(b"answer 1", b"answer X")
+    (folder / "answers.jsonl").write_bytes(lines)
+    return folder
+
+
+@pytest.mark.parametrize("make_other", [other_start, other_plan, other_rows])
+def test_another_run_of_the_same_id_is_overwritten_on_neither_side(
+    tmp_path: Path, url: StoreUrl, make_other: Callable[[Path], Path]
+) -> None:
+    push(write_run(tmp_path / "here"), url)
+    other = make_other(tmp_path / "there")
+    before = contents(other)
+    with pytest.raises(StorageError, match="another"):
+        pull(url, tmp_path / "there")
+    with pytest.raises(StorageError, match="another"):
+        push(other, url)
+    assert contents(other) == before
+    assert contents(pull(url, tmp_path / "third").folder) == contents(tmp_path / "here" / RUN.run_id)
+
+
+def test_a_folder_that_lost_lines_is_told_to_pull_first(tmp_path: Path, url: StoreUrl) -> None:
+    folder = write_run(tmp_path / "here")
+    push(folder, url)
+    lines = (folder / "results.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "results.jsonl").write_bytes(b"".join(lines[:2]))
+    with pytest.raises(StorageError, match=f"agentv store pull {RUN.run_id}"):
+        push(folder, url)
+    assert pull(url, tmp_path / "here").lines == 1
+    assert push(folder, url) == 0
+
+
+def test_a_torn_last_line_stays_here(tmp_path: Path, url: StoreUrl) -> None:
+    folder = write_run(tmp_path / "here")
+    with (folder / "answers.jsonl").open("ab") as file:
+        file.write(b'{"torn')
+    assert push(folder, url) == 9
+    assert b"torn" not in contents(pull(url, tmp_path / "there").folder)["answers.jsonl"]
+
+
+def test_a_run_whose_id_is_a_path_is_not_pulled(tmp_path: Path, url: StoreUrl) -> None:
+    push(write_run(tmp_path / "here"), url)
+    with connect(url) as connection:
+        connection.execute("UPDATE agentv.runs SET run_id = '../../evil' WHERE false")
+        connection.execute(
+            "INSERT INTO agentv.runs (run_id, record) SELECT '../../evil', record FROM agentv.runs LIMIT 1"
+        )
+    with pytest.raises(StorageError, match="no name for a folder"):
+        pull(url, tmp_path / "there", "../../evil")
+
+
+def test_lines_that_cannot_be_read_are_kept_too(tmp_path: Path, url: StoreUrl) -> None:
+    folder = write_run(tmp_path / "here")
+    odd = (
+        b"no json",
+        b"[1]",
+        b'{"slot": {"eval_id": "a\\u0000b", "trial": 1e400}, "score": "x"}',
+        b"\xff\x00\xfe",
+        b"",
+    )
+    with (folder / "results.jsonl").open("ab") as file:
+        file.write(b"".join(line + b"\n" for line in odd))
+    push(folder, url)
+    assert contents(pull(url, tmp_path / "there").folder) == contents(folder)
+    with connect(url) as connection:
+        found = connection.execute("SELECT eval_id, trial, score FROM agentv.results WHERE seq = 5").fetchone()
+    assert found is None or found[0] in (None, "a�b")
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(answers(), case_results()), min_size=1, max_size=3), st.integers(0, 10**9))
+def test_whatever_is_kept_of_a_run_comes_back(tmp_path: Path, rows: list[Any], number: int) -> None:
+    shutil.rmtree(tmp_path, ignore_errors=True)
+    url = kept_url()
+    run_id = f"run-{number}-{next(NUMBERS)}"
+    store = RunFolder(tmp_path / "here", run_id, clock=at_noon)
+    store.begin(make_run(run_id=run_id))
+    for answer, result in rows:
+        store.append_answer(answer)
+        store.append(replace(result, run_id=run_id))
+    store.close("finished")
+    push(Path(store.folder), url)
+    assert contents(pull(url, tmp_path / "there", run_id).folder) == contents(Path(store.folder))
+    with connect(url) as connection:
+        as_json = connection.execute(
+            "SELECT count(agentv.as_json(line)) FROM agentv.results WHERE run_id = %s", [run_id]
+        )
+        assert as_json.fetchone() == (len(rows),)
+
+
+def test_nul_characters_are_readable_in_queries(tmp_path: Path, url: StoreUrl) -> None:
+    store = RunFolder(tmp_path / "here", RUN.run_id, clock=at_noon)
+    store.begin(make_run(name="a\0b"))
+    said = ["a\0b", "\0\0", "c:\\u0000", "\\\0"]
+    for text in said:
+        store.append_answer(make_answer(text=text))
+    store.close("finished")
+    push(Path(store.folder), url)
+    with connect(url) as connection:
+        rows = connection.execute("SELECT agentv.as_json(line)->>'text' FROM agentv.answers ORDER BY seq").fetchall()
+        assert connection.execute("SELECT name FROM agentv.runs").fetchone() == ("a�b",)
+    assert [row[0] for row in rows] == ["a�b", "��", "c:\\u0000", "\\�"]
+
+
+def test_the_list_counts_current_rows_and_tells_how_runs_ended(tmp_path: Path, url: StoreUrl) -> None:
+    store = RunFolder(tmp_path / "here", RUN.run_id, clock=at_noon)
+    store.begin(make_run())
+    slot = make_result().slot
+    store.append(make_result())
+    store.append(make_result(status="pass", verdict="pass", generation=1))
+    store.append(make_result(slot=replace(slot, trial=1)))
+    store.append(make_result(slot=replace(slot, trial=2), status="error", verdict=None, score=None))
+    store.close("stopped")
+    push(Path(store.folder), url)
+    push(write_run(tmp_path / "here", "later", close=False, created_at=NOON.replace(month=3), name=None), url)
+    with connect(url) as connection:
+        first, second = list_shared_runs(connection, url)
+    assert (first.run_id, first.name, first.state) == (RUN.run_id, "nightly", "stopped")
+    assert first.counts == {"pass": 1, "fail": 1, "error": 1} == open_run(Path(store.folder)).counts()
+    assert (second.run_id, second.name, second.state, second.counts) == ("later", None, "interrupted", {"fail": 3})
+
+
+def test_a_run_is_found_by_id_start_suffix_name_and_age(tmp_path: Path, url: StoreUrl) -> None:
+    push(write_run(tmp_path / "here"), url)
+    push(write_run(tmp_path / "here", "20260201T120000-aa", created_at=NOON.replace(month=3), name=None), url)
+    with connect(url) as connection:
+        found = {name: find_shared_run(connection, url, name) for name in ("latest", "latest~1", "7f3a", "nightly")}
+        assert found == dict(zip(found, ["20260201T120000-aa", *[RUN.run_id] * 3], strict=True))
+        for reference, message in (("2026", "fits 2 runs"), ("none such", "known, latest first: 2026"), ("", "no run")):
+            with pytest.raises(ConfigError, match=message):
+                find_shared_run(connection, url, reference)
+
+
+NUMBERS = iter(range(10**9))
+
+
+@cache
+def kept_url() -> StoreUrl:
+    """Return one database for all examples of a property."""
+    return parse_store_url(upgraded_database())

@@ -1,0 +1,60 @@
+"""A store's URL is used whole and shown without what is secret in it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentv.storage.postgres.connection import connect
+from agentv.storage.postgres.url import parse_store_url
+from agentv.types.errors import ConfigError, StorageError
+
+SHOWN = {
+    "postgresql://ann:s3cret-pw@db.example:5432/evals": "postgresql://ann@db.example:5432/evals",
+    "postgres://db.example/evals?sslmode=require&password=s3cret-pw": "postgresql://db.example/evals",
+    "postgresql://ann:s3c@ret/pw@one:1,two:2/evals": "postgresql://ann@one:1,two:2/evals",
+    "postgresql://ann@/evals?host=/run/pg": "postgresql://ann@/evals?host=/run/pg",
+}
+
+
+@pytest.mark.parametrize(("text", "shown"), SHOWN.items())
+def test_what_is_shown(text: str, shown: str) -> None:
+    url = parse_store_url(text)
+    assert (str(url), url.text) == (shown, text)
+    assert "s3c" not in repr(url) + str(url)
+
+
+@given(
+    st.text(st.characters(codec="ascii", categories=["L", "N", "P", "S"]), min_size=4).filter(
+        lambda s: s not in "hostdb"
+    )
+)
+def test_no_password_is_shown(password: str) -> None:
+    secret = f"pw{password}wp"
+    url = parse_store_url(f"postgresql://ann:{secret}@host/db")
+    assert secret not in str(url)
+    assert secret not in url.strike(f"invalid {url.text!r}: {secret}")
+
+
+@pytest.mark.parametrize("text", ["", "evals", "mysql://ann:pw-of-ann@host/db", "postgresql:ann", "://pw-of-ann@"])
+def test_what_is_no_url_of_a_store_is_refused_without_being_quoted(text: str) -> None:
+    with pytest.raises(ConfigError, match="postgresql://user@host/database") as refused:
+        parse_store_url(text)
+    assert "pw-of-ann" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://ann:s3cret-pw@host:nonsense/db",
+        "postgresql://ann:s3cret%ZZpw@host/db",
+        "postgresql://ann:s3cret-pw@host/db?no_such_parameter=1",
+        "postgresql://ann:s3cret-pw@127.0.0.1:1/db",
+        "postgresql://ann:s3cret-pw@/db?host=/no/such/folder",
+    ],
+)
+def test_no_error_of_connecting_says_the_password(text: str) -> None:
+    with pytest.raises(StorageError) as refused:
+        connect(parse_store_url(text))
+    assert "s3cret" not in str(refused.value)
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__
