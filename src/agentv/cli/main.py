@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, Entry] = {
     "resume": Entry("agentv.cli.resume", "Finish a run that was stopped or killed, paying for nothing twice."),
     "retry": Entry("agentv.cli.retry", "Do rows of a run again that have no result, or did not pass."),
     "rescore": Entry("agentv.cli.rescore", "Judge the stored answers of a run again; no target is asked."),
+    "merge": Entry("agentv.cli.merge", "Make one run of the parts that several machines made."),
     "score": Entry("agentv.cli.score", "Judge answers that a service logged, as they come."),
     "show": Entry("agentv.cli.show", "Look into a stored run: reasons, answers, transcripts."),
     "label": Entry("agentv.cli.label", "Keep what people say of a run's answers with the run."),

@@ -25,6 +25,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @click.option("-k", "expression", metavar="EXPR", help="Only cases that fit, as in 'refund and not slow'.")
 @click.option("--sample", type=click.IntRange(min=1), help="Only N cases, drawn with --seed.", metavar="N")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed for sampling and retry pauses.")
+@click.option("--shard", metavar="I/N", help="Only part I of N, for as many machines; `agentv merge` joins them.")
 @click.option("--trials", type=click.IntRange(min=1), help="Repeat every case N times.", metavar="N")
 @click.option("--workers", type=click.IntRange(min=1), help="Rows at once, per target.", metavar="N")
 @click.option(

@@ -2,12 +2,13 @@
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from agentv.pipeline.context import tags_of
 from agentv.pipeline.options import RunOptions
+from agentv.pipeline.shards import Shard, parse_shard
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.errors import ConfigError
 
@@ -19,14 +20,20 @@ MOST_WORDS = 200
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The cases of one suite that a run takes. `places` are their positions in the source; None takes all."""
+    """The cases of one suite that a run takes. `places` are their positions in the source; None takes all.
+
+    With a `shard` only those of its part are taken, as they come.
+    """
 
     suite: EvalSuite
     places: frozenset[int] | None
     count: int | None
+    shard: Shard | None = None
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Open the suite's source and yield the chosen cases in file order."""
+        if self.shard is not None:
+            return (case for case in self.suite.cases if self.shard.takes(self.suite.path, case.id))
         if self.places is None:
             return iter(self.suite.cases)
         return (case for place, case in enumerate(self.suite.cases) if place in self.places)
@@ -37,13 +44,24 @@ def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
 
     Without a filter nothing is read. A line that cannot be read always takes part: it must be seen.
     """
+    shard = parse_shard(options.shard) if options.shard else None
     if not (options.case_globs or options.tags or options.expression or options.sample is not None):
-        return Selection(suite, None, suite.cases.count)
+        if shard is not None and suite.cases.count is not None:
+            return _within(shard, suite, range(suite.cases.count))
+        return Selection(suite, None, suite.cases.count, shard)
     wanted = _make_filter(suite, options)
     places = [place for place, case in enumerate(suite.cases) if wanted(case)]
     if options.sample is not None and options.sample < len(places):
         places = sorted(random.Random(options.seed).sample(places, options.sample))  # noqa: S311 - a sample, no secret
-    return Selection(suite, frozenset(places), len(places))
+    return Selection(suite, frozenset(places), len(places)) if shard is None else _within(shard, suite, places)
+
+
+def _within(shard: Shard, suite: EvalSuite, places: Iterable[int]) -> Selection:
+    """Return what a part takes of the cases at some places."""
+    wanted = frozenset(places)
+    taken = (place for place, case in enumerate(suite.cases) if place in wanted and shard.takes(suite.path, case.id))
+    mine = frozenset(taken)
+    return Selection(suite, mine, len(mine))
 
 
 def _make_filter(suite: EvalSuite, options: RunOptions) -> Callable[[EvalCase | BrokenCase], bool]:

@@ -109,10 +109,10 @@ class RunFolder:
                 self._save_attachment(part)
             self._write(self._cases, record)
 
-    def append_answer(self, answer: Answer) -> Answer:
-        """Write what a target returned; the answer comes back with its `seq`."""
+    def append_answer(self, answer: Answer, *, run_id: str | None = None) -> Answer:
+        """Write what a target returned; the answer comes back with its `seq`. `run_id` is of another run's answer."""
         numbered = with_seq(answer, self._answers.next_seq)
-        self._write(self._answers, answer_to_record(numbered, run_id=self._run_id))
+        self._write(self._answers, answer_to_record(numbered, run_id=run_id or self._run_id))
         return numbered
 
     def append(self, result: CaseResult) -> CaseResult:

@@ -113,6 +113,10 @@ class StoredRun:
         """Yield the current generation of answers: for each slot the highest that there is."""
         return self._current("answers.jsonl", record_to_answer)
 
+    def all_answers(self) -> Iterator[Answer]:
+        """Yield the answers of every generation."""
+        return self._read("answers.jsonl", record_to_answer)
+
     def results(self) -> Iterator[CaseResult]:
         """Yield the current rows: of each slot the highest generation, without cases that were taken out of the run."""
         return self._current("results.jsonl", record_to_result)

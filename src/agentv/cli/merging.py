@@ -1,0 +1,85 @@
+"""What `agentv merge` does: hold the runs side by side, write the one, and tell its verdict."""
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from agentv.cli.carrying import carry_on_with
+from agentv.cli.run_outputs import Screen
+from agentv.loading import find_home
+from agentv.pipeline.clock import make_clock
+from agentv.pipeline.keeping import refuse_second_writer
+from agentv.storage.find_run import find_run, runs_folder
+from agentv.storage.merge import find_owners, merge_into
+from agentv.storage.run_folder import RunFolder, new_run_id
+from agentv.storage.stored_run import StoredRun, open_run
+from agentv.types.errors import ConfigError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.results import RunRecord
+from agentv.version import __version__
+
+_STOPPED = 2
+_OWN = ("shard", "name")
+"""Options that parts of one run have each for itself."""
+
+
+def merge(references: Sequence[str], screen: Screen, *, name: str | None) -> int:
+    """Make one run of several; returns the exit code."""
+    home = find_home(Path.cwd())
+    folders = list(dict.fromkeys(find_run(home, reference).resolve() for reference in references))
+    if len(folders) < 2:  # noqa: PLR2004 - one run needs no merging
+        raise ConfigError("merge takes two runs or more")
+    for folder in folders:
+        refuse_second_writer(folder)
+    runs = [open_run(folder) for folder in folders]
+    plan = _common_plan(runs)
+    owners = find_owners(runs)
+    clock = make_clock()
+    store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock)
+    unfinished = [run.run_id for run in runs if run.state() != "finished"]
+    state = "failed"
+    try:
+        store.begin(
+            RunRecord(
+                run_id=store.run_id,
+                created_at=clock(),
+                agentv_version=__version__,
+                plan=plan,
+                name=name,
+                git=runs[0].run.git,
+                parents=tuple(run.run_id for run in runs),
+            )
+        )
+        merge_into(store, runs, owners)
+        state = "stopped" if unfinished else "finished"
+    finally:
+        store.close(state)
+    click.echo(f"merged {len(runs)} runs into {store.run_id}", err=True)
+    if unfinished:
+        click.echo(f"not finished: {', '.join(unfinished)}; go on: agentv resume {store.run_id}", err=True)
+        return _STOPPED
+    return carry_on_with(Path(store.folder), screen, "report")
+
+
+def _common_plan(runs: Sequence[StoredRun]) -> JsonObject:
+    """Return the plan of the whole. Raises ConfigError for runs that are no parts of one."""
+    first, *others = runs
+    for other in others:
+        for key in ("paths", "folder", "options", "targets"):
+            if _without_own(first.run.plan.get(key)) != _without_own(other.run.plan.get(key)):
+                raise ConfigError(
+                    f"runs {first.run_id} and {other.run_id} were started with other {key}; only parts of one run, "
+                    "made with --shard, can be merged"
+                )
+    options = _without_own(first.run.plan.get("options"))
+    rows = [run.run.plan.get("rows") for run in runs]
+    known = [count for count in rows if isinstance(count, int)]
+    return {**first.run.plan, "options": options, "rows": sum(known) if len(known) == len(rows) else None}
+
+
+def _without_own(value: JsonValue) -> JsonValue:
+    if isinstance(value, Mapping):
+        return {key: item for key, item in value.items() if key not in _OWN}
+    return value
