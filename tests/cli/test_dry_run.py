@@ -2,7 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
 from agentv.cli.main import agentv
@@ -29,8 +31,8 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_a_streams_evaluators_are_those_of_its_suite(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "lines.jsonl", "--dry-run", "--gate", "mean >= 0.5") == (
         "lines.jsonl: a stream of cases against mock\n"
-        "rows planned: unknown (a stream); calls of targets: unknown (a stream); "
-        "cost: unknown (nothing was measured yet)\n"
+        "rows planned: unknown (a stream); calls of targets: unknown (a stream)\n"
+        "to be expected: unknown, no stored run of this is there; --sample 5 makes one to draw from\n"
         "evaluators: greets (contains); cases of a stream may name others\n"
         "gate: mean >= 0.5\n"
     )
@@ -38,6 +40,7 @@ def test_a_streams_evaluators_are_those_of_its_suite(capsys: pytest.CaptureFixtu
 
 def test_the_plan_comes_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:
     shown = json.loads(run(capsys, "suite.yaml", "lines.jsonl", "--dry-run", "--json", "--trials", "2"))
+    assert shown.pop("forecast")["basis"] == "unknown"
     assert shown == {
         "schema": "agentv-plan-1",
         "suites": [
@@ -62,3 +65,73 @@ def test_a_file_where_prompts_should_go_is_told() -> None:
     with pytest.raises(ConfigError, match=r"--dump-prompts needs a folder to write into; .*out: File exists"):
         agentv.main(["run", "suite.yaml", "--dump-prompts", "out"], standalone_mode=False)
     assert Path("out").read_text() == "mine"
+
+
+AGENT = 'def answer(question):\n    return {"text": "hi", "usage": {"input": 2000, "output": 500}}\n'
+DESK = "targets: [{name: desk, provider: python, callable: agent.py:answer%s}]"
+PRICE = ", price: {input_per_million: 2.5, output_per_million: 10}"
+
+
+@pytest.fixture
+def desk() -> None:
+    Path("agent.py").write_text(AGENT)
+    Path("targets.yaml").write_text(DESK % PRICE)
+    cases = ", ".join(CASE.replace("NAME", name) for name in "abcd")
+    Path("suite.yaml").write_text(
+        "execution: {target: desk, evaluators: [{name: greets, type: contains, value: hi}]}\n" + f"evalcases: [{cases}]"
+    )
+
+
+def forecast(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    return json.loads(run(capsys, "suite.yaml", "--dry-run", "--json", *arguments))["forecast"]
+
+
+@pytest.mark.usefixtures("desk")
+def test_what_a_run_will_cost_is_drawn_from_what_it_cost_before(capsys: pytest.CaptureFixture[str]) -> None:
+    assert forecast(capsys)["cost_usd"] is None
+    run(capsys, "suite.yaml", "--sample", "2", "--display", "none")
+    found = forecast(capsys, "--trials", "3")
+    assert (found["basis"], len(found["runs"]), found["changed_targets"]) == ("history", 1, [])
+    assert (found["cost_usd"], found["tokens"], found["judge_calls"]) == (pytest.approx(0.12), 30_000, 0)
+    assert [(part["rows"], part["measured_rows"]) for part in found["parts"]] == [(12, 2)]
+    shown = run(capsys, "suite.yaml", "--dry-run", "--budget-usd", "0.02")
+    assert "to be expected: about $0.0400, 10.0 k tokens, " in shown
+    assert "drawn from 2 rows of 1 stored run, the latest 20" in shown
+    assert "more than the budget of $0.02" in shown
+
+
+@pytest.mark.usefixtures("desk")
+def test_other_settings_since_then_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "suite.yaml", "--display", "none")
+    Path("targets.yaml").write_text(DESK % f"{PRICE}, timeout_seconds: 9")
+    assert "settings of target 'desk' were others then" in run(capsys, "suite.yaml", "--dry-run")
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_cost_that_nobody_knows_is_unknown_and_not_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("targets.yaml").write_text(DESK % "")
+    run(capsys, "suite.yaml", "--display", "none")
+    found = forecast(capsys)
+    assert (found["cost_usd"], found["tokens"]) == (None, 10_000)
+    assert "to be expected: cost unknown, 10.0 k tokens" in run(capsys, "suite.yaml", "--dry-run")
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_pilot_runs_a_few_cases_and_the_forecast_is_drawn_from_them(capsys: pytest.CaptureFixture[str]) -> None:
+    found = forecast(capsys, "--pilot", "2")
+    assert found["cost_usd"] == pytest.approx(0.04)
+    assert [part["measured_rows"] for part in found["parts"]] == [2]
+    assert len(list(Path(".agentv/runs").iterdir())) == 1
+
+
+def test_a_pilot_goes_with_a_dry_run() -> None:
+    with pytest.raises(click.UsageError, match="--pilot goes with --dry-run"):
+        agentv.main(["run", "suite.yaml", "--pilot", "2"], standalone_mode=False)
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_stored_run_that_cannot_be_read_tells_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "suite.yaml", "--display", "none")
+    (folder,) = Path(".agentv/runs").iterdir()
+    (folder / "run.json").write_text("{")
+    assert forecast(capsys)["basis"] == "unknown"

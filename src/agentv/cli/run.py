@@ -75,6 +75,12 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @screen_options(json_help="The same as --display json; with --dry-run the plan as JSON.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and stop before the first call.")
 @click.option(
+    "--pilot",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --dry-run: run N cases all the same, and draw from them what the whole will cost.",
+)
+@click.option(
     "--dump-prompts", metavar="FOLDER", help="Write every rendered prompt there and stop before the first call."
 )
 def command(paths: tuple[str, ...], **given: Any) -> int:
@@ -86,9 +92,11 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
 
     screen = take_screen(given)
     prompts_folder = given.pop("dump_prompts")
-    store = given.pop("store")
+    store, pilot = given.pop("store"), given.pop("pilot")
     is_dry = given.pop("dry_run") or prompts_folder
-    dry_run = DryRun(prompts_folder, as_json=screen.display == "json") if is_dry else None
+    if pilot is not None and not is_dry:
+        raise click.UsageError("--pilot goes with --dry-run; `--sample N` runs N cases and no more")
+    dry_run = DryRun(prompts_folder, as_json=screen.display == "json", pilot=pilot) if is_dry else None
     return run_paths(paths, _make_run_options(given), screen, dry_run, store=store)
 
 

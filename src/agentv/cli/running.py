@@ -19,6 +19,7 @@ from agentv.loading import choose_store, find_home
 from agentv.pipeline.carry_on import CarryOn
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.dry_run import describe_plan, plan_to_json, write_prompts
+from agentv.pipeline.history import load_forecast
 from agentv.pipeline.inputs import load_inputs
 from agentv.pipeline.keeping import make_store
 from agentv.pipeline.ledger import Stop
@@ -39,13 +40,20 @@ from agentv.types.messages_json import pretty_json
 from agentv.types.protocols import Clock, ResultStore
 from agentv.types.results import RunReport
 
+PILOT = "pilot"
+"""The name of runs that were made for a forecast."""
+
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """A run that is planned and not started; `prompts_folder` takes the rendered prompts."""
+    """A run that is planned and not started; `prompts_folder` takes the rendered prompts.
+
+    `pilot` is how many cases are run all the same, for a forecast to be drawn from.
+    """
 
     prompts_folder: str | None = None
     as_json: bool = False
+    pilot: int | None = None
 
 
 def run_paths(
@@ -61,20 +69,31 @@ def run_paths(
         inputs = load_inputs(paths, options, cwd=cwd, env=os.environ)
         plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
         plan = replace(plan, paths=tuple(paths), folder=str(cwd))
+        if dry_run is not None and dry_run.pilot is not None:
+            sampled = replace(options, sample=min(dry_run.pilot, options.sample or dry_run.pilot), name=PILOT, gates=())
+            pilot = make_plan(inputs.suites, sampled, specs=inputs.specs, home=str(home))
+            _run_pilot(replace(pilot, paths=tuple(paths), folder=str(cwd)), stdout)
         if dry_run is not None:
             return _show_plan(plan, dry_run, cwd, stdout)
         store_url = choose_store(store, cwd, os.environ)
         return run_shown(plan, screen, stdout, lambda clock: (make_store(plan, clock=clock, store_url=store_url), None))
 
 
+def _run_pilot(plan: RunPlan, stdout: TextIO) -> None:
+    """Run a few cases; they are kept as every run is, and what they used is history for the forecast."""
+    code = run_shown(plan, Screen(display="none"), stdout, lambda clock: (make_store(plan, clock=clock), None))
+    if code:
+        click.echo(f"the pilot ended with exit code {code}; `agentv show latest` looks into it", err=True)
+
+
 def _show_plan(plan: RunPlan, dry_run: DryRun, cwd: Path, stdout: TextIO) -> int:
     prompts = None if dry_run.prompts_folder is None else _dump(plan, cwd / dry_run.prompts_folder)
     if dry_run.as_json:
-        click.echo(printable_json(pretty_json(plan_to_json(plan, prompts))), file=stdout)
+        click.echo(printable_json(pretty_json(plan_to_json(plan, load_forecast(plan), prompts))), file=stdout)
         return 0
     for warning in plan.warnings:
         click.echo(warning, err=True)
-    click.echo(describe_plan(plan), file=stdout)
+    click.echo(describe_plan(plan, load_forecast(plan)), file=stdout)
     if prompts is not None:
         click.echo(f"{count_text(prompts, 'prompt')} written to {dry_run.prompts_folder}", file=stdout)
     return 0

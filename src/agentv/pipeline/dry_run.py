@@ -5,7 +5,9 @@ from pathlib import Path
 
 from agentv.pipeline.answer import Question, make_question
 from agentv.pipeline.applicable import applicable_evaluators
+from agentv.pipeline.forecast_text import forecast_lines, forecast_to_json
 from agentv.pipeline.plan import RunPlan
+from agentv.scoring.forecast import Forecast
 from agentv.scoring.identity import digest
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.json_value import JsonObject
@@ -14,8 +16,8 @@ PLAN_SCHEMA = "agentv-plan-1"
 _ANY_CASE = EvalCase("", ())
 
 
-def describe_plan(plan: RunPlan) -> str:
-    """Return the plan as text: suites, targets, rows, evaluators, gates."""
+def describe_plan(plan: RunPlan, forecast: Forecast) -> str:
+    """Return the plan as text: suites, targets, rows, what is to be expected, evaluators, gates."""
     lines: list[str] = []
     for item in plan.suites:
         cases = "a stream of cases" if item.selection.count is None else _count(item.selection.count, "case")
@@ -24,7 +26,8 @@ def describe_plan(plan: RunPlan) -> str:
         repeated = f", {trials} trials each" if trials > 1 else ""
         lines.append(f"{item.suite.path}: {cases}{repeated} against {names}")
     planned = "unknown (a stream)" if plan.planned is None else f"{plan.planned:,}"
-    lines.append(f"rows planned: {planned}; calls of targets: {planned}; cost: unknown (nothing was measured yet)")
+    lines.append(f"rows planned: {planned}; calls of targets: {planned}")
+    lines.extend(forecast_lines(forecast, budget_usd=plan.options.budget_usd))
     named = [f"{name} ({kind})" if name != kind else name for name, kind in _evaluators(plan)]
     more = "; cases of a stream may name others" if plan.planned is None else ""
     lines.append(f"evaluators: {', '.join(named) or 'none'}{more}")
@@ -32,7 +35,7 @@ def describe_plan(plan: RunPlan) -> str:
     return "\n".join(lines)
 
 
-def plan_to_json(plan: RunPlan, prompts: int | None = None) -> JsonObject:
+def plan_to_json(plan: RunPlan, forecast: Forecast, prompts: int | None = None) -> JsonObject:
     """Return the same as JSON. `rows` and `cases` are null for a stream; `prompts` is how many were written."""
     return {
         "schema": PLAN_SCHEMA,
@@ -47,6 +50,7 @@ def plan_to_json(plan: RunPlan, prompts: int | None = None) -> JsonObject:
             for item in plan.suites
         ],
         "rows": plan.planned,
+        "forecast": forecast_to_json(forecast),
         "evaluators": [{"name": name, "type": kind} for name, kind in _evaluators(plan)],
         "gates": _gates(plan),
         "warnings": plan.warnings,

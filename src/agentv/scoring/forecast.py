@@ -1,0 +1,118 @@
+"""What a run will probably use, from what rows of earlier runs used."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.results import CaseResult
+
+_MS = 1000
+
+
+@dataclass(slots=True)
+class Measured:
+    """What rows of one suite and target used: sums over `rows` of them, in tokens, dollars and seconds of one worker.
+
+    Tokens and cost are None when those of a single row are not known.
+    """
+
+    rows: int = 0
+    judge_calls: int = 0
+    tokens: int | None = 0
+    cost_usd: float | None = 0.0
+    seconds: float = 0.0
+    runs: dict[str, None] = field(default_factory=dict)
+    is_changed: bool = False
+
+    def add(self, row: CaseResult) -> None:
+        """Count one row that was answered."""
+        self.rows += 1
+        self.runs[row.run_id] = None
+        self.judge_calls += sum(map(_judge_calls, row.evaluator_results))
+        usages = [usage for usage in (row.target_usage, row.judge_usage) if usage is not None]
+        used = sum(usage.total or usage.input + usage.output for usage in usages)
+        self.tokens = None if self.tokens is None or row.target_usage is None else self.tokens + used
+        known = row.cost_usd is not None
+        self.cost_usd = self.cost_usd + (row.cost_usd or 0.0) if known and self.cost_usd is not None else None
+        judging = math.fsum(result.duration_ms or 0.0 for result in row.evaluator_results)
+        self.seconds += ((row.duration_ms or 0.0) + judging) / _MS
+
+
+def _judge_calls(result: EvaluatorResult) -> int:
+    own = sum(call.role != "embedding" for call in result.judge_calls)
+    return own + sum(map(_judge_calls, result.evaluator_results))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rows of one suite and target. `rows` is None for a stream, `measured` for what no stored run tells of."""
+
+    suite: str
+    target: str
+    workers: int
+    rows: int | None
+    measured: Measured | None
+
+    def share(self, amount: float | None) -> float | None:
+        """Return what these rows make of an amount that the measured ones made; None when that is not known."""
+        if self.rows is None or self.measured is None or amount is None:
+            return None
+        return amount / self.measured.rows * self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a run will probably use. Every sum is None as soon as one of its parts is not known."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def judge_calls(self) -> float | None:
+        """Calls of judges."""
+        return _sum(part.share(part.measured.judge_calls if part.measured else None) for part in self.parts)
+
+    @property
+    def tokens(self) -> float | None:
+        """Tokens of targets and judges, in and out."""
+        return _sum(part.share(part.measured.tokens if part.measured else None) for part in self.parts)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Dollars for targets and judges, without a cache."""
+        return _sum(part.share(part.measured.cost_usd if part.measured else None) for part in self.parts)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it takes: targets work at the same time, each with its number of workers."""
+        by_target: dict[str, list[float | None]] = {}
+        for part in self.parts:
+            taken = part.share(part.measured.seconds if part.measured else None)
+            by_target.setdefault(part.target, []).append(None if taken is None else taken / part.workers)
+        sums = [_sum(taken) for taken in by_target.values()]
+        return None if None in sums else max((taken for taken in sums if taken is not None), default=0.0)
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The stored runs it comes from, oldest first."""
+        return tuple(sorted({run for part in self.parts if part.measured for run in part.measured.runs}))
+
+    @property
+    def measured_rows(self) -> int:
+        """How many rows of them."""
+        return sum(part.measured.rows for part in self.parts if part.measured)
+
+    @property
+    def unknown(self) -> tuple[Part, ...]:
+        """The parts that no stored run tells of."""
+        return tuple(part for part in self.parts if part.measured is None)
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Targets whose settings were others in a run that it comes from."""
+        return tuple(dict.fromkeys(part.target for part in self.parts if part.measured and part.measured.is_changed))
+
+
+def _sum(amounts: Iterable[float | None]) -> float | None:
+    found = list(amounts)
+    return None if None in found else math.fsum(amount for amount in found if amount is not None)
