@@ -74,6 +74,12 @@ def test_a_custom_text_scale_is_kept_and_not_averaged() -> None:
     assert normalize("lavender", on("colour")) is None
 
 
+def test_a_number_on_a_scale_of_ones_own_is_averaged_only_when_its_bounds_are_known() -> None:
+    assert normalize(4, on("stars")) is None
+    assert normalize("4", on("stars")) is None
+    assert normalize(4, on("stars", min=0, max=8)) == 0.5
+
+
 @given(st.floats(0, 1), st.sampled_from([on("likert5"), on("percent"), on("numeric", min=3, max=9)]))
 def test_reporting_on_a_scale_is_the_inverse_of_reading_it(value: Any, criterion: Any) -> None:
     assert normalize(denormalize(value, criterion), criterion) == pytest.approx(value, abs=1e-9)

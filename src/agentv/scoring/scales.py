@@ -21,7 +21,14 @@ def normalize(score: float | str, criterion: EvaluationCriteria) -> float | None
         return _place_among(score, criterion.labels)
     if isinstance(score, str):
         return _text_value(score, criterion)
+    if _is_ones_own(criterion):
+        return None
     return _number_value(float(score), criterion)
+
+
+def _is_ones_own(criterion: EvaluationCriteria) -> bool:
+    """Whether a scale is one of the user's own, of which nobody knows where it begins and ends."""
+    return criterion.scale not in NAMED_SCALES and criterion.min is None and criterion.max is None
 
 
 def denormalize(value: float, criterion: EvaluationCriteria) -> float | bool | str:
