@@ -39,7 +39,7 @@ COMMANDS: Mapping[str, Entry] = {
     "score": Entry("agentv.cli.score", "Judge answers that a service logged, as they come."),
     "show": Entry("agentv.cli.show", "Look into a stored run: reasons, answers, transcripts."),
     "label": Entry("agentv.cli.label", "Keep what people say of a run's answers with the run."),
-    "runs": Entry("agentv.cli.runs", "List stored runs."),
+    "runs": Entry("agentv.cli.runs", "List stored runs, delete some, or tag those that are to stay."),
     "cache": Entry("agentv.cli.cache", "List or clear answers and embeddings that are kept between runs."),
     "store": Entry("agentv.cli.store", "Keep runs in the team's database: upgrade, push, pull, list."),
     "generate": Entry("agentv.cli.generate", "Let a model write requirements, or cases, into eval files."),

@@ -92,7 +92,7 @@ class RunFolder:
         if not path.exists():
             data = pretty(run_to_record(run))
             with self._disk(f"write {RUN_FILE}"):
-                _write_by_rename(path, data)
+                write_by_rename(path, data)
         versions: JsonObject = {"agentv": run.agentv_version, "python": platform.python_version()}
         self.note("started", {"pid": os.getpid(), "host": socket.gethostname(), "versions": versions})
 
@@ -211,7 +211,8 @@ def make_run_folder(folder: Path) -> None:
         ignore.write_text(_GITIGNORE, encoding="utf-8")
 
 
-def _write_by_rename(path: Path, data: bytes) -> None:
+def write_by_rename(path: Path, data: bytes) -> None:
+    """Write a file so that it is there whole or as it was, also after a power loss."""
     part = path.with_suffix(".part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -1,0 +1,94 @@
+"""`agentv runs rm`, `prune` and `tag`: what is deleted, and what never is."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.carrying import Project
+from tests.stored import at_noon, make_result, make_run
+
+from agentv.storage import RunFolder, open_run, runs_folder
+from agentv.storage.run_lock import RunLock
+
+Names = Callable[[], list[str]]
+
+
+@dataclass
+class Terminal:
+    """A standard input where somebody types."""
+
+    typed: str
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self, _size: int = -1) -> str:
+        return self.typed
+
+
+@pytest.fixture
+def names(project: Project) -> Names:
+    """Keep five runs, r1 to r5; returns what tells which are there."""
+    runs = runs_folder(project.folder / ".agentv")
+    for number in range(1, 6):
+        store = RunFolder(runs, f"r{number}", clock=at_noon)
+        store.begin(make_run(run_id=f"r{number}", name=f"name-{number}"))
+        store.append(make_result(run_id=f"r{number}"))
+        store.close("finished")
+    return lambda: sorted(folder.name for folder in runs.iterdir())
+
+
+def test_rm_deletes_the_runs_that_are_named(project: Project, names: Names) -> None:
+    assert project.call("runs", "rm", "r1", "name-3") == (0, "r1\nr3\ndeleted 2 runs\n")
+    assert names() == ["r2", "r4", "r5"]
+    assert project.call("runs", "rm", "r1")[0] == 4
+    said = project.call("runs", "rm", "r2", "--json")[1].partition("}")
+    assert json.loads(said[0] + said[1]) == {"schema": "agentv-runs-1", "deleted": ["r2"]}
+        "schema": "agentv-runs-1",
+        "deleted": ["r2"],
+    }
+    told = json.loads(project.call("runs", "tag", "r4", "x", "--json")[1])
+    assert told == {"schema": "agentv-runs-1", "run_id": "r4", "tags": ["x"]}
+
+
+def test_prune_keeps_the_newest_and_those_with_a_tag(project: Project, names: Names) -> None:
+    assert project.call("runs", "tag", "r1", "release", "good") == (0, "r1: release, good\n")
+    assert project.call("runs", "tag", "r2", "release")[0] == 0
+    assert project.call("runs", "tag", "r2", "release", "--remove") == (0, "r2: no tags\n")
+    listed = json.loads(project.call("runs", "list", "--json")[1])["runs"]
+    assert [run["tags"] for run in listed] == [[], [], [], [], ["release", "good"]]
+    assert "[release]  [good]" in project.call("runs", "list")[1]
+    assert project.call("runs", "prune", "--keep", "2") == (0, "r2\nr3\ndeleted 2 runs\n")
+    assert names() == ["r1", "r4", "r5"]
+    assert open_run(project.folder / ".agentv" / "runs" / "r1").run.name == "name-1"
+
+
+def test_a_run_that_is_being_written_stays(project: Project, names: Names) -> None:
+    lock = RunLock(project.folder / ".agentv" / "runs" / "r1")
+    assert project.call("runs", "prune", "--keep", "4") == (0, "deleted 0 runs\n")
+    code, said = project.call("runs", "rm", "r1")
+    assert (code, "is being written by process" in said) == (3, True)
+    assert project.call("runs", "tag", "r1", "x")[0] == 3
+    lock.release()
+    assert len(names()) == 5
+
+
+@pytest.mark.parametrize(("typed", "code"), [("n\n", 130), ("y\n", 0)])
+def test_on_a_terminal_it_asks_first(
+    project: Project, names: Names, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
+) -> None:
+    left = 4 if code == 0 else 5
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    assert project.call("runs", "rm", "r1")[0] == code
+    assert len(names()) == left
+    assert project.call("runs", "rm", "r2", "--yes")[0] == 0
+    assert len(names()) == left - 1
+
+
+def test_a_run_that_cannot_be_read_is_not_pruned(project: Project, names: Names) -> None:
+    (project.folder / ".agentv" / "runs" / "r1" / "run.json").write_text("{")
+    assert project.call("runs", "prune", "--keep", "3")[0] == 0
+    assert names() == ["r1", "r3", "r4", "r5"]
+    assert isinstance(project.folder, Path)
