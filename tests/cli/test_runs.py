@@ -46,9 +46,6 @@ def test_rm_deletes_the_runs_that_are_named(project: Project, names: Names) -> N
     assert project.call("runs", "rm", "r1")[0] == 4
     said = project.call("runs", "rm", "r2", "--json")[1].partition("}")
     assert json.loads(said[0] + said[1]) == {"schema": "agentv-runs-1", "deleted": ["r2"]}
-        "schema": "agentv-runs-1",
-        "deleted": ["r2"],
-    }
     told = json.loads(project.call("runs", "tag", "r4", "x", "--json")[1])
     assert told == {"schema": "agentv-runs-1", "run_id": "r4", "tags": ["x"]}
 
