@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from agentv.scoring.trial_verdicts import TrialVerdicts
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.results import CaseResult, EvaluatorSummary, RowState, TargetSummary
 from agentv.types.usage import Usage
@@ -120,7 +121,7 @@ class Summary:
         self._targets: dict[str, _TargetTally] = {}
         self._evaluators: dict[tuple[str, str], _EvaluatorTally] = {}
         self._tags: dict[str, Tally] = {}
-        self._verdicts: dict[tuple[str, str, str], set[str]] = {}
+        self._trials = TrialVerdicts()
 
     def add(self, result: CaseResult, *, latency_s: float | None = None) -> None:
         """Count one finished row. `latency_s` is how long the target took to answer."""
@@ -150,9 +151,7 @@ class Summary:
 
     def add_trial(self, result: CaseResult) -> None:
         """Remember a row's verdict, to find cases whose trials disagree; call it only when there are trials."""
-        if (state := row_state(result)) in JUDGED_STATES:
-            slot = result.slot
-            self._verdicts.setdefault((slot.suite, slot.eval_id, slot.target), set()).add(state)
+        self._trials.add(result.slot, row_state(result))
 
     def of_suite(self, suite: str) -> "Summary":
         """Return the counts of one of the suites that are counted apart."""
@@ -169,7 +168,7 @@ class Summary:
     @property
     def flaky(self) -> tuple[str, ...]:
         """Cases whose trials have different verdicts, as `id (target)`."""
-        return tuple(f"{case} ({target})" for (_, case, target), states in self._verdicts.items() if len(states) > 1)
+        return self._trials.flaky
 
     @property
     def cost_usd(self) -> float | None:

@@ -1,0 +1,37 @@
+"""Cases whose trials disagree are found, whatever the order, and a million cases do not fill the memory."""
+
+import tracemalloc
+from collections import defaultdict
+from typing import get_args
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentv.scoring.trial_verdicts import TrialVerdicts
+from agentv.types.results import RowState, Slot
+
+slots = st.builds(Slot, st.sampled_from(["a", "b", "\ud800"]), st.sampled_from(["x", "y"]), st.sampled_from(["t", "u"]))
+
+
+@given(st.lists(st.tuples(slots, st.sampled_from(get_args(RowState))), max_size=20))
+def test_flaky_are_the_cases_with_two_verdicts(trials: list[tuple[Slot, RowState]]) -> None:
+    found, verdicts = TrialVerdicts(), defaultdict(set)
+    for slot, state in trials:
+        found.add(slot, state)
+        verdicts[slot].add(state)
+    expected = [
+        f"{slot.eval_id} ({slot.target})" for slot, states in verdicts.items() if len(states - {"error", "skipped"}) > 1
+    ]
+    assert sorted(found.flaky) == sorted(expected)
+
+
+def test_a_case_costs_sixteen_bytes_at_most() -> None:
+    verdicts = TrialVerdicts()
+    tracemalloc.start()
+    try:
+        for number in range(50_000):
+            verdicts.add(Slot("suite", f"case-{number}", "target"), "pass")
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert grown / 50_000 <= 16
