@@ -143,13 +143,18 @@ class Registry:
         """Return the plug-in of that name or alias. Raises UnknownNameError with the nearest known name."""
         canonical = self.canonical(name)
         if canonical is None:
-            raise UnknownNameError(self.what, name, known=self.names())
+            raise UnknownNameError(self.what, name, known=self.canonical_names(), aliases=self.aliases)
         return self.specs[canonical]
 
     def names(self) -> tuple[str, ...]:
         """All names and aliases, sorted."""
         self.load_all()
         return tuple(sorted({*self.specs, *self.aliases}))
+
+    def canonical_names(self) -> tuple[str, ...]:
+        """All names, sorted, without the aliases: what a message lists."""
+        self.load_all()
+        return tuple(sorted(self.specs))
 
     def copy(self) -> "Registry":
         """Return a registry with the same plug-ins, to which a run may add its own."""

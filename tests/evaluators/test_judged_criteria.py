@@ -121,6 +121,7 @@ def test_a_judge_that_cannot_be_heard_is_an_error_of_every_criterion() -> None:
     assert {result.error for result in unread.results} == {"the judge 'scripted' gave no usable JSON, asked twice"}
     assert [result.criterion_name for result in unread.results] == ["facts", "tone"]
     assert (unread.score, unread.reasoning) == (0.0, "Looks fine to me.")
+    assert {result.reasoning for result in unread.results} == {"Looks fine to me."}
 
 
 def test_several_judges_vote_on_each_criterion() -> None:

@@ -32,9 +32,9 @@ def write(root: Path, name: str, text: str) -> None:
     path.write_text(text)
 
 
-def load(root: Path) -> EvalSuite:
+def load(root: Path, suite: str = SUITE) -> EvalSuite:
     write(root, ".git/HEAD", "")
-    write(root, "evals/suite.yaml", SUITE)
+    write(root, "evals/suite.yaml", suite)
     return load_suite(root / "evals" / "suite.yaml", specs=SPECS)
 
 
@@ -105,6 +105,21 @@ def test_criteria_and_evaluators_are_called_by_name(root: Path) -> None:
     assert isinstance(case, EvalCase)
     assert case.evaluators is not None
     assert case.evaluators[0] == polite
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("evaluator: polite", "it is an evaluator of .agentv/criteria.yaml; name it in a list: `evaluators: [polite]`"),
+        ("execution: {evaluators: [{name: polite, weight: 2}]}", "is taken as it stands there; write the name alone"),
+    ],
+)
+def test_a_name_of_the_criteria_file_in_the_wrong_place_is_told_where_it_goes(root: Path, line: str, said: str) -> None:
+    write(root, ".agentv/criteria.yaml", "criteria: [{name: tone}]\nevaluators: {polite: {type: llm_judge}}\n")
+    with pytest.raises(EvalFileError) as caught:
+        load(root, SUITE.replace("execution: {evaluators: [polite]}", line))
+    assert said in str(caught.value)
+    assert len(caught.value.problems) == 1
 
 
 def test_problems_of_the_criteria_file_are_told_there(root: Path) -> None:

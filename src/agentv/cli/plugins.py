@@ -120,8 +120,9 @@ def _named(registries: Sequence[tuple[str, "Registry"]], names: tuple[str, ...])
     for name in names:
         specs = [registry.get(name) for _, registry in registries if name in registry]
         if not specs:
-            known = [known for _, registry in registries for known in registry.names()]
-            raise UnknownNameError("plug-in", name, known=known)
+            known = [known for _, registry in registries for known in registry.canonical_names()]
+            aliases = [alias for _, registry in registries for alias in registry.aliases]
+            raise UnknownNameError("plug-in", name, known=known, aliases=aliases)
         found += specs
     return found
 

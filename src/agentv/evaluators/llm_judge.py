@@ -189,7 +189,9 @@ def _score_of(asked: list[Asked[Opinion]], mode: JudgeMode[Opinion]) -> Evaluati
     for each in asked:
         if each.failure is not None:
             failed = failed_judgement(each.failure, each.unread)
-            return replace(failed, results=mode.unscored(each.failure.message))
+            # Each criterion shows what the judge said instead: the evaluator's own reasoning is not seen beside them.
+            unscored = (replace(one, reasoning=failed.reasoning) for one in mode.unscored(each.failure.message))
+            return replace(failed, results=tuple(unscored))
     return mode.scored(tuple(each.opinion for each in asked if each.opinion is not None))
 
 

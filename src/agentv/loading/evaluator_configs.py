@@ -71,6 +71,11 @@ def read_evaluator(
     if not isinstance(raw, Mapping):
         reader.error(at, "must be an object with name and type, or the name of an evaluator in .agentv/criteria.yaml")
         return None
+    if "type" not in raw and raw.get("name") in scope.profiles:
+        name = raw["name"]
+        advice = f"write the name alone, {name}, or all that it is with what differs under a name of its own"
+        reader.error(at, f"{name!r} of .agentv/criteria.yaml is taken as it stands there", allowed=advice)
+        return None
     written_type = raw.get("type")
     spec = find_type(reader, (*at, "type"), written_type, scope) if isinstance(written_type, str) else None
     _unnest(reader, at, spec)
@@ -183,11 +188,16 @@ def find_type(reader: Reader, at: JsonPath, written: str, scope: EvaluatorScope)
 
 
 def _unknown(reader: Reader, at: JsonPath, message: str, scope: EvaluatorScope) -> None:
-    names = scope.registry.names()
-    allowed = f"known: {', '.join(names)}"
-    near = nearest(message.rsplit("'", 2)[1], names)
-    if scope.unknown_type == "warning":
+    written = message.rsplit("'", 2)[1]
+    allowed = f"known: {', '.join(scope.registry.canonical_names())}"
+    near = nearest(written, scope.registry.names())
+    if written in scope.profiles:
+        allowed = f"it is an evaluator of .agentv/criteria.yaml; name it in a list: `evaluators: [{written}]`"
+        near = None
+    elif scope.unknown_type == "warning":
+        # Most likely it is the plug-in's own; those there are help only who mistyped.
         message += ", unless a plug-in of .agentv.yaml brings it"
+        allowed = "`agentv plugins` lists those there are"
     reader.error(at, message, allowed=allowed, suggestion=near, severity=scope.unknown_type)
 
 

@@ -81,12 +81,11 @@ def _find_provider(reader: Reader, at: JsonPath, written: str, registry: Registr
     except PluginError as error:
         reader.error(at, str(error))
         return None
-    names = registry.names()
     message = f"unknown provider {written!r}"
     if severity == "warning":
         message += ", unless a plug-in of .agentv.yaml brings it"
-    known = f"known: {', '.join(names)}"
-    reader.error(at, message, allowed=known, suggestion=nearest(written, names), severity=severity)
+    known = f"known: {', '.join(registry.canonical_names())}"
+    reader.error(at, message, allowed=known, suggestion=nearest(written, registry.names()), severity=severity)
     return None
 
 

@@ -52,13 +52,13 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 class UnknownNameError(ConfigError, LookupError):
-    """A name nobody registered; says what is known and what was probably meant."""
+    """A name nobody registered; says what is known and what was probably meant, which may be an alias."""
 
-    def __init__(self, what: str, name: str, *, known: Iterable[str]) -> None:
+    def __init__(self, what: str, name: str, *, known: Iterable[str], aliases: Iterable[str] = ()) -> None:
         self.what = what
         self.name = name
         self.known = tuple(sorted(known))
-        self.suggestion = nearest(name, self.known)
+        self.suggestion = nearest(name, (*self.known, *aliases))
         hint = f" Did you mean {self.suggestion!r}?" if self.suggestion else ""
         super().__init__(f"unknown {what} {name!r}; known: {', '.join(self.known) or 'none'}.{hint}")
 
