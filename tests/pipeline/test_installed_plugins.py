@@ -274,7 +274,7 @@ def test_judgements_are_kept_by_the_store_of_a_package(install: Install, tmp_pat
     for storage, message in (
         ({"type": "kept", "foldr": "x"}, "foldr"),
         ({"type": "wrong"}, "store 'wrong' made int"),
-        ({"type": "lost"}, "unknown store 'lost'; known: json_file, kept, wrong"),
+        ({"type": "lost"}, "unknown store 'lost'; known: json_file, kept, postgres, wrong"),
     ):
         with pytest.raises(ConfigError, match=message):
             run_evaluation_sync(
