@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.fake_server import serving_fake
+from tests.loopback import reply, serving
 
 from agentv import EvalCase, EvaluatorConfig, Message, RunReport, TargetConfig, evaluate
 from agentv.server.fake import FakeServer
@@ -193,3 +194,40 @@ def test_a_kept_reply_is_read_by_the_nonce_that_it_was_made_with(tmp_path: Path)
         assert len(server.calls) == 2
     assert rows[0].score == rows[1].score != 0.01
     assert [row.evaluator_results[0].status for row in rows] == ["scored", "scored"]
+
+
+def test_a_web_service_may_see_the_case_so_that_each_case_has_an_answer_of_its_own(tmp_path: Path) -> None:
+    with serving(reply('{"text": "said it"}', headers={"Content-Type": "application/json"})) as service:
+        asked = TargetConfig("desk", "http", {"url": f"{service.url}/ask", "body": {"q": "{{ question }}"}})
+        reports = [
+            evaluate(
+                [case("a", "the same"), case("b", "the same")],
+                target=asked,
+                evaluators=[HAS],
+                folder=tmp_path,
+                cache="on",
+            )
+            for _ in range(2)
+        ]
+        assert len(service.asked) == 2
+    assert [[row.cached for row in report.results] for report in reports] == [[False, False], [True, True]]
+    assert not any(row.error for report in reports for row in report.results)
+
+
+def test_what_redact_names_gets_into_no_cache(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".agentv.yaml").write_text("redact: ['order \\d+']\n")
+    with serving_fake() as server:
+        (tmp_path / "targets.yaml").write_text(
+            f"targets: [{{name: fake, provider: openai, model: m, base_url: '{server.url}/v1'}}]"
+        )
+        (tmp_path / "suite.yaml").write_text(
+            "execution: {target: fake, evaluators: [{name: has, type: contains, value: said}]}\n"
+            "evalcases: [{id: a, expected_outcome: x, input_messages: [{role: user, content: Where is order 4711?}]}]\n"
+        )
+        for _ in range(2):
+            report = evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv", cache="on")
+            assert report.results[0].candidate_answer == "You said: Where is ***?"
+        assert len(server.calls) == 1
+    (file,) = (path for path in (tmp_path / ".agentv" / "cache").rglob("*") if path.is_file())
+    assert "4711" not in file.read_text()

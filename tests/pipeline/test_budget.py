@@ -20,6 +20,7 @@ from agentv.server.fake.answers import answer
 from agentv.server.fake.conversation import Question, Reply
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject
 from agentv.types.provider import CallRecord, ProviderResponse
 from agentv.types.usage import Usage
 
@@ -247,3 +248,27 @@ def test_tokens_of_failed_tries_are_spent() -> None:
         return budget.spent_usd
 
     assert asyncio.run(run()) == 0.6
+
+
+@pytest.mark.parametrize(("budget", "code", "rows"), [(1e-6, 2, 0), (100.0, 0, 2)])
+def test_models_that_make_vectors_are_paid_from_the_budget(
+    server: FakeServer, tmp_path: Path, budget: float, code: int, rows: int
+) -> None:
+    model: JsonObject = {
+        "provider": "openai",
+        "model": "text-embedding-3-small",
+        "base_url": f"{server.url}/v1",
+        "price": PRICE,
+    }
+    near = EvaluatorConfig("near", "semantic_similarity", {"model": model})
+    expected = (Message("assistant", "said something like it"),)
+    report = evaluate(
+        [replace(case, expected_messages=expected) for case in cases(2)],
+        target=TargetConfig("m", "mock", {"response": "said"}),
+        evaluators=[near],
+        folder=tmp_path,
+        budget_usd=budget,
+        gates=(),
+    )
+    assert (report.exit_code, len(report.results)) == (code, rows)
+    assert bool(server.calls) == bool(rows)

@@ -57,8 +57,10 @@ def clear_command(target: str | None, kind: str | None, older_s: float | None, *
 
     entries = _chosen(target, kind, older_s)
     size = sum(entry.file.size for entry in entries)
-    if entries and not yes and sys.stdin.isatty():
-        click.confirm(f"Delete {count_text(len(entries), 'file')} ({_size_text(size)})?", abort=True, err=True)
+    question = f"Delete {count_text(len(entries), 'file')} ({_size_text(size)})?"
+    if entries and not yes and sys.stdin.isatty() and not click.confirm(question, err=True):
+        click.echo("nothing was deleted")
+        return 0
     count, freed = clear_entries(entries)
     if as_json:
         _print_json({"deleted": count, "bytes": freed})

@@ -52,9 +52,7 @@ class CacheFolder:
         path = self.place(digest)
         beside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
+            with os.fdopen(_created(beside), "wb") as file:
                 file.write(content)
             beside.replace(path)
         except OSError:
@@ -79,6 +77,16 @@ class CacheFolder:
                     with contextlib.suppress(OSError):
                         known = entry.stat(follow_symlinks=False)
                         yield CacheFile(Path(entry.path), known.st_size, known.st_mtime)
+
+
+def _created(path: Path) -> int:
+    """Return a new file that is open for writing; its folder is made when it is not there."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path, flags, 0o600)
 
 
 def _entries(folder: Path | str) -> "list[os.DirEntry[str]]":
