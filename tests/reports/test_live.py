@@ -16,6 +16,7 @@ from agentv.reports.printable import printable
 from agentv.reports.progress import Progress
 from agentv.reports.signs import ASCII, UNICODE
 from agentv.reports.text_width import display_width
+from agentv.types.evaluation import EvaluatorResult, JudgeCall
 from agentv.types.events import AnswerArrived, RetryNoted, RowFinished, RunNote, RunStopping
 
 LATER = NOON + timedelta(seconds=161)
@@ -152,3 +153,11 @@ def test_a_ctrl_c_that_the_terminal_shows_does_not_wrap_the_block_and_a_blank_li
     assert block
     assert all(display_width(printable(line)) + len("^C") < 80 for line in block)
     assert stream.getvalue().endswith("\n")
+
+
+def test_what_was_not_billed_is_not_shown_as_spent() -> None:
+    calls = (JudgeCall("j", "sample", "…", cost_usd=0.5, cached=True), JudgeCall("j", "sample", "…", cost_usd=0.25))
+    judged = EvaluatorResult("tone", "llm_judge", 1.0, judge_calls=calls)
+    progress = Progress(STARTED, NOON)
+    progress.add(RowFinished(replace(PASSED, evaluator_results=(judged,), judge_cost_usd=0.75)))
+    assert progress.cost_usd == 0.25

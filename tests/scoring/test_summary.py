@@ -102,3 +102,16 @@ def test_a_percentile_stays_within_its_values(values: list[float], share: float)
 
 def test_no_values_have_no_percentile() -> None:
     assert percentile([], 0.5) is None
+
+
+def test_what_came_from_the_cache_is_part_of_the_cost_and_told_apart() -> None:
+    calls = (
+        JudgeCall("j", "sample", "…", cost_usd=0.5, cached=True),
+        JudgeCall("j", "repair", "…", cost_usd=0.25),
+    )
+    member = EvaluatorResult("m", "llm_judge", 1.0, judge_calls=calls)
+    whole = EvaluatorResult("all", "composite", 1.0, evaluator_results=(member,), cost_usd=0.75)
+    asked = make_row("a", cost_usd=2.0)
+    cached = replace(make_row("b", cost_usd=3.0), cached=True, evaluator_results=(whole,), judge_cost_usd=0.75)
+    (target,) = summary_of(asked, cached).targets()
+    assert (target.target_cost_usd, target.judge_cost_usd, target.saved_usd) == (5.0, 0.75, 3.5)

@@ -7,7 +7,7 @@ from datetime import datetime
 from agentv.reports.amounts import clock_text, count_text, money_text
 from agentv.reports.printable import one_line
 from agentv.reports.signs import Signs
-from agentv.scoring.summary import JUDGED_STATES, row_state
+from agentv.scoring.summary import JUDGED_STATES, row_state, saved_by_judges
 from agentv.types.events import AnswerArrived, RetryNoted, RowFinished, RowKept, RunEvent, RunStarted, RunStopping
 
 _SUITES_NAMED = 3
@@ -37,7 +37,8 @@ class Progress:
                 state = row_state(result)
                 self.counts[state] += 1
                 self.by_target.setdefault(result.slot.target, Counter())[state] += 1
-                self._pay(result.judge_cost_usd)
+                judged = result.judge_cost_usd
+                self._pay(None if judged is None else max(0.0, judged - saved_by_judges(result)))
             case RowKept(result):
                 state = row_state(result)
                 self.counts[state] += 1

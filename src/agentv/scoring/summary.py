@@ -231,12 +231,14 @@ def _is_answered(result: CaseResult) -> bool:
 def _saved_usd(result: CaseResult) -> float:
     """Return how much of a row's cost was not billed, because its answer or a judge's reply came from the cache."""
     answer = result.target_cost_usd if result.cached else None
-    return (answer or 0.0) + math.fsum(map(_saved_by_judges, result.evaluator_results))
+    return (answer or 0.0) + saved_by_judges(result)
 
 
-def _saved_by_judges(result: EvaluatorResult) -> float:
-    calls = math.fsum(call.cost_usd or 0.0 for call in result.judge_calls if call.cached)
-    return calls + math.fsum(map(_saved_by_judges, result.evaluator_results))
+def saved_by_judges(result: CaseResult | EvaluatorResult) -> float:
+    """Return how many dollars of a row's judges were not billed, because their replies came from the cache."""
+    calls = result.judge_calls if isinstance(result, EvaluatorResult) else ()
+    own = math.fsum(call.cost_usd or 0.0 for call in calls if call.cached)
+    return own + math.fsum(map(saved_by_judges, result.evaluator_results))
 
 
 def _has_unpriced_call(result: EvaluatorResult) -> bool:
