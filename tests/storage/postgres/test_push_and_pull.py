@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -264,13 +264,17 @@ def test_the_list_counts_current_rows_and_tells_how_runs_ended(tmp_path: Path, u
     store.append(make_result(status="pass", verdict="pass", generation=1))
     store.append(make_result(slot=replace(slot, trial=1)))
     store.append(make_result(slot=replace(slot, trial=2), status="error", verdict=None, score=None))
+    for trial, events in ((3, ["case_retired"]), (4, ["case_retired", "case_returned"])):
+        store.append(make_result(slot=replace(slot, trial=trial)))
+        for event in events:
+            store.note(event, {"slot": asdict(replace(slot, trial=trial))})
     store.close("stopped")
     push(Path(store.folder), url)
     push(write_run(tmp_path / "here", "later", close=False, created_at=NOON.replace(month=3), name=None), url)
     with connect(url) as connection:
         first, second = list_shared_runs(connection, url)
     assert (first.run_id, first.name, first.state) == (RUN.run_id, "nightly", "stopped")
-    assert first.counts == {"pass": 1, "fail": 1, "error": 1} == open_run(Path(store.folder)).counts()
+    assert first.counts == {"pass": 1, "fail": 2, "error": 1} == open_run(Path(store.folder)).counts()
     assert (second.run_id, second.name, second.state, second.counts) == ("later", None, "interrupted", {"fail": 3})
 
 
