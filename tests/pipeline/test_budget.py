@@ -272,3 +272,26 @@ def test_models_that_make_vectors_are_paid_from_the_budget(
     )
     assert (report.exit_code, len(report.results)) == (code, rows)
     assert bool(server.calls) == bool(rows)
+
+
+def test_a_judge_without_a_price_that_a_late_line_of_a_stream_names_is_not_asked(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "targets.yaml").write_text(
+        "targets: [{name: mock, provider: mock, response: said}, "
+        f"{{name: late, provider: openai, model: m, base_url: '{server.url}/v1'}}]"
+    )
+    has: JsonObject = {"name": "has", "type": "contains", "value": "said"}
+    late: JsonObject = {"name": "late", "type": "llm_judge", "target": "late"}
+    asked = {"expected_outcome": "x", "input_messages": [{"role": "user", "content": "q"}]}
+    lines = [
+        json.dumps({"id": f"c{number}", **asked, "evaluators": [has if number < 1100 else late]})
+        for number in range(1101)
+    ]
+    (tmp_path / "suite.jsonl").write_text("\n".join(lines))
+    report = evaluate(tmp_path / "suite.jsonl", target="mock", folder=tmp_path / ".agentv", budget_usd=1.0)
+    failed = {row.eval_id: row.error.message for row in report.results if row.error is not None}
+    assert list(failed) == ["c1100"]
+    assert "whose price is not known" in failed["c1100"]
+    assert server.calls == []

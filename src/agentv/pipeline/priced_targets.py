@@ -1,9 +1,11 @@
 """Whether a budget can be kept: every target that will be asked needs a known price."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from agentv.pipeline.plan import RunPlan
 from agentv.pipeline.prices import price_of
+from agentv.registry import Spec
+from agentv.types.json_value import JsonObject
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Price
 
@@ -13,19 +15,26 @@ _FREE = Price(0.0, 0.0)
 def budget_problems(plan: RunPlan) -> Iterator[str]:
     """Yield what must be written before a budget can be kept, one sentence for each target."""
     for target in {id(target): target for target in _asked(plan)}.values():
-        spec = plan.specs.providers.get(target.provider)
-        if spec.is_canned or (spec.embeds and not spec.answers):
-            continue
-        model = getattr(target.settings, "model", None)
-        price = price_of(target, model, plan.prices)
-        place = f"{target.path}: " if target.path else ""
-        if price is None and not spec.tells_cost:
-            yield f"{place}{_unpriced(target, model)}"
-        elif price != _FREE and (target.provider_batching or getattr(target.settings, "batch_api", False)):
-            yield (
-                f"{place}--budget-usd cannot stop a batch of target {target.name!r}, which is paid as a whole; "
-                "leave out the batching or the budget"
-            )
+        problem = budget_problem(target, plan.specs.providers.get(target.provider), plan.prices)
+        if problem is not None:
+            yield problem
+
+
+def budget_problem(target: ResolvedTarget, spec: Spec, prices: Mapping[str, JsonObject]) -> str | None:
+    """Return why a budget cannot watch over a target, with what to write; None when it can."""
+    if spec.is_canned or (spec.embeds and not spec.answers):
+        return None
+    model = getattr(target.settings, "model", None)
+    price = price_of(target, model, prices)
+    place = f"{target.path}: " if target.path else ""
+    if price is None and not spec.tells_cost:
+        return f"{place}{_unpriced(target, model)}"
+    if price != _FREE and (target.provider_batching or getattr(target.settings, "batch_api", False)):
+        return (
+            f"{place}--budget-usd cannot stop a batch of target {target.name!r}, which is paid as a whole; "
+            "leave out the batching or the budget"
+        )
+    return None
 
 
 def _asked(plan: RunPlan) -> Iterator[ResolvedTarget]:

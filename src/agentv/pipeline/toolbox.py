@@ -15,6 +15,7 @@ from agentv.pipeline.budget import Budget
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.embeddings import SharedEmbedder
 from agentv.pipeline.kept_by_config import KeptByConfig
+from agentv.pipeline.priced_targets import budget_problem
 from agentv.pipeline.recorded_answers import RecordedAnswers
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.targets import KnownTargets
@@ -24,7 +25,7 @@ from agentv.storage.embedding_cache import EMBEDDINGS_FOLDER, EmbeddingCache
 from agentv.storage.find_run import find_run
 from agentv.storage.open_batches import find_open_batch
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.errors import AgentvError, EvaluatorError, PluginError
+from agentv.types.errors import AgentvError, ConfigError, EvaluatorError, PluginError
 from agentv.types.evaluation import Evaluator, is_evaluator
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, EvaluatorTools, SharedParts
@@ -110,6 +111,9 @@ class Toolbox:
         if known is not None:
             return known[1]
         spec = self.specs.providers.get(target.provider)
+        # Planning refuses such a target; a judge that only a late line of a stream names comes to light here.
+        if self._budget is not None and (problem := budget_problem(target, spec, self._prices)):
+            raise ConfigError(problem)
         provider = spec.load_factory()(target, self)
         if not isinstance(provider, Provider):
             raise PluginError(f"provider {spec.name!r} made {type(provider).__name__}, which has no kind and invoke()")
