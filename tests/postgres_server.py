@@ -45,6 +45,9 @@ class PackagedServer:
         self._process: subprocess.Popen[bytes] | None = None
         if os.geteuid() == 0:
             shutil.chown(self.folder, NOBODY)
+            if not _may_run(programs / "postgres"):
+                # A checkout in root's own home: nobody else may look into it.
+                self.programs = _copied(programs, self.folder / "server")
         sure = ["--no-sync", "--no-instructions", "--auth=trust", "--encoding=UTF8", "--locale=C"]
         self._run("initdb", "-U", "postgres", "-D", str(self.data), *sure)
 
@@ -113,6 +116,21 @@ def wait_a_moment(seconds: float) -> None:
 def _as_somebody() -> dict[str, Any]:
     """As root the server runs as nobody: it refuses root."""
     return {"user": NOBODY, "cwd": "/"} if os.geteuid() == 0 else {}
+
+
+def _may_run(program: Path) -> bool:
+    return subprocess.run(["/bin/sh", "-c", 'test -x "$0"', program], check=False, **_as_somebody()).returncode == 0
+
+
+def _copied(programs: Path, folder: Path) -> Path:
+    """Return a copy of the programs, which find their libraries beside the package that they came in."""
+    package = programs.parent.parent
+    installed = folder / package.name / programs.parent.name
+    shutil.copytree(programs.parent, installed)
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, folder / libraries.name)
+    return installed / programs.name
 
 
 def programs_folder() -> Path | None:

@@ -58,5 +58,5 @@ def told(url: StoreUrl, what: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        said = " ".join(str(error).split()) or type(error).__name__
+        said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise StorageError(f"the store {url} {what}: {url.strike(said)}") from None

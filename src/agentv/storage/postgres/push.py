@@ -79,8 +79,14 @@ class RunPusher:
         if row is not None and not same_run(bytes(row[0]), run):
             raise StorageError(f"the store {self._url} has another run {run.run_id}; this one was left out")
         planned = run.plan.get("planned")
-        name = fitting_text(run.name)
-        values = [run.run_id, path.read_bytes(), name, run.created_at, run.agentv_version, planned]
+        values = [
+            run.run_id,
+            path.read_bytes(),
+            fitting_text(run.name),
+            run.created_at,
+            fitting_text(run.agentv_version),
+            planned if isinstance(planned, int) else None,
+        ]
         self._connection.execute(_RUN, values)
 
     def _skip_brought(self, table: LineTable) -> None:
