@@ -70,3 +70,14 @@ def test_a_judgement_of_a_later_version_is_read() -> None:
     later["inputSnapshot"]["newKey"] = 1
     read = AggregatedEvaluationResult.from_dict(later)
     assert read.to_dict() == record(timestamp=later["timestamp"], durationMs=later["durationMs"])
+
+
+def test_the_names_of_other_tools_lead_to_ours() -> None:
+    with pytest.raises(EvalFileError) as caught:
+        EvaluationInput.from_dict({"input": "q", "actualOutput": "a", "expected_output": "e", "timestamp": "yesterday"})
+    said = str(caught.value)
+    assert said.count("allowed: response") == 1
+    for key, ours in (("input", "prompt"), ("actualOutput", "response"), ("expected_output", "ground_truth")):
+        assert f"unknown key {key!r}" in said
+        assert f"did you mean {ours!r}?" in said
+    assert "a time such as 2026-01-31T12:00:00Z" in said

@@ -37,7 +37,8 @@ def make_stores(
         if isinstance(store, EvaluationStorageProvider):
             made.append(store)
         else:
-            problems.note(AT, f"{type(store).__name__} is no store: it needs a method save_result(result)")
+            wanted = 'an object with save_result(result), or {"type": "json_file", "path": "judged.jsonl"}'
+            problems.note(AT, f"{type(store).__name__} is no store", allowed=wanted)
     return tuple(made)
 
 

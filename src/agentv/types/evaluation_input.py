@@ -1,6 +1,7 @@
 """What the criteria door is given: an answer that exists already, and what there is to judge it by."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Self
@@ -10,6 +11,18 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ROLES, Message
 from agentv.types.messages_json import content_text, message_from_json, message_to_json, messages_to_json
 from agentv.types.scales import EvaluationCriteria
+
+_ELSEWHERE = {
+    "input": "prompt",
+    "question": "prompt",
+    "output": "response",
+    "actual_output": "response",
+    "answer": "response",
+    "expected": "ground_truth",
+    "expected_output": "ground_truth",
+    "reference": "ground_truth",
+}
+"""What other tools call the same things."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +101,7 @@ class EvaluationInput:
             agent_id=fields.text("agent_id"),
             metadata=fields.mapping("metadata") or {},
         )
-        fields.close()
+        fields.close(meant=_ELSEWHERE)
         return given
 
     def to_dict(self) -> dict[str, JsonValue]:
@@ -136,7 +149,8 @@ def moment_of(value: object) -> datetime:
     Raises ValueError.
     """
     if isinstance(value, str):
-        value = datetime.fromisoformat(value)
+        with suppress(ValueError):
+            value = datetime.fromisoformat(value)
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, int | float) and not isinstance(value, bool):

@@ -111,18 +111,18 @@ class Fields:
             self._problems.note(f"{self.at}.{name}", str(error))
             return None
 
-    def close(self) -> None:
-        """Note every key that was not asked for."""
+    def close(self, *, meant: Mapping[str, str] | None = None) -> None:
+        """Note every key that was not asked for; what is allowed is told once. `meant` are other names of ours."""
         spelled = {way: name for name in self._known for way in (name, camel_case(name))}
+        others = {way: name for other, name in (meant or {}).items() for way in (other, camel_case(other))}
+        allowed: str | None = f"allowed: {', '.join(dict.fromkeys(spelled.values()))}"
         for key in () if self._problems.ignores_unknown else self._raw:
             if key not in spelled:
                 near = nearest(str(key), spelled)
-                self._problems.note(
-                    f"{self.at}.{key}",
-                    f"unknown key {key!r}",
-                    allowed=f"allowed: {', '.join(dict.fromkeys(spelled.values()))}",
-                    suggestion=None if near is None else spelled[near],
-                )
+                suggestion = others.get(str(key)) or (None if near is None else spelled[near])
+                message = f"unknown key {key!r}"
+                self._problems.note(f"{self.at}.{key}", message, allowed=allowed, suggestion=suggestion)
+                allowed = None
 
     def _of_sort(self, sort: type[T], called: str, name: str, *others: str) -> T | None:
         value = self.any(name, *others)
