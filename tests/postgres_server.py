@@ -99,7 +99,12 @@ class PackagedServer:
 
     def remove(self) -> None:
         self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        # The server's own children may outlive it by a moment, and write while we delete.
+        for _ in range(50):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if not self.folder.exists():
+                return
+            wait_a_moment(0.1)
 
     def _run(self, program: str, *arguments: str) -> None:
         ran = subprocess.run(
