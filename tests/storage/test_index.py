@@ -381,21 +381,21 @@ READER = textwrap.dedent(
 )
 
 
-def test_two_processes_make_and_grow_one_index_together(home: Path) -> None:
+def test_several_processes_make_and_grow_one_index_together(home: Path) -> None:
     keep(home, [row(f"case-{number}") for number in range(300)])
     keep(home, [row(f"case-{number}") for number in range(300)], run_id="20260201T000000-000000")
     readers = [
         subprocess.Popen(
             [sys.executable, "-c", READER, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        for _ in range(2)
+        for _ in range(4)
     ]
     pipes = [(reader.stdin, reader.stdout) for reader in readers if reader.stdin and reader.stdout]
-    assert [stdout.readline() for _, stdout in pipes] == ["ready\n"] * 2
+    assert [stdout.readline() for _, stdout in pipes] == ["ready\n"] * 4
     for total in (300, 310, 320):
         for stdin, _ in pipes:
             print(RUN.run_id, file=stdin, flush=True)
-        assert [stdout.readline() for _, stdout in pipes] == [f"{total}\n"] * 2
+        assert [stdout.readline() for _, stdout in pipes] == [f"{total}\n"] * 4
         keep(home, [row(f"more-{number}") for number in range(10)])
     for (stdin, stdout), reader in zip(pipes, readers, strict=True):
         stdin.close()

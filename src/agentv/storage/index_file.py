@@ -3,6 +3,7 @@
 import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from fnmatch import fnmatchcase
@@ -13,6 +14,8 @@ from agentv.storage.index_schema import APPLICATION_ID, TABLES, TABLES_OF_RUN, V
 INDEX_FILE = "index.db"
 BUSY_S = 5.0
 """How long one process waits for another that writes to the index."""
+
+BUSY_STEP_S = 0.01
 
 _IN_MEMORY = ":memory:"
 _CACHE_KIB = 32 * 1024
@@ -73,14 +76,30 @@ def _open(path: Path, busy_s: float) -> sqlite3.Connection:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = _connect(str(path), busy_s=busy_s)
     try:
-        # Readers and the writer do not wait for each other; where the disk cannot do it, SQLite stays as it is.
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_wal(connection, busy_s)
         connection.execute("PRAGMA synchronous = NORMAL")
         _ensure_tables(connection)
     except sqlite3.Error:
         connection.close()
         raise
     return connection
+
+
+def _use_wal(connection: sqlite3.Connection, busy_s: float) -> None:
+    """Let readers and the writer not wait for each other; where the disk cannot do it, SQLite stays as it is.
+
+    Two that make the file at the same moment: SQLite refuses one of them at once, without the wait it was told of.
+    """
+    ends_at = time.monotonic() + busy_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= ends_at:
+                raise
+            time.sleep(BUSY_STEP_S)
+        else:
+            return
 
 
 def _connect(name: str, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
