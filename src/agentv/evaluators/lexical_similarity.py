@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import isfinite
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentv.evaluators.extras import require_extra
 from agentv.evaluators.references import references_at
@@ -81,8 +81,7 @@ class LexicalSimilaritySettings:
         return (self.reference,) if isinstance(self.reference, str) else self.reference
 
 
-@dataclass(frozen=True, slots=True)
-class _Reference:
+class _Reference(NamedTuple):
     """A reference that is ready to be compared with, and how it is called in results."""
 
     prepared: Prepared
@@ -113,7 +112,9 @@ class LexicalSimilarityEvaluator:
             case_sensitive=given.case_sensitive,
             normalize_whitespace=given.normalize_whitespace,
         )
-        self._reference: Callable[[str], _Reference] = lru_cache(_KEPT_REFERENCES)(self._made_reference)
+        self._reference: Callable[[str], _Reference] = self._made_reference
+        if self._measure.prepare is not str:  # keeping what is made at once costs more than making it
+            self._reference = lru_cache(_KEPT_REFERENCES)(self._made_reference)
         # sacrebleu counts in Python, which takes seconds on a megabyte; the others are bounded.
         self.inline = given.algorithm not in {"bleu", "chrf"}
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from rapidfuzz.distance import JaroWinkler, LCSseq, Levenshtein
 from rapidfuzz.fuzz import token_set_ratio
@@ -28,8 +28,7 @@ class Measure:
     is_bounded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A text as a measure compares it."""
 
     text: str
@@ -52,7 +51,8 @@ def similarity(measure: Measure, candidate: Prepared, reference: Prepared) -> fl
         return 0.0
     if not measure.is_bounded and len(candidate.made) * len(reference.made) > MAX_CELLS:
         raise ValueError(f"texts of {len(candidate.text):,} and {len(reference.text):,} characters are too long for it")
-    return min(1.0, max(0.0, measure.compare(candidate.made, reference.made)))
+    value = measure.compare(candidate.made, reference.made)
+    return value if 0.0 <= value <= 1.0 else min(1.0, max(0.0, value))
 
 
 def _bigrams(text: str) -> Counter[tuple[str, str]]:
