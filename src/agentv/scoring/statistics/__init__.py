@@ -1,0 +1,1 @@
+"""Statistics of runs: what their numbers can and cannot tell."""

@@ -1,0 +1,19 @@
+"""What a number could as well have been: confidence intervals."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+IntervalMethod: TypeAlias = Literal["wilson", "clustered-wilson", "bounded-t", "order-statistics"]
+"""How an interval was made: one of those of docs/numbers.md."""
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A two-sided confidence interval, in the units of its number; `level` of such intervals hold the truth."""
+
+    low: float
+    high: float
+    method: IntervalMethod
+    level: float = LEVEL

@@ -1,0 +1,99 @@
+"""Wilson's interval against statsmodels', and what holds of all intervals."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
+
+from agentv.scoring.statistics.intervals import mean_interval, rate_interval, wilson_bounds
+from agentv.scoring.statistics.moments import ClusterMoments
+from agentv.types.intervals import Interval
+
+scores = st.floats(0, 1).map(lambda score: round(score, 3))
+cases_of_scores = st.lists(st.lists(scores, min_size=1, max_size=5), min_size=2, max_size=40)
+
+
+def of_rows(rows: list[float]) -> ClusterMoments:
+    return ClusterMoments.of_rows(len(rows), sum(rows), sum(row * row for row in rows))
+
+
+def of_cases(cases: list[list[float]]) -> ClusterMoments:
+    return ClusterMoments.of_clusters((len(case), sum(case)) for case in cases)
+
+
+def bounds(interval: Interval | None) -> tuple[float, float]:
+    assert interval is not None
+    return interval.low, interval.high
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
+@pytest.mark.parametrize(("passed", "rows"), [(0, 2), (1, 7), (18, 20), (20, 20), (361, 500), (99_999, 100_000)])
+def test_the_interval_of_a_rate_is_statsmodels_wilson_interval(passed: int, rows: int, level: float) -> None:
+    found = rate_interval(ClusterMoments.of_rows(rows, passed, passed), level)
+    expected = proportion_confint(passed, rows, alpha=1 - level, method="wilson")
+    assert bounds(found) == pytest.approx(expected, abs=1e-9)
+    assert found == Interval(*bounds(found), method="wilson", level=level)
+
+
+def test_repeats_that_always_agree_are_worth_as_much_as_one_of_them() -> None:
+    cases = [[1.0] * 5] * 30 + [[0.0] * 5] * 10
+    found = rate_interval(of_cases(cases))
+    # The rows are worth the cases, but for the correction of the variance by 40 / 39.
+    expected = wilson_bounds(0.75, 39, stats.t.ppf(0.975, 39))
+    assert bounds(found) == pytest.approx(expected, abs=1e-9)
+
+
+def test_repeats_of_luck_alone_are_worth_their_number() -> None:
+    cases = [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]] * 20
+    assert bounds(rate_interval(of_cases(cases))) == pytest.approx(wilson_bounds(0.5, 120, stats.t.ppf(0.975, 39)))
+
+
+def test_when_all_repeats_pass_each_case_counts_once() -> None:
+    assert bounds(rate_interval(of_cases([[1.0] * 4] * 12))) == pytest.approx(
+        proportion_confint(12, 12, method="wilson"), abs=1e-9
+    )
+
+
+def test_when_all_scores_are_equal_the_interval_of_the_mean_is_wilsons() -> None:
+    found = mean_interval(of_rows([0.7] * 10))
+    assert bounds(found) == pytest.approx(proportion_confint(7, 10, method="wilson"), abs=1e-9)
+    assert found is not None
+    assert found.method == "wilson"
+
+
+def test_the_interval_of_a_mean_solves_students_equation_with_a_bounded_variance() -> None:
+    rows = [0.2, 0.5, 0.9, 1.0, 1.0, 0.75, 0.6]
+    mean, error = sum(rows) / 7, stats.sem(rows)
+    for bound in bounds(mean_interval(of_rows(rows))):
+        error_there = error * (bound * (1 - bound) / (mean * (1 - mean))) ** 0.5
+        assert abs(bound - mean) / error_there == pytest.approx(stats.t.ppf(0.975, 6), rel=1e-9)
+
+
+@pytest.mark.parametrize("cases", [[], [[1.0]], [[1.0, 0.0, 1.0]]])
+def test_fewer_than_two_cases_have_no_interval(cases: list[list[float]]) -> None:
+    assert (rate_interval(of_cases(cases)), mean_interval(of_cases(cases))) == (None, None)
+
+
+@given(cases_of_scores)
+def test_an_interval_of_a_mean_holds_the_mean_and_stays_between_0_and_1(cases: list[list[float]]) -> None:
+    moments = of_cases(cases)
+    low, high = bounds(mean_interval(moments))
+    assert 0 <= low <= moments.mean + 1e-9
+    assert moments.mean - 1e-9 <= high <= 1
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=1, max_size=5), min_size=2, max_size=40))
+def test_an_interval_of_a_rate_is_never_narrower_than_without_repeats(cases: list[list[bool]]) -> None:
+    moments = of_cases([[float(passed) for passed in case] for case in cases])
+    low, high = bounds(rate_interval(moments))
+    alone = bounds(rate_interval(ClusterMoments.of_rows(moments.rows, moments.total, moments.total)))
+    assert 0 <= low <= alone[0] + 1e-12
+    assert alone[1] - 1e-12 <= high <= 1
+
+
+@given(cases_of_scores)
+def test_what_failed_is_what_passed_seen_from_the_other_side(cases: list[list[float]]) -> None:
+    low, high = bounds(mean_interval(of_cases(cases)))
+    mirrored = bounds(mean_interval(of_cases([[1 - score for score in case] for case in cases])))
+    assert mirrored == pytest.approx((1 - high, 1 - low), abs=1e-6)
