@@ -6,13 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.loading.specs import SPECS
 
 from agentv.loading import find_eval_files, load_suite
 from agentv.loading.case_sources import LINES_CHECKED_AT_LOAD
-from agentv.loading.seen_ids import SeenIds
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.errors import EvalFileError
 
@@ -117,28 +114,6 @@ def test_a_long_stream_takes_little_memory() -> None:
     tracemalloc.stop()
     assert count == 5_000
     assert peak < 3 * 2**20
-
-
-@given(st.lists(st.text(max_size=3)))
-def test_seen_ids_are_a_set(ids: list[str]) -> None:
-    seen, known = SeenIds(), set[str]()
-    for case_id in ids:
-        assert seen.add(case_id) is (case_id not in known)
-        known.add(case_id)
-
-
-def test_seen_ids_take_sixteen_bytes_or_less_where_a_set_takes_a_hundred() -> None:
-    count = 40_000
-    tracemalloc.start()
-    seen = SeenIds()
-    assert all(seen.add(f"case-{number}") for number in range(count))
-    size, _ = tracemalloc.get_traced_memory()
-    usual = {f"case-{number}" for number in range(count)}
-    both, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert size < 16 * count
-    assert both - size > 80 * len(usual)
-    assert not seen.add("case-39999")
 
 
 def test_an_empty_dataset_is_a_problem() -> None:

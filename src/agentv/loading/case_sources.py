@@ -7,8 +7,8 @@ from pathlib import Path
 from agentv.loading.cases import CaseScope, read_case
 from agentv.loading.json_lines import parse_json, quick_json
 from agentv.loading.reader import Reader, in_order
-from agentv.loading.seen_ids import SeenIds
 from agentv.loading.text_files import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, shown
+from agentv.scoring.digests import DigestSet
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, Location
 from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem
@@ -87,7 +87,7 @@ class JoinedCases:
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Yield the cases of all parts, keeping a few bytes of each id."""
-        seen = SeenIds()
+        seen = DigestSet()
         for case in self._all():
             is_new = seen.add(case.id)
             yield case if is_new or isinstance(case, BrokenCase) else self._repeated(case)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from agentv.execution.threads import call_in_thread
 from agentv.registry import Spec
+from agentv.scoring.digests import DigestSet
 from agentv.scoring.request_key import nonce_of, repeated_key, request_key
 from agentv.storage.answer_cache import AnswerCache, CachedAnswer
-from agentv.storage.digests import DigestSet
 from agentv.types.protocols import Clock
 from agentv.types.provider import CachedFrom, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget

@@ -1,6 +1,6 @@
 """What has happened in a run so far: written to the store first, then told, then counted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from agentv.pipeline.answer import OnRetry
@@ -59,9 +59,14 @@ class Ledger:
     has_trials: bool = False
 
     def __post_init__(self) -> None:
-        """Ask the plan once what is needed for every row."""
-        self.has_trials = self.plan.has_trials
+        """Count apart what has gates of its own."""
         self.summary = Summary({asked.suite for asked in self.plan.gates or () if asked.suite is not None})
+
+    def expect(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
+        """Pass on what is to be done. From the first case with trials on, verdicts are remembered to compare them."""
+        for task in tasks:
+            self.has_trials = self.has_trials or task.trials > 1
+            yield task
 
     def tell(self, event: RunEvent) -> None:
         """Tell every observer. One whose output is gone (a closed pipe) is left out from then on."""

@@ -30,7 +30,7 @@ class Stored:
 class CaseTask:
     """One row to be made: data only, so that it can be sent to another process.
 
-    With `stored` the target is not asked: that answer is judged.
+    With `stored` the target is not asked: that answer is judged. `trials` is how often the case is repeated.
     """
 
     case: EvalCase | BrokenCase
@@ -42,6 +42,7 @@ class CaseTask:
     only_free: bool = False
     generation: int = 0
     stored: Stored | None = None
+    trials: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +78,24 @@ class SuitePlan:
         """Yield the rows of one target: all trials of a case together, or all cases of a trial when `by_trial`."""
         if not by_trial:
             for case in self.selection:
-                for trial in range(self.trials(case)):
-                    yield self._task(case, target, trial)
+                trials = self.trials(case)
+                for trial in range(trials):
+                    yield self._task(case, target, trial, trials)
             return
         trial, left = 0, True
         while left:
             left = False
             for case in self.selection:
-                if trial < self.trials(case):
-                    yield self._task(case, target, trial)
-                left = left or trial + 1 < self.trials(case)
+                trials = self.trials(case)
+                if trial < trials:
+                    yield self._task(case, target, trial, trials)
+                left = left or trial + 1 < trials
             trial += 1
 
-    def _task(self, case: EvalCase | BrokenCase, target: ResolvedTarget, trial: int) -> CaseTask:
+    def _task(self, case: EvalCase | BrokenCase, target: ResolvedTarget, trial: int, trials: int) -> CaseTask:
         timeout_s = self.options.timeout_s or self.suite.timeout_s
         only_free = self.options.only == "free"
-        return CaseTask(case, self.suite, target, self.known, trial, timeout_s, only_free)
+        return CaseTask(case, self.suite, target, self.known, trial, timeout_s, only_free, trials=trials)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +151,6 @@ class RunPlan:
         for plan in self.suites:
             if _is_among(target, plan.targets):
                 yield from plan.tasks(target, by_trial=by_trial)
-
-    @property
-    def has_trials(self) -> bool:
-        """Whether cases may be repeated, so that their trials can disagree."""
-        if self.options.trials:
-            return self.options.trials > 1
-        return any(
-            plan.suite.trials > 1
-            or plan.suite.cases.count is None
-            or any(plan.trials(case) > 1 for case in plan.selection)
-            for plan in self.suites
-        )
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the plan as `run.json` keeps it; secrets are struck."""

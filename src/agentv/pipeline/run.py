@@ -162,7 +162,7 @@ async def _run_target(
     """Do all rows of one target with its number of workers."""
 
     def tasks(*, by_trial: bool = False) -> Iterator[CaseTask]:
-        planned = plan.tasks(target, by_trial=by_trial)
+        planned = ledger.expect(plan.tasks(target, by_trial=by_trial))
         left = planned if carry_on is None else carry_on.left_to_do(planned, runner, ledger)
         return _until_stopped(left, ledger.stop)
 

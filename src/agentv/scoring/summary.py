@@ -1,12 +1,12 @@
-"""From rows to a report: one pass, constant memory but for one float a row and metric."""
+"""From rows to a report: one pass, constant memory but for four bytes a row of its duration."""
 
 import math
-from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from agentv.scoring.durations import Durations, percentile_us
 from agentv.scoring.trial_verdicts import TrialVerdicts
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.results import CaseResult, EvaluatorSummary, RowState, TargetSummary
@@ -22,17 +22,6 @@ def row_state(result: CaseResult) -> RowState:
     if result.status in ("error", "skipped"):
         return result.status
     return result.verdict or "fail"
-
-
-def percentile(values: Sequence[float], share: float) -> float | None:
-    """Return the value below which `share` (0..1) of the values lie, linearly interpolated; None without values."""
-    if not values:
-        return None
-    ordered = sorted(values)
-    position = share * (len(ordered) - 1)
-    low = math.floor(position)
-    high = math.ceil(position)
-    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
 @dataclass(slots=True)
@@ -93,7 +82,7 @@ class _Spending:
 @dataclass(slots=True)
 class _TargetTally:
     rows: Tally = field(default_factory=Tally)
-    latencies_s: "array[float]" = field(default_factory=lambda: array("d"))
+    latencies: Durations = field(default_factory=Durations)
     target: _Spending = field(default_factory=_Spending)
     judge: _Spending = field(default_factory=_Spending)
     saved_usd: float = 0.0
@@ -132,7 +121,7 @@ class Summary:
         target = self._targets.setdefault(result.slot.target, _TargetTally())
         target.rows.add(state, result.score)
         if latency_s is not None and state != "error":
-            target.latencies_s.append(latency_s)
+            target.latencies.add(latency_s)
         target.target.add(result.target_usage, result.target_cost_usd, called=_is_answered(result))
         unpriced = any(map(_has_unpriced_call, result.evaluator_results))
         target.judge.add(result.judge_usage, None if unpriced else result.judge_cost_usd, called=unpriced)
@@ -215,12 +204,9 @@ class Summary:
             case "evaluator":
                 return self._evaluator_mean(argument or "") if field == "mean" else None
             case _:
-                return self._latency(float(name.removeprefix("p")) / 100, in_ms=argument == "duration_ms")
-
-    def _latency(self, share: float, *, in_ms: bool) -> float | None:
-        values = [value for tally in self._targets.values() for value in tally.latencies_s]
-        seconds = percentile(values, share)
-        return seconds * 1000 if in_ms and seconds is not None else seconds
+                tallies = [tally.latencies for tally in self._targets.values()]
+                found_us = percentile_us(tallies, float(name.removeprefix("p")) / 100)
+                return None if found_us is None else found_us / (1_000 if argument == "duration_ms" else 1_000_000)
 
 
 def _is_answered(result: CaseResult) -> bool:
@@ -263,7 +249,12 @@ def _target_summary(name: str, tally: _TargetTally) -> TargetSummary:
         judge_cost_usd=tally.judge.cost_usd,
         target_usage=tally.target.usage,
         judge_usage=tally.judge.usage,
-        latency_median_s=percentile(tally.latencies_s, 0.5),
-        latency_p95_s=percentile(tally.latencies_s, 0.95),
+        latency_median_s=_percentile_s(tally.latencies, 0.5),
+        latency_p95_s=_percentile_s(tally.latencies, 0.95),
         saved_usd=tally.saved_usd,
     )
+
+
+def _percentile_s(latencies: Durations, share: float) -> float | None:
+    found_us = percentile_us([latencies], share)
+    return None if found_us is None else found_us / 1_000_000

@@ -1,25 +1,18 @@
-"""Cases whose trials disagree, found while rows come in any order and at nine bytes a case."""
+"""Cases whose trials disagree, found while rows come in any order and at ten bytes a case."""
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Mapping
-from hashlib import blake2b
 
+from agentv.scoring.digests import DigestMap
 from agentv.types.results import RowState, Slot
 
-_BUCKETS = 1024
-_CODE_BITS = 2
 _CODES: Mapping[RowState, int] = {"pass": 0, "borderline": 1, "fail": 2}
 
 
 class TrialVerdicts:
-    """Remembers of each case, by 62 bits of a digest of its names, the first verdict; and who has another as well.
-
-    Two of a million cases share a digest with a chance of one in ten million.
-    """
+    """Remembers the first verdict of each case, and which cases have another as well."""
 
     def __init__(self) -> None:
-        self._buckets = [array("Q") for _ in range(_BUCKETS)]
+        self._first = DigestMap("B")
         self._flaky: dict[tuple[str, str, str], None] = {}
 
     def add(self, slot: Slot, state: RowState) -> None:
@@ -28,13 +21,7 @@ class TrialVerdicts:
         if code is None:
             return
         key = (slot.suite, slot.eval_id, slot.target)
-        name = "\0".join(key).encode("utf-8", "surrogatepass")
-        digest = int.from_bytes(blake2b(name, digest_size=8).digest(), "big") >> _CODE_BITS << _CODE_BITS
-        bucket = self._buckets[(digest >> _CODE_BITS) % _BUCKETS]
-        place = bisect_left(bucket, digest)
-        if place == len(bucket) or bucket[place] >> _CODE_BITS != digest >> _CODE_BITS:
-            bucket.insert(place, digest | code)
-        elif bucket[place] != digest | code:
+        if self._first.setdefault("\0".join(key), code) != code:
             self._flaky[key] = None
 
     @property

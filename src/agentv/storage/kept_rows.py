@@ -6,8 +6,8 @@ from typing import BinaryIO
 
 import msgspec
 
+from agentv.scoring.digests import DigestMap, digest_of
 from agentv.storage.blobs import BlobFolder
-from agentv.storage.digests import DigestMap, digest_of
 from agentv.storage.json_line import decode
 from agentv.storage.records import record_to_answer, record_to_result
 from agentv.storage.stored_run import StoredRun

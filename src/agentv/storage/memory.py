@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from agentv.storage.digests import DigestSet
+from agentv.scoring.digests import DigestSet
 from agentv.storage.numbered import with_seq
 from agentv.storage.records import (
     EventRecord,

@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agentv.storage.digests import DigestMap, digest_of
+from agentv.scoring.digests import DigestMap, digest_of
 from agentv.storage.labels import append_labels
 from agentv.storage.run_folder import RunFolder
 from agentv.storage.stored_run import StoredRun
@@ -21,7 +21,7 @@ def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
 
     Raises ConfigError when a slot stands in two of them with other keys: another case, answerer or evaluator.
     """
-    owners, keys = DigestMap(), DigestMap()
+    owners, keys = DigestMap("I"), DigestMap()
     twice: list[str] = []
     for place, run in enumerate(runs):
         for row in run.results():

@@ -9,8 +9,8 @@ from datetime import UTC
 from pathlib import Path
 from random import Random
 
+from agentv.scoring.digests import DigestSet
 from agentv.storage.blobs import BLOB_LIMIT, BlobFolder
-from agentv.storage.digests import DigestSet
 from agentv.storage.flusher import Flusher
 from agentv.storage.json_line import decode, encode, fitted, pretty
 from agentv.storage.line_file import LineFile, whole_lines

@@ -1,16 +1,17 @@
-"""Sets and maps of keys that take nine and seventeen bytes a key."""
+"""Sets and maps of keys that take nine bytes a key, and what a map remembers of it."""
 
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 from hashlib import blake2b
+from typing import Literal
 
 _BUCKETS = 1024
 
 
 def digest_of(key: str) -> int:
     """Return the 64-bit digest that stands for a key."""
-    return int.from_bytes(blake2b(key.encode(errors="replace"), digest_size=8).digest(), "big")
+    return int.from_bytes(blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 class DigestSet:
@@ -27,7 +28,7 @@ class DigestSet:
         digest = digest_of(key)
         bucket = self._buckets[digest % _BUCKETS]
         place = bisect_left(bucket, digest)
-        if place < len(bucket) and bucket[place] == digest:
+        if _is_at(bucket, place, digest):
             return False
         bucket.insert(place, digest)
         return True
@@ -38,30 +39,42 @@ class DigestSet:
 
 
 class DigestMap:
-    """Remembers a number (0 to 2**64 - 1) for each of its keys, as DigestSet remembers keys."""
+    """Remembers a number for each of its keys, as DigestSet remembers keys.
 
-    def __init__(self) -> None:
+    `typecode` is that of an `array`: a number of up to 2**64 - 1 takes eight bytes ("Q"), one of up to 255 one ("B").
+    """
+
+    def __init__(self, typecode: Literal["Q", "I", "B"] = "Q") -> None:
         self._keys = [array("Q") for _ in range(_BUCKETS)]
-        self._numbers = [array("Q") for _ in range(_BUCKETS)]
+        self._numbers = [array(typecode) for _ in range(_BUCKETS)]
 
     def put(self, key: str, number: int) -> None:
         """Remember `number` for `key`, in place of an earlier one."""
-        keys, numbers, place, is_there = self._find(key)
-        if is_there:
+        keys, numbers, place, digest = self._find(key)
+        if _is_at(keys, place, digest):
             numbers[place] = number
         else:
-            keys.insert(place, digest_of(key))
+            keys.insert(place, digest)
             numbers.insert(place, number)
+
+    def setdefault(self, key: str, number: int) -> int:
+        """Return the number of `key`, which is `number` from now on when it had none."""
+        keys, numbers, place, digest = self._find(key)
+        if _is_at(keys, place, digest):
+            return numbers[place]
+        keys.insert(place, digest)
+        numbers.insert(place, number)
+        return number
 
     def get(self, key: str) -> int | None:
         """Return the number of `key`, None when there is none."""
-        _, numbers, place, is_there = self._find(key)
-        return numbers[place] if is_there else None
+        keys, numbers, place, digest = self._find(key)
+        return numbers[place] if _is_at(keys, place, digest) else None
 
     def pop(self, key: str) -> int | None:
         """Return the number of `key` and forget both."""
-        keys, numbers, place, is_there = self._find(key)
-        if not is_there:
+        keys, numbers, place, digest = self._find(key)
+        if not _is_at(keys, place, digest):
             return None
         keys.pop(place)
         return numbers.pop(place)
@@ -75,9 +88,11 @@ class DigestMap:
         """How many keys are remembered."""
         return sum(map(len, self._keys))
 
-    def _find(self, key: str) -> "tuple[array[int], array[int], int, bool]":
+    def _find(self, key: str) -> "tuple[array[int], array[int], int, int]":
         digest = digest_of(key)
         keys = self._keys[digest % _BUCKETS]
-        place = bisect_left(keys, digest)
-        is_there = place < len(keys) and keys[place] == digest
-        return keys, self._numbers[digest % _BUCKETS], place, is_there
+        return keys, self._numbers[digest % _BUCKETS], bisect_left(keys, digest), digest
+
+
+def _is_at(keys: "array[int]", place: int, digest: int) -> bool:
+    return place < len(keys) and keys[place] == digest
