@@ -34,7 +34,7 @@ def test_an_unknown_shell_is_refused_with_those_that_are_known() -> None:
 
 def test_commands_are_completed() -> None:
     done = run(_AGENTV_COMPLETE="bash_complete", COMP_WORDS="agentv co", COMP_CWORD="1")
-    assert done.stdout.split() == ["plain,convert", "plain,completion"]
+    assert done.stdout.split() == ["plain,compare", "plain,convert", "plain,completion"]
 
 
 def test_the_script_comes_as_json_too() -> None:

@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, Entry] = {
     "merge": Entry("agentv.cli.merge", "Make one run of the parts that several machines made."),
     "score": Entry("agentv.cli.score", "Judge answers that a service logged, as they come."),
     "show": Entry("agentv.cli.show", "Look into a stored run: reasons, answers, transcripts."),
+    "compare": Entry("agentv.cli.compare", "Say what differs between runs, and whether it could be chance."),
     "label": Entry("agentv.cli.label", "Keep what people say of a run's answers with the run."),
     "runs": Entry("agentv.cli.runs", "List stored runs, delete some, or tag those that are to stay."),
     "cache": Entry("agentv.cli.cache", "List or clear answers and embeddings that are kept between runs."),

@@ -174,13 +174,19 @@ class StoredRun:
                 yield self._row(name, number, file.read(size), record_to_result)
 
     def _current(self, name: str, read: Callable[[JsonObject], Row]) -> Iterator[Row]:
+        for number, _, line in self.current_lines(name):
+            yield self._row(name, number, line, read)
+
+    def current_lines(self, name: str) -> Iterator[tuple[int, int, bytes]]:
+        """Yield number, first byte and bytes of the lines that count: of each slot the highest generation."""
         current, retired = self._generations(name), self._retired()
-        if not current and not retired:
-            yield from self._read(name, read)
-            return
-        for number, line, head in self._heads(name):
-            if head.generation == current.get(head.slot, 0) and head.slot not in retired:
-                yield self._row(name, number, line, read)
+        is_plain = not current and not retired
+        offset = 0
+        for number, line in enumerate(whole_lines(self.folder / name), start=1):
+            head = None if is_plain else self._head(name, number, line)
+            if head is None or (head.generation == current.get(head.slot, 0) and head.slot not in retired):
+                yield number, offset, line
+            offset += len(line) + 1
 
     def retired(self) -> frozenset[Slot]:
         """Return the slots whose case is no longer in the suite: their rows stay, and count nowhere."""
@@ -207,11 +213,13 @@ class StoredRun:
     def _heads(self, name: str) -> Iterator[tuple[int, bytes, _RowHead]]:
         """Yield the number and the bytes of each line, with as much of it as says where it belongs."""
         for number, line in enumerate(whole_lines(self.folder / name), start=1):
-            try:
-                head = _decode_head(line)
-            except (ValueError, RecursionError) as error:
-                raise StorageError(f"{self.folder / name}:{number}: {error}") from error
-            yield number, line, head
+            yield number, line, self._head(name, number, line)
+
+    def _head(self, name: str, number: int, line: bytes) -> _RowHead:
+        try:
+            return _decode_head(line)
+        except (ValueError, RecursionError) as error:
+            raise StorageError(f"{self.folder / name}:{number}: {error}") from error
 
     def _read(self, name: str, read: Callable[[JsonObject], Row]) -> Iterator[Row]:
         for number, line in enumerate(whole_lines(self.folder / name), start=1):

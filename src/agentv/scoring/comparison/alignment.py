@@ -1,0 +1,51 @@
+"""Which case of one run is which case of another."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agentv.scoring.comparison.sides import CaseName, Side
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The same case in both runs."""
+
+    before: CaseName
+    after: CaseName
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """The cases of two runs, paired, and those that only one of them has, each in the order of its run."""
+
+    pairs: tuple[Pair, ...]
+    only_before: tuple[CaseName, ...]
+    only_after: tuple[CaseName, ...]
+
+
+def align(before: Side, after: Side) -> Alignment:
+    """Pair cases by suite, id and target.
+
+    Where each run has a single target, these are each other's counterpart, whatever they are called; the same goes for
+    a single suite, so that a file may be renamed.
+    """
+    name = _counterpart(before, after)
+    known = {name(each): each for each in after.cases}
+    pairs = tuple(Pair(each, known[name(each)]) for each in before.cases if name(each) in known)
+    paired = {name(pair.before) for pair in pairs}
+    return Alignment(
+        pairs,
+        tuple(each for each in before.cases if name(each) not in paired),
+        tuple(each for each in after.cases if name(each) not in paired),
+    )
+
+
+def _counterpart(before: Side, after: Side) -> Callable[[CaseName], tuple[str, str, str]]:
+    """Return what tells cases apart: names that can mean only one thing in both runs are left out."""
+    one_target = len(before.targets) == len(after.targets) == 1
+    one_suite = len(before.suites) == len(after.suites) == 1
+
+    def name(case: CaseName) -> tuple[str, str, str]:
+        return ("" if one_suite else case.suite, case.eval_id, "" if one_target else case.target)
+
+    return name

@@ -1,0 +1,158 @@
+"""From two sides to a comparison: differences, tests, the cases that changed, and what they amount to."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from agentv.scoring.comparison.alignment import Alignment, Pair, align
+from agentv.scoring.comparison.measured import MeasureDifference, measure_difference
+from agentv.scoring.comparison.rows import COST, LATENCY, PASSED, SCORE, TOKENS, evaluator_of
+from agentv.scoring.comparison.sides import Side
+from agentv.scoring.statistics.holm import holm
+from agentv.scoring.statistics.mcnemar import mcnemar_test
+from agentv.scoring.statistics.sign_flips import SignFlips
+
+THRESHOLD = 0.1
+"""How far the score of a case must move, in either direction, to be a win or a loss."""
+
+LEVEL = 0.05
+"""A difference that chance makes less often than this counts as one."""
+
+_SLACK = 1e-9
+
+Outcome: TypeAlias = Literal["win", "loss", "tie"]
+Change: TypeAlias = Literal["improved", "regressed", "same"]
+Finding: TypeAlias = Literal["better", "worse", "no evidence"]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseDifference:
+    """A case in both runs: mean score and share of its repeats that passed, before and after."""
+
+    pair: Pair
+    before: float
+    after: float
+    passed_before: float
+    passed_after: float
+    outcome: Outcome
+    is_changed: bool
+
+    @property
+    def difference(self) -> float:
+        """Score after minus score before."""
+        return self.after - self.before
+
+    @property
+    def change(self) -> Change:
+        """A loss, or a case that passed and does so no longer, regressed; the other way round it improved."""
+        if self.outcome == "loss" or self._passed(self.passed_before, self.passed_after):
+            return "regressed"
+        return "improved" if self.outcome == "win" or self._passed(self.passed_after, self.passed_before) else "same"
+
+    @staticmethod
+    def _passed(once: float, then: float) -> bool:
+        """Whether more than half of the repeats passed once, and then no longer."""
+        return once > 0.5 >= then  # noqa: PLR2004 - half
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What two runs differ in, over the cases that both have. `broken` pairs have a row that could not be judged."""
+
+    before: Side
+    after: Side
+    alignment: Alignment
+    threshold: float
+    cases: tuple[CaseDifference, ...]
+    broken: tuple[Pair, ...]
+    score: MeasureDifference | None
+    passed: MeasureDifference | None
+    evaluators: tuple[MeasureDifference, ...]
+    spending: tuple[MeasureDifference, ...]
+
+    @property
+    def finding(self) -> Finding:
+        """Whether the mean score differs beyond chance, and which way."""
+        if self.score is None or self.score.p is None or self.score.p > LEVEL or not self.score.difference:
+            return "no evidence"
+        return "better" if self.score.difference > 0 else "worse"
+
+    def outcomes(self, outcome: Outcome) -> int:
+        """Return how many cases were won, lost or tied."""
+        return sum(case.outcome == outcome for case in self.cases)
+
+    def changed(self, change: Change) -> tuple[CaseDifference, ...]:
+        """Return the cases that improved or regressed, the largest difference first."""
+        found = [case for case in self.cases if case.change == change]
+        return tuple(sorted(found, key=lambda case: case.difference, reverse=change == "improved"))
+
+
+def compare_sides(before: Side, after: Side, *, rng: random.Random, threshold: float = THRESHOLD) -> Comparison:
+    """Compare two runs, pair by pair."""
+    alignment = align(before, after)
+    cases = tuple(_case_differences(before, after, alignment.pairs, threshold))
+    compared = {case.pair for case in cases}
+    judged = [pair for pair in alignment.pairs if pair in compared]
+    return Comparison(
+        before=before,
+        after=after,
+        alignment=alignment,
+        threshold=threshold,
+        cases=cases,
+        broken=tuple(each for each in alignment.pairs if before.broken(each.before) or after.broken(each.after)),
+        score=measure_difference(SCORE, before, after, judged, rng=rng),
+        passed=_passed(measure_difference(PASSED, before, after, judged, rng=rng)),
+        evaluators=_evaluators(before, after, alignment.pairs, rng),
+        spending=tuple(
+            found
+            for measure in (COST, LATENCY, TOKENS)
+            if (found := measure_difference(measure, before, after, alignment.pairs)) is not None
+        ),
+    )
+
+
+def _case_differences(before: Side, after: Side, pairs: Sequence[Pair], threshold: float) -> Iterator[CaseDifference]:
+    """Yield the pairs that were judged on both sides."""
+    for pair in pairs:
+        was, is_now = before.mean(SCORE, pair.before), after.mean(SCORE, pair.after)
+        if was is None or is_now is None:
+            continue
+        yield CaseDifference(
+            pair,
+            was,
+            is_now,
+            before.mean(PASSED, pair.before) or 0.0,
+            after.mean(PASSED, pair.after) or 0.0,
+            _outcome(is_now - was, threshold),
+            is_changed=_is_changed(before, after, pair),
+        )
+
+
+def _outcome(difference: float, threshold: float) -> Outcome:
+    if abs(difference) < threshold - _SLACK or not difference:
+        return "tie"
+    return "win" if difference > 0 else "loss"
+
+
+def _is_changed(before: Side, after: Side, pair: Pair) -> bool:
+    """Whether question, expectations or evaluators of a case are others in the later run, as far as both are known."""
+    was, is_now = before.case_keys.get(pair.before[:2]), after.case_keys.get(pair.after[:2])
+    return was is not None and is_now is not None and was != is_now
+
+
+def _passed(measured: MeasureDifference | None) -> MeasureDifference | None:
+    """Test by McNemar where each case passes or does not; where repeats disagree, the sign flips stay."""
+    if measured is None or any(each not in (-1, 0, 1) for each in measured.differences):
+        return measured
+    p = mcnemar_test(measured.differences.count(1), measured.differences.count(-1))
+    return replace(measured, test=SignFlips(p, is_exact=True), p=p)
+
+
+def _evaluators(before: Side, after: Side, pairs: Sequence[Pair], rng: random.Random) -> tuple[MeasureDifference, ...]:
+    """Measure each evaluator that judged in both runs; their p are corrected for being several."""
+    names = [name for name in before.measures if evaluator_of(name) is not None and name in after.measures]
+    measured = [measure_difference(name, before, after, pairs, rng=rng) for name in names]
+    found = [each for each in measured if each is not None and each.test is not None]
+    corrected = holm([each.test.p for each in found if each.test is not None])
+    return tuple(replace(each, p=p) for each, p in zip(found, corrected, strict=True))

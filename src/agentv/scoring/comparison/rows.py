@@ -1,0 +1,75 @@
+"""A row as comparisons need it: where it belongs, its state, and what was measured of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from agentv.scoring.summary import JUDGED_STATES, row_state
+from agentv.types.results import CaseResult, RowState, Slot
+from agentv.types.usage import Usage
+
+SCORE, PASSED = "score", "pass"
+COST, LATENCY, TOKENS = "cost_usd", "latency_s", "tokens"
+_EVALUATOR = "evaluator:"
+
+
+class Place(NamedTuple):
+    """Where a row stands in its run's results.jsonl: number of the line from 1, first byte, size in bytes."""
+
+    line: int
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRow:
+    """One row.
+
+    `measures` holds what is known of it by name: a score of 0..1 and whether it passed (1.0 or 0.0) when it was judged,
+    one score for each evaluator that judged, cost in dollars, latency in seconds, tokens.
+    """
+
+    slot: Slot
+    state: RowState
+    measures: Mapping[str, float] = field(default_factory=dict)
+    place: Place | None = None
+
+
+def evaluator_measure(name: str) -> str:
+    """Return what the score of an evaluator is called among a row's measures."""
+    return f"{_EVALUATOR}{name}"
+
+
+def evaluator_of(measure: str) -> str | None:
+    """Return the evaluator whose score a measure is, None for the other measures."""
+    return measure.removeprefix(_EVALUATOR) if measure.startswith(_EVALUATOR) else None
+
+
+def judged_measures(state: RowState, score: float | None) -> dict[str, float]:
+    """Return score and pass of a row that was cleanly judged; a row that was not has neither, and is no 0."""
+    if state not in JUDGED_STATES or score is None:
+        return {}
+    return {SCORE: score, PASSED: float(state == "pass")}
+
+
+def tokens_used(*sides: Usage | None) -> float | None:
+    """Return the tokens of target and judges together; None when neither told."""
+    known = [each.total or each.input + each.output for each in sides if each is not None]
+    return float(sum(known)) if known else None
+
+
+def scored_row(result: CaseResult) -> ScoredRow:
+    """Return what comparisons need of a row."""
+    state = row_state(result)
+    measures = judged_measures(state, result.score)
+    for each in result.evaluator_results:
+        if each.status not in ("error", "skipped"):
+            measures[evaluator_measure(each.name)] = each.score
+    costs = {
+        COST: result.cost_usd,
+        LATENCY: None if result.duration_ms is None else result.duration_ms / 1000,
+        TOKENS: tokens_used(result.target_usage, result.judge_usage),
+    }
+    if state not in ("error", "skipped"):
+        measures |= {name: value for name, value in costs.items() if value is not None}
+    return ScoredRow(result.slot, state, measures)

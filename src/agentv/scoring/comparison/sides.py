@@ -1,0 +1,133 @@
+"""One side of a comparison: the rows of a run, gathered by case in columns, so that a hundred thousand fit."""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from agentv.scoring.comparison.rows import SCORE, Place, ScoredRow
+from agentv.types.json_value import JsonObject
+
+_NOWHERE = Place(0, 0, 0)
+
+
+class CaseName(NamedTuple):
+    """What is paired: a case of a suite, answered by a target."""
+
+    suite: str
+    eval_id: str
+    target: str
+
+
+@dataclass(slots=True)
+class _Column:
+    """Sum and number of one measure, a place for each case."""
+
+    sums: "array[float]" = field(default_factory=lambda: array("d"))
+    counts: "array[int]" = field(default_factory=lambda: array("I"))
+
+    def add(self, at: int, value: float) -> None:
+        missing = at + 1 - len(self.sums)
+        if missing > 0:
+            self.sums.frombytes(bytes(self.sums.itemsize * missing))
+            self.counts.frombytes(bytes(self.counts.itemsize * missing))
+        self.sums[at] += value
+        self.counts[at] += 1
+
+
+class Side:
+    """The rows of one run. Repeats of a case by a target are gathered: a measure of the case is the mean over them.
+
+    `label` is how people call the run; `about` is what run.json says of it, for what differs between two runs.
+    """
+
+    def __init__(self, label: str, about: JsonObject | None = None) -> None:
+        self.label = label
+        self.about: JsonObject = about or {}
+        self._places: dict[CaseName, int] = {}
+        self._columns: dict[str, _Column] = {}
+        self._rows = array("I")
+        self._broken = array("I")
+        self._worst: list[tuple[float, Place] | None] = []
+        self._keys: dict[tuple[str, str], str] = {}
+
+    def add(self, row: ScoredRow) -> None:
+        """Gather one row. Rows that were deselected by a rule (`skipped`) are left out."""
+        if row.state == "skipped":
+            return
+        at = self._place(CaseName(row.slot.suite, row.slot.eval_id, row.slot.target))
+        self._rows[at] += 1
+        self._broken[at] += row.state == "error"
+        for name, value in row.measures.items():
+            self._columns.setdefault(name, _Column()).add(at, value)
+        if row.place is not None:
+            score = row.measures.get(SCORE, -1.0)
+            worst = self._worst[at]
+            if worst is None or score < worst[0]:
+                self._worst[at] = (score, row.place)
+
+    def add_case(self, suite: str, eval_id: str, case_key: str) -> None:
+        """Remember the key of a case's content: question, expectations, evaluators."""
+        self._keys[suite, eval_id] = case_key
+
+    def _place(self, name: CaseName) -> int:
+        at = self._places.get(name)
+        if at is None:
+            at = self._places[name] = len(self._rows)
+            self._rows.append(0)
+            self._broken.append(0)
+            self._worst.append(None)
+        return at
+
+    @property
+    def cases(self) -> Sequence[CaseName]:
+        """All cases, in the order in which their first rows came."""
+        return tuple(self._places)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets of all rows."""
+        return tuple(dict.fromkeys(name.target for name in self._places))
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """The suites of all rows."""
+        return tuple(dict.fromkeys(name.suite for name in self._places))
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The names of everything that was measured."""
+        return tuple(self._columns)
+
+    @property
+    def case_keys(self) -> Mapping[tuple[str, str], str]:
+        """The key of each case's content, by suite and id."""
+        return self._keys
+
+    def rows(self, name: CaseName) -> int:
+        """How many rows a case has; 0 when there is no such case."""
+        at = self._places.get(name)
+        return 0 if at is None else self._rows[at]
+
+    def broken(self, name: CaseName) -> int:
+        """How many of a case's rows have no result."""
+        at = self._places.get(name)
+        return 0 if at is None else self._broken[at]
+
+    def mean(self, measure: str, name: CaseName) -> float | None:
+        """Return the mean of a measure over the repeats of a case, None when it was measured in none of them."""
+        at, column = self._places.get(name), self._columns.get(measure)
+        if at is None or column is None or at >= len(column.counts) or not column.counts[at]:
+            return None
+        return column.sums[at] / column.counts[at]
+
+    def count(self, measure: str, name: CaseName) -> int:
+        """Return in how many repeats of a case something was measured."""
+        at, column = self._places.get(name), self._columns.get(measure)
+        return 0 if at is None or column is None or at >= len(column.counts) else column.counts[at]
+
+    def worst_row(self, name: CaseName) -> Place | None:
+        """Return where the lowest-scored row of a case stands, when that is known."""
+        at = self._places.get(name)
+        worst = None if at is None else self._worst[at]
+        return None if worst is None else worst[1]

@@ -1,0 +1,100 @@
+"""Two runs, paired case by case."""
+
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.rows import make_row
+
+from agentv.scoring.comparison.compare import Comparison, compare_sides
+from agentv.scoring.comparison.rows import scored_row
+from agentv.scoring.comparison.sides import Side
+from agentv.types.failures import Failure
+from agentv.types.results import CaseResult
+
+BROKEN = Failure("server_error", "HTTP 503")
+
+
+def side_of(*rows: CaseResult) -> Side:
+    side = Side("run")
+    for row in rows:
+        side.add(scored_row(row))
+    return side
+
+
+def scores(*values: float, **given: Any) -> list[CaseResult]:
+    return [make_row(f"c{number}", score=value, **given) for number, value in enumerate(values)]
+
+
+def compared(before: Iterable[CaseResult], after: Iterable[CaseResult], threshold: float = 0.1) -> Comparison:
+    return compare_sides(side_of(*before), side_of(*after), rng=random.Random(0), threshold=threshold)
+
+
+def test_the_mean_difference_is_over_the_cases_that_both_have() -> None:
+    found = compared(scores(1.0, 0.5, 0.2), scores(0.5, 0.5))
+    assert found.score is not None
+    assert (found.score.cases, found.score.difference) == (2, -0.25)
+    assert [each.eval_id for each in found.alignment.only_before] == ["c2"]
+
+
+def test_wins_and_losses_are_moves_of_at_least_the_threshold() -> None:
+    found = compared(scores(0.5, 0.5, 0.5, 0.7), scores(0.6, 0.4, 0.55, 0.8))
+    assert [case.outcome for case in found.cases] == ["win", "loss", "tie", "win"]
+    assert [case.outcome for case in compared(scores(0.5), scores(0.5), threshold=0.0).cases] == ["tie"]
+
+
+def test_a_row_without_a_result_is_no_zero() -> None:
+    broken = make_row("c1", score=None, error=BROKEN)
+    found = compared(scores(1.0, 1.0), [*scores(1.0), broken])
+    assert found.score is not None
+    assert (found.score.cases, found.score.difference) == (1, 0.0)
+    assert [pair.after.eval_id for pair in found.broken] == ["c1"]
+
+
+def test_repeats_of_a_case_count_once() -> None:
+    before = [row for trial in range(50) for row in scores(0.0, trial=trial)]
+    after = [row for trial in range(50) for row in scores(1.0, trial=trial)]
+    found = compared(before, after)
+    assert found.score is not None
+    assert (found.score.cases, found.score.p) == (1, 1.0)
+
+
+def test_a_case_under_two_targets_counts_once() -> None:
+    before = [*scores(0.0, 0.0, target="a"), *scores(0.5, 0.5, target="b")]
+    after = [*scores(1.0, 1.0, target="a"), *scores(0.5, 0.5, target="b")]
+    found = compared(before, after)
+    assert found.score is not None
+    assert (len(found.cases), found.score.cases, found.score.difference) == (4, 2, 0.5)
+
+
+def test_a_single_target_is_the_counterpart_of_another_name_and_a_single_suite_of_another_file() -> None:
+    renamed = [replace(row, slot=replace(row.slot, suite="evals/new.yaml")) for row in scores(1.0, target="v2")]
+    assert len(compared(scores(1.0, target="v1"), renamed).cases) == 1
+    two = [*scores(1.0, target="v1"), *scores(1.0, target="v2")]
+    assert [case.pair.before.target for case in compared(two, scores(1.0, target="v2")).cases] == ["v2"]
+
+
+@pytest.mark.parametrize(("before", "after", "finding"), [(0.2, 0.9, "better"), (0.9, 0.2, "worse")])
+def test_six_cases_that_all_moved_the_same_way_are_evidence_and_five_are_not(
+    before: float, after: float, finding: str
+) -> None:
+    assert compared(scores(*[before] * 6), scores(*[after] * 6)).finding == finding
+    assert compared(scores(*[before] * 5), scores(*[after] * 5)).finding == "no evidence"
+
+
+def test_a_case_that_passed_and_does_no_longer_regressed_however_little_its_score_moved() -> None:
+    required = replace(make_row("c0", score=0.95), verdict="fail")
+    found = compared(scores(1.0), [required])
+    assert [case.change for case in found.cases] == ["regressed"]
+    assert [case.outcome for case in found.cases] == ["tie"]
+
+
+def test_a_case_whose_content_changed_is_paired_and_flagged() -> None:
+    before, after = side_of(*scores(1.0, 1.0)), side_of(*scores(1.0, 1.0))
+    for side, key in ((before, "v1:a"), (after, "v1:b")):
+        side.add_case("evals/s.yaml", "c0", key)
+        side.add_case("evals/s.yaml", "c1", "v1:same")
+    found = compare_sides(before, after, rng=random.Random(0))
+    assert [case.is_changed for case in found.cases] == [True, False]

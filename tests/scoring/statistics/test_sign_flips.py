@@ -1,0 +1,65 @@
+"""The sign-flip test counts what it says it counts."""
+
+import itertools
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentv.scoring.statistics.mcnemar import mcnemar_test
+from agentv.scoring.statistics.sign_flips import DRAWS, sign_flip_test
+
+
+def p_of(differences: Sequence[float]) -> float:
+    return sign_flip_test(differences, random.Random(0)).p
+
+
+def counted(differences: Sequence[float]) -> float:
+    """Count every pattern of signs, one by one."""
+    observed = abs(sum(differences)) - 1e-9
+    patterns = itertools.product((1, -1), repeat=len(differences))
+    as_far = [abs(sum(sign * each for sign, each in zip(signs, differences, strict=True))) for signs in patterns]
+    return sum(each >= observed for each in as_far) / len(as_far)
+
+
+fractions = st.sampled_from([-1, -2 / 3, -0.5, -1 / 3, -0.25, -0.1, 0, 0.05, 0.1, 0.3, 1 / 3, 0.5, 2 / 3, 1])
+
+
+@given(st.lists(fractions, max_size=10))
+def test_it_is_the_share_of_all_sign_patterns_that_lie_as_far_from_0_ties_included(differences: list[float]) -> None:
+    assert p_of(differences) == pytest.approx(counted(differences), abs=1e-12)
+
+
+@given(st.lists(st.sampled_from([-1, 0, 1]), max_size=40))
+def test_on_pass_and_fail_it_is_mcnemars_test(changes: list[int]) -> None:
+    assert p_of(changes) == pytest.approx(mcnemar_test(changes.count(1), changes.count(-1)), abs=1e-12)
+
+
+@given(st.lists(st.floats(-1, 1), max_size=30))
+def test_which_run_came_first_does_not_matter(differences: list[float]) -> None:
+    assert p_of(differences) == p_of([-each for each in differences])
+
+
+def test_cases_that_did_not_change_say_nothing() -> None:
+    assert p_of([0.5] * 8) == p_of([0.5] * 8 + [0.0] * 1000) == 2 / 2**8
+
+
+def test_nothing_changed() -> None:
+    assert p_of([]) == p_of([0.0, 0.0]) == p_of([0.3, -0.3]) == 1.0
+
+
+def test_many_cases_are_drawn_and_the_same_seed_draws_the_same() -> None:
+    rng = random.Random(7)
+    differences = [rng.gauss(0.01, 0.3) for _ in range(3000)]
+    first = sign_flip_test(differences, random.Random(1))
+    assert not first.is_exact
+    assert first == sign_flip_test(differences, random.Random(1))
+    assert first.p >= 1 / (DRAWS + 1)
+
+
+def test_what_is_drawn_agrees_with_the_normal_limit() -> None:
+    # 5,000 cases of the same size: the sum is a binomial, whose tail beyond 1.96 standard deviations is 5 %.
+    differences = [1.0] * 2569 + [-1.0] * 2431 + [0.5, -0.5]
+    assert sign_flip_test(differences, random.Random(1)).p == pytest.approx(0.0527, abs=0.006)
