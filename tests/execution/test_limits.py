@@ -306,6 +306,21 @@ def test_a_waiter_that_is_cancelled_keeps_nobody_waiting() -> None:
     assert run_virtually(work()) == pytest.approx(1.0, rel=0.1)
 
 
+def test_nobody_goes_before_one_who_waits() -> None:
+    async def work() -> bool:
+        limiter = AccountLimiter(now=asyncio.get_running_loop().time, most_at_once=1)
+        first = limiter.acquire_now()
+        assert first is not None
+        waiting = asyncio.create_task(limiter.acquire())
+        await let_pass(0.1)
+        first.done()  # there is room now, but whoever waits has not seen it yet
+        overtaking = limiter.acquire_now()
+        await waiting
+        return overtaking is not None
+
+    assert not run_virtually(work())
+
+
 def test_no_limit_costs_no_waiting() -> None:
     async def work() -> float:
         loop = asyncio.get_running_loop()

@@ -79,7 +79,8 @@ async def call_foreign(
     """Call `function` and return its result, awaited when it can be.
 
     A plain function runs in a thread, which is abandoned at the deadline; `inline` is for those that return at once.
-    Raises DeadlineError past `timeout_s`, StrayCancelError, and whatever the code raises.
+    Raises DeadlineError past `timeout_s` (None: only the deadlines around this call hold), StrayCancelError, and
+    whatever the code raises.
     """
     try:
         if inline or inspect.iscoroutinefunction(function):
@@ -88,7 +89,7 @@ async def call_foreign(
             output = await call_in_thread(function, *args, timeout_s=timeout_s)
         if not inspect.isawaitable(output):
             return output
-        return await _awaited(output, timeout_s)
+        return await (output if timeout_s is None else _awaited(output, timeout_s))
     except AbandonedError as error:
         raise DeadlineError(f"no return within {timeout_s:g} s") from error
     except asyncio.CancelledError as error:
@@ -98,7 +99,7 @@ async def call_foreign(
         raise StrayCancelError("the code cancelled itself (it raised CancelledError)") from error
 
 
-async def _awaited(output: Awaitable[Any], timeout_s: float | None) -> Any:
+async def _awaited(output: Awaitable[Any], timeout_s: float) -> Any:
     deadline = Deadline(timeout_s, _current.get())
     try:
         async with deadline.timeout:

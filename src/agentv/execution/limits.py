@@ -129,6 +129,7 @@ class AccountLimiter:
         self._accepted_count = 0
         # Whoever holds the turn decides when the next call goes; the others wait in order of arrival.
         self._turn = asyncio.Lock()
+        self._waiting = 0
         self._released = asyncio.Event()
 
     @property
@@ -148,20 +149,31 @@ class AccountLimiter:
         self._most_at_once += workers
         self._at_once += workers
 
+    def acquire_now(self, tokens: float = 0.0) -> Permit | None:
+        """Return the right to make one call when it may go at once and nobody came before; else None."""
+        return None if self._waiting or self._wait_s(tokens) > 0 else self._permit(tokens)
+
     async def acquire(self, tokens: float = 0.0) -> Permit:
         """Wait for the right to make one call that is expected to use so many tokens."""
-        async with self._turn:
-            while (wait_s := self._wait_s(tokens)) > 0:
-                if math.isinf(wait_s):
-                    self._released.clear()
-                    await self._released.wait()
-                else:
-                    await self._sleep(wait_s)
-            now = self._now()
-            for pace, amount in self._paces(tokens):
-                pace.take(now, amount)
-            self._in_flight += 1
-            return Permit(self, tokens, now)
+        self._waiting += 1
+        try:
+            async with self._turn:
+                while (wait_s := self._wait_s(tokens)) > 0:
+                    if math.isinf(wait_s):
+                        self._released.clear()
+                        await self._released.wait()
+                    else:
+                        await self._sleep(wait_s)
+                return self._permit(tokens)
+        finally:
+            self._waiting -= 1
+
+    def _permit(self, tokens: float) -> Permit:
+        now = self._now()
+        for pace, amount in self._paces(tokens):
+            pace.take(now, amount)
+        self._in_flight += 1
+        return Permit(self, tokens, now)
 
     def _paces(self, tokens: float) -> list[tuple[Pace, float]]:
         found = [(self._requests, 1.0), (self._learned, 1.0), (self._tokens, tokens)]

@@ -71,6 +71,7 @@ class ResilientProvider:
         self._memory = memory
         self._purse = None if budget is None else Purse(budget, target.name, self.cost_of)
         self._reply_tokens = EXPECTED_REPLY_TOKENS
+        self._keeps_deadlines: bool = getattr(provider, "keeps_deadlines", False)
         self._transport_failures = 0
         self._stopped: ProviderError | None = None
 
@@ -108,15 +109,17 @@ class ResilientProvider:
         async def one_try(number: int, timeout_s: float) -> ProviderResponse:
             attempt = number if self.counts_attempts else request.attempt
             timed = replace(request, attempt=attempt, timeout_s=timeout_s)
-            response: ProviderResponse = await within(self.provider.invoke, timed, timeout_s)
+            response: ProviderResponse = await within(
+                self.provider.invoke, timed, timeout_s, is_kept=self._keeps_deadlines
+            )
             if response.usage is not None:
                 self._reply_tokens += (response.usage.output - self._reply_tokens) / 10
             return response
 
         chat = sum(len(turn.content) for turn in request.chat_prompt or ()) or len(request.question)
         asked = (chat + len(request.system_prompt or "")) / CHARACTERS_PER_TOKEN
-        most = request.max_output_tokens or math.inf
-        call = Call(one_try, asked, min(self._reply_tokens, most), request.model, before_repeat)
+        reply = min(self._reply_tokens, request.max_output_tokens or math.inf)
+        call = Call(one_try, asked, reply, request.model, before_repeat)
         return await self._dependably(call, total_s=total_s, on_retry=on_retry)
 
     async def embed(self, texts: tuple[str, ...], *, began: Callable[[], None]) -> EmbeddingResponse:
@@ -179,8 +182,8 @@ class ResilientProvider:
             self._note_failure(error)
             raise
         self._transport_failures = 0
-        response = replace(response, calls=calls or response.calls, cost_usd=self._cost_usd(response))
-        lost = total_usage(call.usage for call in calls[:-1])
+        response = replace(response, calls=calls, cost_usd=self._cost_usd(response))
+        lost = total_usage(call.usage for call in calls[:-1]) if len(calls) > 1 else None
         return response if lost is None else self._with_lost(response, lost)
 
     def _with_lost(self, response: R, lost: Usage) -> R:

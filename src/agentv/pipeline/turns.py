@@ -36,6 +36,9 @@ class Turns:
         """
         if self._limiter is None:
             return None
+        permit = self._limiter.acquire_now(tokens)
+        if permit is not None:
+            return permit
         try:
             with off_the_clock():
                 async with asyncio.timeout_at(None if math.isinf(until) else until):

@@ -44,6 +44,7 @@ class CliProvider:
     """Fills the command template, runs it, and reads {OUTPUT_FILE} or its standard output."""
 
     kind = "cli"
+    keeps_deadlines = True
 
     def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
         self._target = target

@@ -43,6 +43,8 @@ class HttpReply:
     @property
     def quota(self) -> Quota | None:
         """What the server says is left of the account, in the words of OpenAI, Azure or Anthropic."""
+        if not any("ratelimit" in name for name in self.headers):
+            return None
         left = {
             f"{what}_{of}": _first(
                 _finite(self.headers.get(f"x-ratelimit-{what}-{of}", "")),

@@ -2,8 +2,7 @@
 
 import asyncio
 import mimetypes
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast
@@ -30,6 +29,7 @@ class ModelProvider:
     """Asks for one turn, and for more when tools have canned answers."""
 
     kind = "model"
+    keeps_deadlines = True
 
     def __init__(
         self, target: ResolvedTarget, tools: ProviderTools, *, dialogue: Dialogue, credentials: Credentials
@@ -52,12 +52,15 @@ class ModelProvider:
         turns: list[Message] = []
         usage: Usage | None = None
         while True:
-            with _telling_usage(usage):
+            try:
                 turn = await self._next_turn(talk, timeout_s=ends_at - now())
-            usage = turn.usage if usage is None or turn.usage is None else usage + turn.usage
-            asked = turn.tool_calls if len(turns) < self._settings.max_steps else ()
-            with _telling_usage(usage):
-                calls = await self._tools.answer(asked, timeout_s=ends_at - now())
+                usage = turn.usage if usage is None or turn.usage is None else usage + turn.usage
+                asked = turn.tool_calls if len(turns) < self._settings.max_steps else ()
+                calls = await self._tools.answer(asked, timeout_s=ends_at - now()) if asked else ()
+            except ProviderError as error:
+                if usage is None:
+                    raise
+                raise _telling_usage(error, usage) from error
             turns.append(to_message(turn, calls))
             if not calls:
                 return to_response(turn, turns, usage)
@@ -68,7 +71,7 @@ class ModelProvider:
         return self._target.timeout_s or DEFAULT_TIMEOUT_S
 
     def _open(self, request: ProviderRequest) -> Talk:
-        if request.system_prompt is None:
+        if request.system_prompt is None and self._target.system_prompt is not None:
             request = replace(request, system_prompt=self._target.system_prompt)
         return open_talk(self._dialogue, request, _images(request.input_files))
 
@@ -100,16 +103,10 @@ def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> Pr
     )
 
 
-@contextmanager
-def _telling_usage(usage: Usage | None) -> Iterator[None]:
+def _telling_usage(error: ProviderError, usage: Usage) -> ProviderError:
     """Add what was used before to a failure: it is paid for, whatever comes after."""
-    try:
-        yield
-    except ProviderError as error:
-        if usage is None:
-            raise
-        details = {**(error.failure.details or {}), "usage": asdict(usage)}
-        raise ProviderError(replace(error.failure, details=details), calls=error.calls) from error
+    details = {**(error.failure.details or {}), "usage": asdict(usage)}
+    return ProviderError(replace(error.failure, details=details), calls=error.calls)
 
 
 def _images(paths: Sequence[str]) -> list[Image]:

@@ -67,11 +67,12 @@ def usage_of(value: JsonValue, *, sent: str, made: str) -> Usage | None:
     if not isinstance(value, Mapping):
         return None
     input_, output = count(value, sent), count(value, made)
+    sent_more, made_more = f"{sent}_details", f"{made}_details"
     return Usage(
         input=input_,
         output=output,
-        cached_input=count(value, f"{sent}_details", "cached_tokens"),
-        reasoning=count(value, f"{made}_details", "reasoning_tokens"),
+        cached_input=count(value, sent_more, "cached_tokens") if sent_more in value else 0,
+        reasoning=count(value, made_more, "reasoning_tokens") if made_more in value else 0,
         total=count(value, "total_tokens") or input_ + output,
         requests=1,
     )
