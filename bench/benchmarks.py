@@ -3,7 +3,20 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-from bench import case_door, index_of_runs, lexical_similarity, run_evaluation, start_up, tool_trajectory, toxicity
+from bench import (
+    commands,
+    echo_cases,
+    first_request,
+    growth,
+    index_of_runs,
+    lexical_similarity,
+    model_cases,
+    run_evaluation,
+    slow_model,
+    start_up,
+    tool_trajectory,
+    toxicity,
+)
 from bench.measuring import Effort
 from bench.rows import Row
 
@@ -15,6 +28,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "toxicity": toxicity.measure,
     "tool_trajectory": tool_trajectory.measure,
     "start_up": start_up.measure,
-    "case_door": case_door.measure,
+    "echo_cases": echo_cases.measure,
+    "model_cases": model_cases.measure,
+    "slow_model": slow_model.measure,
+    "commands": commands.measure,
+    "first_request": first_request.measure,
+    "growth": growth.measure,
     "index_of_runs": index_of_runs.measure,
 }

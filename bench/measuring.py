@@ -7,6 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from bench.harness import Harness
+from bench.harnesses.job import Job
+
 Work: TypeAlias = Callable[[], object]
 """What is measured: called without arguments, once or many times."""
 
@@ -16,14 +19,23 @@ CpuClock: TypeAlias = Callable[[], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much is measured: how many rounds, and which share of the full number of calls in each."""
+    """How much is measured: how many rounds, which share of the full number of calls in each, and next to whom.
+
+    With `everything` also what takes minutes.
+    """
 
     rounds: int = 5
     share: float = 1.0
+    peers: tuple[Harness, ...] = ()
+    everything: bool = False
 
     def calls(self, full: int) -> int:
         """Return how many calls a round has, at least one, where `full` are enough for a steady number."""
         return max(1, round(full * self.share))
+
+    def peers_for(self, job: Job) -> tuple[Harness, ...]:
+        """Return the peers that do this kind of job."""
+        return tuple(peer for peer in self.peers if job.kind in peer.kinds)
 
 
 FULL = Effort()

@@ -1,72 +1,64 @@
 """What a benchmark found: one row for each thing measured, and the table of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import TypeAlias
 
 HEADINGS = ("benchmark", "work", "ours", "compared with", "theirs", "ratio", "target", "met")
 
+Shown: TypeAlias = Callable[[float], str]
+"""Writes a number with its unit."""
+
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
 @dataclass(frozen=True, slots=True)
 class AtMost:
-    """A target for what ours takes, in seconds."""
+    """A target for ours: seconds, a share or megabytes, as the row is."""
 
-    seconds: float
+    bound: float
 
     def is_met(self, row: "Row") -> bool:
-        """Whether ours takes no longer."""
-        return row.ours <= self.seconds
+        """Whether ours is no more."""
+        return row.ours <= self.bound
 
-    def __str__(self) -> str:
-        return f"≤ {duration(self.seconds)}"
+    def told(self, shown: Shown) -> str:
+        """Return the target as the table has it."""
+        return f"≤ {shown(self.bound)}"
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A target for ours where more is better."""
+
+    bound: float
+
+    def is_met(self, row: "Row") -> bool:
+        """Whether ours is no less."""
+        return row.ours >= self.bound
+
+    def told(self, shown: Shown) -> str:
+        """Return the target as the table has it."""
+        return f"≥ {shown(self.bound)}"
 
 
 @dataclass(frozen=True, slots=True)
 class AtMostTimes:
-    """A target for how many times as long as what it is compared with ours takes."""
+    """A target for how many times what it is compared with ours takes."""
 
     ratio: float
 
-    def is_met(self, row: "Row") -> bool:
-        """Whether ours takes no longer; false as well where there is nothing to compare with."""
-        return row.ratio is not None and row.ratio <= self.ratio
+    def is_met(self, row: "Row") -> bool | None:
+        """Whether ours takes no more; None where there is nothing to compare with."""
+        return None if row.ratio is None else row.ratio <= self.ratio
 
-    def __str__(self) -> str:
+    def told(self, _: Shown) -> str:
+        """Return the target as the table has it."""
         return f"≤ {self.ratio:g} times"
 
 
-Target: TypeAlias = AtMost | AtMostTimes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One thing measured: seconds of ours, and of what it is compared with. Without a target it is for orientation."""
-
-    work: str
-    ours: float
-    beside: str = ""
-    theirs: float | None = None
-    target: Target | None = None
-
-    @property
-    def ratio(self) -> float | None:
-        """How many times as long as the other ours takes."""
-        return self.ours / self.theirs if self.theirs else None
-
-
-def row_of(
-    work: str,
-    ours: Sequence[float],
-    *,
-    beside: str = "",
-    theirs: Sequence[float] = (),
-    target: Target | None = None,
-) -> Row:
-    """Return the row of the medians over all rounds."""
-    return Row(work=work, ours=median(ours), beside=beside, theirs=median(theirs) if theirs else None, target=target)
+Target: TypeAlias = AtMost | AtLeast | AtMostTimes
 
 
 def duration(seconds: float) -> str:
@@ -77,6 +69,65 @@ def duration(seconds: float) -> str:
     """
     size, unit = next((each for each in _UNITS if abs(seconds) >= each[0]), _UNITS[-1])
     return f"{float(f'{seconds / size:.3g}'):g} {unit}"
+
+
+def percent(share: float) -> str:
+    """Return a share as people read it.
+
+    >>> percent(0.9746)
+    '97.5 %'
+    """
+    return f"{100 * share:.3g} %"
+
+
+def megabytes(count: float) -> str:
+    """Return megabytes as people read them.
+
+    >>> megabytes(104.4)
+    '104 MB'
+    """
+    return f"{count:.0f} MB"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One thing measured: ours, and what it is compared with. Without a target it is for orientation.
+
+    Both are seconds, unless `shown` writes something else.
+    """
+
+    work: str
+    ours: float
+    beside: str = ""
+    theirs: float | None = None
+    target: Target | None = None
+    shown: Shown = duration
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times the other ours is."""
+        return self.ours / self.theirs if self.theirs else None
+
+    @property
+    def verdict(self) -> str:
+        """Whether the target is met; "" without one."""
+        if self.target is None:
+            return ""
+        return {True: "yes", False: "NO", None: "not compared"}[self.target.is_met(self)]
+
+
+def row_of(
+    work: str,
+    ours: Sequence[float],
+    *,
+    beside: str = "",
+    theirs: Sequence[float] = (),
+    target: Target | None = None,
+    shown: Shown = duration,
+) -> Row:
+    """Return the row of the medians over all rounds."""
+    other = median(theirs) if theirs else None
+    return Row(work=work, ours=median(ours), beside=beside, theirs=other, target=target, shown=shown)
 
 
 def table(found: Iterable[tuple[str, Row]]) -> str:
@@ -93,10 +144,10 @@ def _cells(name: str, row: Row) -> tuple[str, ...]:
     return (
         name,
         row.work,
-        duration(row.ours),
+        row.shown(row.ours),
         row.beside,
-        "" if row.theirs is None else duration(row.theirs),
+        "" if row.theirs is None else row.shown(row.theirs),
         "" if row.ratio is None else f"{row.ratio:.2f}",
-        "" if row.target is None else str(row.target),
-        "" if row.target is None else ("yes" if row.target.is_met(row) else "NO"),
+        "" if row.target is None else row.target.told(row.shown),
+        row.verdict,
     )

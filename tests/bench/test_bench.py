@@ -6,7 +6,7 @@ from agentv.evaluators import EVALUATORS
 from bench.__main__ import README, main, measured, with_table
 from bench.benchmarks import BENCHMARKS
 from bench.measuring import QUICK, Effort, seconds_per_call
-from bench.rows import AtMost, AtMostTimes, Row, duration, row_of, table
+from bench.rows import AtLeast, AtMost, AtMostTimes, Row, duration, megabytes, percent, row_of, table
 
 ABSENT = {"toxicity"} - {spec.name for spec in EVALUATORS}
 
@@ -47,8 +47,17 @@ def test_a_row_is_made_of_medians() -> None:
 def test_a_target_is_met_up_to_its_bound() -> None:
     assert AtMost(80e-6).is_met(Row(work="w", ours=80e-6))
     assert not AtMost(80e-6).is_met(Row(work="w", ours=81e-6))
-    assert not AtMostTimes(1.5).is_met(Row(work="w", ours=1.0))
     assert not AtMostTimes(1.5).is_met(Row(work="w", ours=1.6, theirs=1.0))
+
+
+def test_a_share_has_to_reach_its_bound() -> None:
+    assert AtLeast(0.97).is_met(Row(work="w", ours=0.97))
+    assert not AtLeast(0.97).is_met(Row(work="w", ours=0.9699))
+
+
+def test_a_ratio_without_the_peer_is_neither_met_nor_missed() -> None:
+    assert Row(work="w", ours=1.0, target=AtMostTimes(1.5)).verdict == "not compared"
+    assert Row(work="w", ours=1.0, theirs=1.0, target=AtMostTimes(1.5)).verdict == "yes"
 
 
 @pytest.mark.parametrize(
@@ -57,6 +66,18 @@ def test_a_target_is_met_up_to_its_bound() -> None:
 )
 def test_durations_are_shown_in_three_digits(seconds: float, shown: str) -> None:
     assert duration(seconds) == shown
+
+
+def test_shares_and_megabytes_are_shown_as_such_target_included() -> None:
+    rows = [
+        Row(work="a", ours=0.974, theirs=0.81, beside="peer", target=AtLeast(0.97), shown=percent),
+        Row(work="b", ours=120.4, target=AtMost(110), shown=megabytes),
+    ]
+    told = table([("x", row) for row in rows])
+    assert [[cell.strip() for cell in line.split("|")[2:-1]] for line in told.splitlines()[2:]] == [
+        ["a", "97.4 %", "peer", "81 %", "1.20", "≥ 97 %", "yes"],
+        ["b", "120 MB", "", "", "", "≤ 110 MB", "NO"],
+    ]
 
 
 def test_a_table_says_which_target_is_missed() -> None:

@@ -1,0 +1,47 @@
+"""Jobs done side by side: ours in turn with all others, then one row for each of them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.harness import Harness, in_turns
+from bench.harnesses.job import Job, Used
+from bench.rows import Row, Shown, Target, duration, row_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What is compared: `take` says which number of what a job took.
+
+    `target` stands in the row of `against`, the name of a harness; without a name in the first row.
+    """
+
+    work: str
+    job: Job
+    take: Callable[[Used], float]
+    target: Target | None = None
+    against: str = ""
+    shown: Shown = duration
+
+
+def compare(asked: Comparison, ours: Harness, others: Sequence[Harness], *, rounds: int) -> Iterator[Row]:
+    """Yield a row for each of the others; one of ours alone comes first where the target's peer is not among them."""
+    mine, *theirs = (
+        [asked.take(used) for used in done] for done in in_turns((ours, *others), asked.job, rounds=rounds)
+    )
+    names = [other.name for other in others]
+    held_by = asked.against or next(iter(names), "")
+    if held_by not in names:
+        yield row_of(asked.work, mine, target=asked.target, shown=asked.shown)
+    for name, numbers in zip(names, theirs, strict=True):
+        target = asked.target if name == held_by else None
+        yield row_of(asked.work, mine, beside=name, theirs=numbers, target=target, shown=asked.shown)
+
+
+def cpu_per_case(job: Job) -> Callable[[Used], float]:
+    """Return what takes the CPU seconds of one case."""
+    return lambda used: used.cpu_s / job.cases
+
+
+def wall_per_case(job: Job) -> Callable[[Used], float]:
+    """Return what takes the seconds on the wall for one case."""
+    return lambda used: used.wall_s / job.cases

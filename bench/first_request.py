@@ -1,0 +1,59 @@
+"""How long `agentv run` takes from its start as a process until the model gets the first request."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.harnesses.agentv_files import write_job
+from bench.harnesses.job import Job
+from bench.measuring import Effort
+from bench.model_server import serving
+from bench.rows import AtMost, Row, row_of
+
+COUNTS = (1000, 100_000)
+AT_ONCE = 50
+_PATIENCE_S = 60.0
+
+
+def measure(effort: Effort) -> Iterator[Row]:
+    """Yield the seconds on the wall beyond those of `agentv --help`, and how much more a long dataset takes."""
+    rounds = range(effort.rounds)
+    with TemporaryDirectory() as folder:
+        few, many = (_write(Path(folder), effort.calls(count)) for count in COUNTS)
+        waited = [(_help_s(), _first_request_s(few), _first_request_s(many)) for _ in rounds]
+    for place, count in enumerate(COUNTS, 1):
+        beyond = [times[place] - times[0] for times in waited]
+        yield row_of(f"{count:,} cases, beyond agentv --help", beyond, target=AtMost(0.25))
+    yield row_of(f"{COUNTS[1]:,} cases, beyond {COUNTS[0]:,}", [times[2] - times[1] for times in waited])
+
+
+def _write(folder: Path, cases: int) -> Path:
+    """Write a suite whose targets file is still to come: where the model is, each start says anew."""
+    return write_job(Job(kind="ask", cases=cases, at_once=AT_ONCE, url="${{ MODEL_URL }}"), folder / str(cases))
+
+
+def _help_s() -> float:
+    begin = time.monotonic()
+    subprocess.run([sys.executable, "-m", "agentv", "--help"], capture_output=True, check=True)
+    return time.monotonic() - begin
+
+
+def _first_request_s(dataset: Path) -> float:
+    """Start a run, wait for its first request, end it; the model takes its time, so that few requests follow."""
+    with serving(delay_s=_PATIENCE_S) as server:
+        begin = time.monotonic()
+        with subprocess.Popen(  # noqa: S603 - ours
+            [sys.executable, "-m", "agentv", "run", dataset.name, "--display", "none"],
+            cwd=dataset.parent,
+            env={**os.environ, "MODEL_URL": server.url},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            try:
+                return server.first_request_at(patience_s=_PATIENCE_S) - begin
+            finally:
+                process.kill()

@@ -1,0 +1,66 @@
+"""Starts harnesses: each job in a process of its own, taking turns, so that a busy machine troubles all alike."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.harnesses.job import Job, Kind, Used
+
+ROOT = Path(__file__).parent.parent
+_QUIET = {
+    "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
+    "PROMPTFOO_DISABLE_TELEMETRY": "1",
+    "PROMPTFOO_DISABLE_UPDATE": "1",
+    "OPENAI_API_KEY": "none",
+    "NO_COLOR": "1",
+}
+"""No one phones home, no one waits for a key."""
+
+
+class HarnessError(Exception):
+    """A harness did not do its job; says which, and its last words."""
+
+    def __init__(self, harness: "Harness", job: Job, words: str) -> None:
+        super().__init__(f"{harness.name} did not do {job}:\n{words.strip()[-2000:]}")
+
+
+@dataclass(frozen=True, slots=True)
+class Harness:
+    """A program of bench/harnesses (its module's name), where it runs, and what kinds of jobs it does."""
+
+    name: str
+    program: str
+    python: str = sys.executable
+    kinds: tuple[Kind, ...] = ("echo", "ask", "judge")
+
+    def run(self, job: Job) -> Used:
+        """Do a job in a process of its own and an empty folder. Raises HarnessError where a case does not pass."""
+        command = (self.python, "-m", f"bench.harnesses.{self.program}", json.dumps(asdict(job)))
+        with TemporaryDirectory() as folder:
+            environment = {**os.environ, **_QUIET, "PYTHONPATH": str(ROOT), "HOME": folder}
+            done = subprocess.run(  # noqa: S603 - ours
+                command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+            )
+        if done.returncode != 0:
+            raise HarnessError(self, job, done.stderr or done.stdout)
+        return Used(**json.loads(done.stdout.rstrip().rpartition("\n")[2]))
+
+
+PYDANTIC_EVALS = "pydantic-evals"
+"""The peer that most targets are about."""
+
+AGENTV = Harness("agentv run", "agentv_run")
+EVALUATE = Harness("evaluate()", "agentv_evaluate")
+BARE_LOOP = Harness("bare aiohttp loop", "bare_loop")
+BARE_POPEN = Harness("bare Popen loop", "bare_popen")
+
+
+def in_turns(harnesses: Sequence[Harness], job: Job, *, rounds: int) -> list[list[Used]]:
+    """Return for each harness what the job took it, once a round; within a round they take turns."""
+    done = [[harness.run(job) for harness in harnesses] for _ in range(rounds)]
+    return [list(each) for each in zip(*done, strict=True)]

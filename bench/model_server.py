@@ -1,0 +1,152 @@
+"""A model server in a process of its own that costs next to nothing: fixed replies, after a fixed time.
+
+It speaks as much of OpenAI's chat API as harnesses need, and knows a judge's request by how it asks. Handling one
+takes some 20 µs, a tenth of what a bare client takes; agentv's own fake server knows far more and takes far longer.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.request import urlopen
+
+from bench.harness import ROOT
+
+HOST = "127.0.0.1"
+ANSWER = "Say what you like"
+_ASKS_FIRST = b"GET /first "
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+_NONCE = re.compile(rb'\\"nonce\\": the text \\"([^"\\]+)\\"')
+_TOOL = re.compile(rb'"function": ?\{"name": ?"([^"]+)"')
+_VERDICT = {
+    "score": 1.0,
+    "pass": True,
+    "reason": "It does.",
+    "hits": ["says it"],
+    "misses": [],
+    "reasoning": "It does.",
+}
+_USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+
+
+def reply_to(body: bytes) -> bytes:
+    """Return the body of the reply: a verdict for a judge's request, else the same answer for all."""
+    if nonce := _NONCE.search(body):
+        return _with_text(json.dumps({"nonce": nonce[1].decode(), **_VERDICT}))
+    if tool := _TOOL.search(body):
+        verdict = {key: _VERDICT[key] for key in ("reason", "pass", "score")}
+        call = {"name": tool[1].decode(), "arguments": json.dumps(verdict)}
+        calls = [{"id": "call-1", "type": "function", "function": call}]
+        return _completion({"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls")
+    return _PLAIN
+
+
+def _with_text(text: str) -> bytes:
+    return _completion({"role": "assistant", "content": text}, "stop")
+
+
+def _completion(message: dict[str, object], finish: str) -> bytes:
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    named = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1_767_225_600, "model": "fake"}
+    return json.dumps({**named, "choices": [choice], "usage": _USAGE}).encode()
+
+
+_PLAIN = _with_text(ANSWER)
+
+
+class _FirstRequest:
+    """Tells when the first request came, in seconds of the machine's monotonic clock, to those who wait for it."""
+
+    def __init__(self) -> None:
+        self._came: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+
+    def note(self) -> None:
+        if not self._came.done():
+            self._came.set_result(time.monotonic())
+
+    def tell(self, send: Callable[[bytes], None]) -> None:
+        self._came.add_done_callback(lambda came: send(json.dumps(came.result()).encode()))
+
+
+class _Connection(asyncio.Protocol):
+    """One client. Requests come one after the other; what follows a request waits in the buffer."""
+
+    def __init__(self, first: _FirstRequest, delay_s: float) -> None:
+        self._first, self._delay_s = first, delay_s
+        self._buffer = b""
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the type checker
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head, gap, rest = self._buffer.partition(b"\r\n\r\n")
+        if not gap:
+            return
+        told = _LENGTH.search(head)
+        length = int(told[1]) if told else 0
+        if len(rest) < length:
+            return
+        self._buffer = rest[length:]
+        if head.startswith(_ASKS_FIRST):
+            self._first.tell(self._send)
+            return
+        self._first.note()
+        reply = reply_to(rest[:length])
+        if self._delay_s:
+            asyncio.get_running_loop().call_later(self._delay_s, self._send, reply)
+        else:
+            self._send(reply)
+
+    def _send(self, body: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+            self._transport.write(head + body)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServer:
+    """A server that runs; `url` is its base with /v1."""
+
+    url: str
+
+    def first_request_at(self, *, patience_s: float) -> float:
+        """Wait for the first request; return when it came, in seconds of the machine's monotonic clock."""
+        with urlopen(self.url.removesuffix("/v1") + "/first", timeout=patience_s) as reply:  # noqa: S310 - on this machine
+            return float(json.load(reply))
+
+
+@contextmanager
+def serving(*, delay_s: float = 0.0) -> Iterator[ModelServer]:
+    """Serve in another process until the end of the block; every reply takes `delay_s`."""
+    command = (sys.executable, "-m", "bench.model_server", str(delay_s))
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - ours
+        assert process.stdin is not None  # noqa: S101 - for the type checker
+        assert process.stdout is not None  # noqa: S101 - for the type checker
+        port = int(process.stdout.readline())
+        try:
+            yield ModelServer(f"http://{HOST}:{port}/v1")
+        finally:
+            process.stdin.close()  # it ends with its input
+
+
+async def _serve(delay_s: float) -> None:
+    first, loop = _FirstRequest(), asyncio.get_running_loop()
+    server = await loop.create_server(lambda: _Connection(first, delay_s), HOST, 0, backlog=1024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+    server.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("delay_s", type=float, help="seconds until a reply")
+    asyncio.run(_serve(parser.parse_args().delay_s))

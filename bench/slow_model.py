@@ -1,0 +1,37 @@
+"""Cases that ask a model that takes 200 ms: how close many at once come to the time that the model alone would take."""
+
+from collections.abc import Callable, Iterator
+
+from bench.comparison import Comparison, compare
+from bench.harness import AGENTV, BARE_LOOP
+from bench.harnesses.job import Job, Used
+from bench.measuring import Effort
+from bench.model_server import serving
+from bench.rows import AtLeast, Row, percent
+
+CASES = 5000
+DELAY_S = 0.2
+TARGETS = {100: AtLeast(0.97), 500: AtLeast(0.85)}
+ROUNDS = 3
+"""A round of ours and the bare loop takes half a minute; what is measured is mostly waiting, which varies little."""
+
+
+def measure(effort: Effort) -> Iterator[Row]:
+    """Yield the share of the ideal in the time on the wall, next to that of a bare loop."""
+    rounds = effort.rounds if effort.everything else min(ROUNDS, effort.rounds)
+    with serving(delay_s=DELAY_S) as server:
+        for at_once, target in TARGETS.items():
+            job = Job(kind="ask", cases=effort.calls(CASES), at_once=at_once, url=server.url)
+            asked = Comparison(
+                work=f"share of the ideal time, {CASES:,} at 200 ms, {at_once} at once",
+                job=job,
+                take=_share_of_ideal(job),
+                target=target,
+                shown=percent,
+            )
+            yield from compare(asked, AGENTV, (BARE_LOOP, *effort.peers_for(job)), rounds=rounds)
+
+
+def _share_of_ideal(job: Job) -> Callable[[Used], float]:
+    ideal_s = DELAY_S * max(1, job.cases / job.at_once)
+    return lambda used: ideal_s / used.wall_s
