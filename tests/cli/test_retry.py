@@ -46,7 +46,7 @@ def test_where_there_is_nothing_to_do_again_it_is_said(project: Project) -> None
     code, said = project.call("retry")
     assert (code, "there is nothing to do again" in said) == (4, True)
     assert project.call("retry", "--errors", "--failed")[0] == 4
-    project.forget("events.jsonl", [1])
+    project.forget("events.jsonl", [1, 2])
     code, said = project.call("retry")
     assert (code, "did not finish; first agentv resume" in said) == (4, True)
 

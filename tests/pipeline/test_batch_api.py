@@ -68,7 +68,7 @@ def test_a_batch_is_handed_in_stored_waited_for_and_costs_half(tmp_path: Path, s
     assert report.exit_code == 0
     assert ["alpha" in row.candidate_answer for row in report.results] == [True, False]
     kinds = [event["type"] for event in events(report)]
-    assert kinds == ["started", "batch_submitted", "batch_fetched", "ended"]
+    assert kinds == ["started", "batch_submitted", "batch_fetched", "reported", "ended"]
     row = report.results[0]
     assert row.target_usage is not None
     assert row.target_cost_usd == pytest.approx(row.target_usage.input / 2)

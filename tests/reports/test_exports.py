@@ -14,6 +14,7 @@ from tests.reports.rows import FAILED, HOSTILE, REPORT, STARTED
 from tests.stored import make_result
 
 from agentv.reports import make_export
+from agentv.reports.formats import ReportTools
 from agentv.reports.yaml_text import yaml_item
 from agentv.storage import export_record
 from agentv.types.errors import ConfigError
@@ -23,7 +24,7 @@ from agentv.types.results import CaseResult
 
 
 def export(path: Path, *rows: CaseResult, ended: bool = True) -> None:
-    observer = make_export(str(path), to_record=export_record, stdout=io.StringIO())
+    observer = make_export(str(path), tools=ReportTools(export_record), stdout=io.StringIO())
     observer.notify(STARTED)
     for row in rows:
         observer.notify(RowFinished(row))
@@ -153,7 +154,7 @@ def test_json_is_the_report(tmp_path: Path) -> None:
 
 def test_a_dash_is_standard_output_safe_to_look_at() -> None:
     stdout = io.StringIO()
-    observer = make_export("-", to_record=export_record, stdout=stdout)
+    observer = make_export("-", tools=ReportTools(export_record), stdout=stdout)
     observer.notify(RowFinished(HOSTILE))
     observer.close()
     assert json.loads(stdout.getvalue()) == as_json(HOSTILE)
@@ -164,7 +165,7 @@ def test_a_dash_is_standard_output_safe_to_look_at() -> None:
 def test_the_file_appears_when_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text("of the last run")
-    observer = make_export(str(path), to_record=export_record, stdout=io.StringIO())
+    observer = make_export(str(path), tools=ReportTools(export_record), stdout=io.StringIO())
     observer.notify(RowFinished(FAILED))
     assert path.read_text() == "of the last run"
     observer.close()
@@ -186,25 +187,26 @@ def test_no_rows_are_an_empty_list(tmp_path: Path) -> None:
     assert (tmp_path / "x.jsonl").read_text() == ""
 
 
-@pytest.mark.parametrize("target", ["x.txt", "x", "x.html"])
+@pytest.mark.parametrize("target", ["x.txt", "x", "x.htm"])
 def test_an_unknown_suffix_is_refused_with_those_there_are(tmp_path: Path, target: str) -> None:
-    with pytest.raises(ConfigError, match=r"ends in \.jsonl, \.yaml, \.yml or \.json, or is -"):
-        make_export(str(tmp_path / target), to_record=export_record, stdout=io.StringIO())
+    with pytest.raises(ConfigError, match=r"ends in \.jsonl, \.yaml, \.yml, \.json or \.html, or is -"):
+        make_export(str(tmp_path / target), tools=ReportTools(export_record), stdout=io.StringIO())
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file or directory"):
-        make_export(str(tmp_path / "missing" / "x.jsonl"), to_record=export_record, stdout=io.StringIO())
+        make_export(str(tmp_path / "missing" / "x.jsonl"), tools=ReportTools(export_record), stdout=io.StringIO())
 
 
 ON_A_FULL_DISK = """
 import io, resource, sys
 from agentv.reports import make_export
+from agentv.reports.formats import ReportTools
 from agentv.storage import export_record
 from agentv.types.errors import StorageError
 from agentv.types.events import RowFinished
 from tests.stored import make_result
-observer = make_export(sys.argv[1], to_record=export_record, stdout=io.StringIO())
+observer = make_export(sys.argv[1], tools=ReportTools(export_record), stdout=io.StringIO())
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 for step in (lambda: [observer.notify(RowFinished(make_result())) for _ in range(100)], observer.close):
     try:
@@ -234,6 +236,6 @@ def test_half_a_character_does_not_stop_an_export(tmp_path: Path) -> None:
 def test_a_run_that_never_began_leaves_the_file_of_before(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text("from the last run\n")
-    make_export(str(path), to_record=export_record, stdout=io.StringIO()).close()
+    make_export(str(path), tools=ReportTools(export_record), stdout=io.StringIO()).close()
     assert path.read_text() == "from the last run\n"
     assert [entry.name for entry in tmp_path.iterdir()] == ["rows.jsonl"]

@@ -9,19 +9,21 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
+from agentv.cli.row_details import read_details
 from agentv.cli.streams import reader_is_gone
 from agentv.registry import Registry
 from agentv.reports.exports import STDOUT, make_export
-from agentv.reports.formats import REPORTS
+from agentv.reports.formats import REPORTS, ReportTools
 from agentv.reports.json_lines import JsonLines, ToRecord
 from agentv.reports.observers import make_observer
+from agentv.reports.row_detail import RowDetail
 from agentv.reports.verbose import VerboseLines
 from agentv.storage.records import export_record
 from agentv.storage.stored_run import open_run
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RunEvent
 from agentv.types.protocols import Clock
-from agentv.types.results import CaseResult, RunReport
+from agentv.types.results import CaseResult, RunRecord, RunReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +115,25 @@ def _open(screen: Screen, stdout: TextIO, clock: Clock, formats: Registry) -> It
         yield Watched(f"--log-file {screen.log_file}", log)
     for target in screen.outputs:
         place = target if target == STDOUT else str(screen.folder / target)
-        export = make_export(place, to_record=to_record, stdout=stdout, formats=formats, rows=_rows_of)
-        yield Watched(f"-o {target}", export, target)
+        tools = report_tools(include_trace=screen.include_trace)
+        yield Watched(f"-o {target}", make_export(place, tools=tools, stdout=stdout, formats=formats), target)
+
+
+def report_tools(*, include_trace: bool) -> ReportTools:
+    """Return what formats are given: everything is read from where the run is kept."""
+    return ReportTools(partial(export_record, include_trace=include_trace), _rows_of, _details_of, _record_of)
 
 
 def _rows_of(report: RunReport) -> Iterable[CaseResult]:
-    """Return the rows of a run that has ended, from where it is kept."""
     return report.results if report.folder is None else open_run(Path(report.folder)).results()
+
+
+def _details_of(report: RunReport, rows: Sequence[CaseResult]) -> Iterable[RowDetail]:
+    return map(RowDetail, rows) if report.folder is None else read_details(open_run(Path(report.folder)), rows)
+
+
+def _record_of(report: RunReport) -> RunRecord | None:
+    return None if report.folder is None else open_run(Path(report.folder)).run
 
 
 def losses(observers: Sequence[Watched], stdout: TextIO) -> Iterator[str]:

@@ -86,24 +86,13 @@ def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
 
 
 def _views(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> "list[CaseView]":
+    from agentv.cli.row_details import read_details
     from agentv.reports import CaseView
 
     rows = list(shown.rows)
     if not rows:
         _refuse_unknown(stored, query)
-    answers = stored.answers_at({row.answer_seq for row in rows if row.answer_seq is not None})
-    wanted = {(row.slot.suite, row.eval_id) for row in rows}
-    cases = {(each.suite, each.eval_id): each for each in stored.cases_named(wanted)}
-    labels = [label for label in stored.labels() if (label.slot.suite, label.slot.eval_id) in wanted]
-    return [
-        CaseView(
-            row,
-            cases.get((row.slot.suite, row.eval_id)),
-            answers.get(-1 if row.answer_seq is None else row.answer_seq),
-            [label for label in labels if (label.slot, label.answer_seq) == (row.slot, row.answer_seq)],
-        )
-        for row in rows
-    ]
+    return [CaseView(each.result, each.case, each.answer, each.labels) for each in read_details(stored, rows)]
 
 
 def _refuse_unknown(stored: "StoredRun", query: "RowQuery") -> None:

@@ -1,12 +1,15 @@
 """What has happened in a run so far: written to the store first, then told, then counted."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from agentv.pipeline.answer import OnRetry
 from agentv.pipeline.plan import CaseTask, RunPlan
+from agentv.pipeline.stored_report import REPORTED, told_to_json
 from agentv.scoring.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict
 from agentv.scoring.summary import Summary, row_state
+from agentv.types.errors import StorageError
 from agentv.types.events import AnswerArrived, Observer, RetryNoted, RowFinished, RowKept, RunEvent, RunNote
 from agentv.types.protocols import ResultStore
 from agentv.types.provider import CallRecord
@@ -160,6 +163,11 @@ class Ledger:
             duration_s=duration_s,
             folder=self.store.folder,
         )
+
+    def keep_report(self, report: RunReport) -> None:
+        """Keep the verdict with the run, so that every later report tells the same; a broken disk was told before."""
+        with suppress(StorageError):
+            self.store.note(REPORTED, told_to_json(report))
 
 
 def _is_unpaid(made: Answer | CaseResult) -> bool:

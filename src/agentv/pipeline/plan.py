@@ -177,7 +177,14 @@ class RunPlan:
             "targets": targets,
             "options": self.options.to_json(),
             "seed": self.options.seed,
+            **self._gates_to_json(),
         }
+
+    def _gates_to_json(self) -> dict[str, JsonValue]:
+        """Return the gates that were asked for; nothing for the default one."""
+        if self.gates is None:
+            return {}
+        return {"gates": [{"expression": each.gate.expression, "suite": each.suite} for each in self.gates]}
 
 
 def _is_among(target: ResolvedTarget, targets: tuple[ResolvedTarget, ...]) -> bool:

@@ -67,10 +67,13 @@ async def run_plan(
     finally:
         if carry_on is not None:
             carry_on.rows.close()
-        store.close(stop.state)
-    if abandoned := abandoned_calls():
-        ledger.note(f"in-process calls abandoned at their deadline, perhaps still running: {abandoned}")
-    report = ledger.report((clock() - started).total_seconds())
+        if abandoned := abandoned_calls():
+            ledger.note(f"in-process calls abandoned at their deadline, perhaps still running: {abandoned}")
+        try:
+            report = ledger.report((clock() - started).total_seconds())
+            ledger.keep_report(report)
+        finally:
+            store.close(stop.state)
     ledger.tell(RunEnded(report))
     return report
 

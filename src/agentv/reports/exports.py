@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TextIO
 
 from agentv.registry import Registry
-from agentv.reports.formats import REPORTS, Format, ReadRows, ReportTools, format_named, make_json_lines
-from agentv.reports.json_lines import ToRecord
-from agentv.reports.printable import printable_json
+from agentv.reports.formats import REPORTS, Format, ReportTools, format_named
+from agentv.reports.printable import printable, printable_json
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.events import RunEvent
 
@@ -56,6 +55,12 @@ class Export:
             else:
                 self._part.unlink()
 
+    def abandon(self) -> None:
+        """Leave what stood at the place before."""
+        self._file.close()
+        with suppress(OSError):
+            self._part.unlink(missing_ok=True)
+
     @contextmanager
     def _disk(self) -> Iterator[None]:
         try:
@@ -69,35 +74,45 @@ class Export:
 class StreamExport:
     """An observer that writes rows to an open stream as they finish, safe to look at."""
 
-    def __init__(self, stream: TextIO, text_of: Callable[[RunEvent], str]) -> None:
+    def __init__(
+        self, stream: TextIO, text_of: Callable[[RunEvent], str], *, make_safe: Callable[[str], str] = printable_json
+    ) -> None:
         self._stream = stream
         self._text_of = text_of
+        self._make_safe = make_safe
 
     def notify(self, event: RunEvent) -> None:
         """Write what there is to say of an event."""
-        self._stream.write(printable_json(self._text_of(event)))
+        self._stream.write(self._make_safe(self._text_of(event)))
 
     def close(self) -> None:
         """Hand over what is written."""
+        self._stream.flush()
+
+    def abandon(self) -> None:
+        """Hand over what is written; nothing of it can be taken back."""
         self._stream.flush()
 
 
 def make_export(
     target: str,
     *,
-    to_record: ToRecord,
+    tools: ReportTools,
     stdout: TextIO,
     formats: Registry = REPORTS,
-    rows: ReadRows = lambda report: report.results,
+    stdout_format: str = "jsonl",
 ) -> Export | StreamExport:
-    """Return the observer that writes `-o TARGET` in the format its name ends in, or JSON lines to standard output.
+    """Return the observer that writes `-o TARGET` in the format its name ends in, or `stdout_format` to `stdout`.
 
-    `formats` are those there are, `rows` reads a run's rows for those that want all of them at the end. Raises
-    ConfigError, before anything runs, for an end that there is not and a place that cannot be written.
+    `formats` are those there are. Raises ConfigError, before anything runs, for an end that there is not and a place
+    that cannot be written, UnknownNameError for a `stdout_format` that there is not.
     """
-    tools = ReportTools(to_record, rows)
     if target == STDOUT:
-        return StreamExport(stdout, make_json_lines(tools).text_of)
+        shown = formats.get(stdout_format)
+        is_json = shown.name in ("jsonl", "json", "sarif")
+        return StreamExport(
+            stdout, shown.load_factory()(tools).text_of, make_safe=printable_json if is_json else printable
+        )
     path = Path(target)
     spec = format_named(path.name, formats)
     if spec is None:

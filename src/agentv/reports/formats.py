@@ -1,27 +1,34 @@
 """The formats of `-o FILE`, by the end of the file's name: ours, and the registry that plug-ins add theirs to."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from agentv.registry import Registry, Spec, make_registry
 from agentv.reports.json_lines import ToRecord
 from agentv.reports.report_json import report_text
+from agentv.reports.row_detail import RowDetail
 from agentv.reports.yaml_text import yaml_item
 from agentv.types.events import RowFinished, RowKept, RunEnded, RunEvent
 from agentv.types.messages_json import compact_json
-from agentv.types.results import CaseResult, RunReport
+from agentv.types.results import CaseResult, RunRecord, RunReport
 
 ReadRows: TypeAlias = Callable[[RunReport], Iterable[CaseResult]]
 """Returns every row of a run that has ended, read when they are asked for."""
+ReadDetails: TypeAlias = Callable[[RunReport, Sequence[CaseResult]], Iterable[RowDetail]]
+"""Returns rows of a run with all that is kept of them, in the order given."""
+ReadRecord: TypeAlias = Callable[[RunReport], RunRecord | None]
+"""Returns what is kept of a run as a whole; None for one that is kept nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportTools:
-    """What a format is given: how a row is written as a record, and where the rows of a run are read."""
+    """What a format is given: how a row is written as a record, and where what is kept of a run is read."""
 
     to_record: ToRecord
-    rows: ReadRows
+    rows: ReadRows = lambda report: report.results
+    details: ReadDetails = lambda _report, rows: map(RowDetail, rows)
+    record: ReadRecord = lambda _report: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +71,8 @@ def make_json(_tools: ReportTools) -> Format:
     return Format(whole, empty=None)
 
 
-def _spec(name: str, summary: str, factory: str, *aliases: str) -> Spec:
-    return Spec(name, summary, "agentv.reports.formats:NoSettings", f"agentv.reports.formats:{factory}", aliases)
+def _spec(name: str, summary: str, factory: str, *aliases: str, module: str = "formats") -> Spec:
+    return Spec(name, summary, "agentv.reports.formats:NoSettings", f"agentv.reports.{module}:{factory}", aliases)
 
 
 REPORTS: Registry = make_registry(
@@ -74,6 +81,9 @@ REPORTS: Registry = make_registry(
         _spec("jsonl", "every row as a line of JSON", "make_json_lines"),
         _spec("yaml", "every row as an item of a YAML list", "make_yaml", "yml"),
         _spec("json", "the report over all rows as one JSON object", "make_json"),
+        _spec(
+            "html", "a page for people: verdict, tables, every row with its transcript", "make_html", module="html_page"
+        ),
     ),
 )
 

@@ -16,6 +16,8 @@ NOTHING_SELECTED = 5
 SIGNALLED = 128
 INTERRUPT_SIGNAL = 2
 
+_WHY_INCOMPLETE = {"failed": "the run could not go on", "running": "the run is not over"}
+
 
 @dataclass(frozen=True, slots=True)
 class AskedGate:
@@ -89,9 +91,9 @@ def run_verdict(
 def _incomplete(ending: Ending, rows: Tally, results: Sequence[GateResult], max_errors: int) -> str | None:
     """Return what is missing from a run, or None when all of it is there."""
     errors = rows.counts["error"]
-    if ending.state == "failed":
+    if ending.state in ("failed", "running"):
         made = f" {_of_planned(rows.rows, ending)} made." if rows.rows else ""
-        return f"{ending.reason or 'the run could not go on'}.{made}"
+        return f"{ending.reason or _WHY_INCOMPLETE[ending.state]}.{made}"
     if ending.state == "finished" and ending.planned is not None and rows.rows < ending.planned:
         return f"only {_of_planned(rows.rows, ending)} made."
     if not rows.judged and (rows.rows or ending.state != "stopped"):
@@ -105,6 +107,8 @@ def _incomplete(ending: Ending, rows: Tally, results: Sequence[GateResult], max_
 
 def _early(ending: Ending, rows: Tally) -> str:
     """Return why a run that failed its gate did not come to its end, as one more sentence."""
+    if ending.state == "running":
+        return f" The run is not over; {_of_planned(rows.rows, ending)} made."
     if ending.state not in ("stopped", "failed"):
         return ""
     return f" The run ended early: {ending.reason or 'it could not go on'}; {_of_planned(rows.rows, ending)} made."

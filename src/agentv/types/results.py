@@ -186,7 +186,8 @@ class RunVerdict:
     gates: tuple[GateResult, ...] = ()
 
 
-RunState: TypeAlias = Literal["finished", "stopped", "interrupted", "failed"]
+RunState: TypeAlias = Literal["finished", "stopped", "interrupted", "failed", "running"]
+"""How a run ended; `running` is one that another process writes at this moment."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,82 @@
+"""What `agentv report` does: count a stored run, and hand its rows and its report to each format."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from agentv.cli.run_outputs import report_tools
+from agentv.cli.terminal import terminal_style
+from agentv.loading import find_home
+from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.stored_report import load_report
+from agentv.reports import end_report, report_text
+from agentv.reports.exports import STDOUT, Export, StreamExport, make_export
+from agentv.storage import find_run, open_run
+from agentv.types.events import RowKept, RunEnded
+from agentv.types.results import RunReport
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked of a stored run."""
+
+    outputs: tuple[str, ...] = ()
+    format_name: str | None = None
+    include_trace: bool = False
+    exit_code: bool = False
+    as_json: bool = False
+
+
+def report(reference: str, asked: Asked) -> int:
+    """Write what was asked for; returns the exit code."""
+    if asked.as_json and (asked.format_name or STDOUT in asked.outputs):
+        raise click.UsageError("--json and a report on standard output exclude each other")
+    stored = open_run(find_run(find_home(Path.cwd()), reference))
+    made = load_report(stored)
+    outputs = asked.outputs
+    if asked.format_name and STDOUT not in outputs:
+        outputs = (*outputs, STDOUT)
+    with _exports(outputs, asked) as exports:
+        for row in stored.results() if exports else ():
+            for export in exports:
+                export.notify(RowKept(row))
+        for export in exports:
+            export.notify(RunEnded(made))
+    _say(made, outputs, as_json=asked.as_json)
+    return made.exit_code if asked.exit_code else 0
+
+
+def _say(made: RunReport, outputs: Sequence[str], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(report_text(made), nl=False)
+    elif not outputs:
+        style = terminal_style()
+        click.echo(end_report(made, width=style.width, unicode=not style.signs.is_ascii, paint=style.paint), nl=False)
+    for output in outputs:
+        if output != STDOUT:
+            click.echo(f"wrote  {output}", err=as_json or STDOUT in outputs)
+
+
+@contextmanager
+def _exports(outputs: Sequence[str], asked: Asked) -> Iterator[list[Export | StreamExport]]:
+    """Yield what writes each output; all of them appear at the end, or none when something goes wrong before."""
+    formats = load_specs().reports
+    tools = report_tools(include_trace=asked.include_trace)
+    exports: list[Export | StreamExport] = []
+    try:
+        for output in outputs:
+            made = make_export(
+                output, tools=tools, stdout=sys.stdout, formats=formats, stdout_format=asked.format_name or "jsonl"
+            )
+            exports.append(made)
+        yield exports
+    except BaseException:
+        for export in exports:
+            export.abandon()
+        raise
+    for export in exports:
+        export.close()

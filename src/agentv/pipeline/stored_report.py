@@ -1,0 +1,152 @@
+"""What a stored run came to: the verdict as it was told, and the numbers counted from the rows again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast, get_args
+
+from agentv.pipeline.stored_plan import stored_options
+from agentv.scoring.gates import parse_gate
+from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
+from agentv.scoring.summary import Summary
+from agentv.storage.stored_run import StoredRun
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.results import CaseResult, GateResult, RunReport, RunState, RunVerdict
+
+REPORTED = "reported"
+"""The event that keeps what a run came to, written just before it ends."""
+
+_OLDER_RUN = "an older agentv made this run and kept no verdict; it is judged by the default gate"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was told at the end of a run and cannot be counted again from its rows."""
+
+    verdict: RunVerdict
+    planned: int | None
+    notes: tuple[str, ...]
+    duration_s: float
+
+
+def told_to_json(report: RunReport) -> JsonObject:
+    """Return what the event `reported` keeps."""
+    gates: list[JsonValue] = [
+        {"expression": each.expression, "passed": each.passed, "value": each.value, "sentence": each.sentence}
+        for each in report.verdict.gates
+    ]
+    return {
+        "exit_code": report.verdict.exit_code,
+        "sentence": report.verdict.sentence,
+        "gates": gates,
+        "planned": report.planned,
+        "notes": list(report.notes),
+        "duration_s": report.duration_s,
+    }
+
+
+def load_report(run: StoredRun) -> RunReport:
+    """Count a stored run's current rows and return its report, with the verdict that it ended with.
+
+    A run that did not say how it ended (it was killed, is being written, or is of an older agentv) is judged by the
+    same function from its rows. Raises StorageError for a row that cannot be read.
+    """
+    told = _told(run)
+    gates = _gates(run)
+    summary = Summary({asked.suite for asked in gates or () if asked.suite is not None})
+    unread = 0
+    for row in run.results():
+        count_row(summary, row)
+        unread += row.error is not None and row.error.stage == "load"
+    state = _state(run)
+    if told is None:
+        verdict = _judge(run, summary, gates, unread=unread)
+        notes = (_OLDER_RUN,) if gates is None and state == "finished" else ()
+        told = Told(verdict, _planned(run), notes, 0.0)
+    return RunReport(
+        run_id=run.run_id,
+        state=state,
+        planned=told.planned,
+        targets=summary.targets(),
+        evaluators=summary.evaluators(),
+        histogram=tuple(summary.histogram),
+        verdict=told.verdict,
+        failing=tuple(summary.failing),
+        failing_total=summary.failing_total,
+        flaky=summary.flaky,
+        notes=told.notes,
+        duration_s=told.duration_s,
+        folder=str(run.folder),
+    )
+
+
+def count_row(summary: Summary, row: CaseResult) -> None:
+    """Add a stored row to a summary, as the run that made it did."""
+    summary.add(row, latency_s=None if row.duration_ms is None else row.duration_ms / 1000)
+    summary.add_trial(row)
+
+
+def _told(run: StoredRun) -> Told | None:
+    """Return what the last writer of a run told; None when it did not come to that."""
+    told = None
+    for event in run.events():
+        if event.type == "started":
+            told = None
+        elif event.type == REPORTED:
+            told = event.fields
+    if told is None:
+        return None
+    planned, notes, duration_s = told.get("planned"), told.get("notes"), told.get("duration_s")
+    return Told(
+        verdict=_verdict_of(told),
+        planned=planned if isinstance(planned, int) else None,
+        notes=tuple(map(str, notes)) if isinstance(notes, list) else (),
+        duration_s=float(duration_s) if isinstance(duration_s, int | float) else 0.0,
+    )
+
+
+def _verdict_of(told: JsonObject) -> RunVerdict:
+    exit_code, gates = told.get("exit_code"), told.get("gates")
+    return RunVerdict(
+        exit_code=exit_code if isinstance(exit_code, int) else 0,
+        sentence=str(told.get("sentence", "")),
+        gates=tuple(_gate_of(each) for each in gates if isinstance(each, Mapping)) if isinstance(gates, list) else (),
+    )
+
+
+def _gate_of(told: JsonObject) -> GateResult:
+    value = told.get("value")
+    return GateResult(
+        expression=str(told.get("expression", "")),
+        passed=told.get("passed") is True,
+        value=float(value) if isinstance(value, int | float) else None,
+        sentence=str(told.get("sentence", "")),
+    )
+
+
+def _judge(run: StoredRun, summary: Summary, gates: Sequence[AskedGate] | None, *, unread: int) -> RunVerdict:
+    ending = Ending(state=_state(run), planned=_planned(run), invalid_rows=unread)
+    return run_verdict(summary, ending, gates=gates, max_errors=stored_options(run.run.plan).max_errors)
+
+
+def _state(run: StoredRun) -> RunState:
+    state = run.state()
+    return cast(RunState, state) if state in get_args(RunState) else "failed"
+
+
+def _planned(run: StoredRun) -> int | None:
+    rows = run.run.plan.get("rows")
+    return rows if isinstance(rows, int) else None
+
+
+def _gates(run: StoredRun) -> tuple[AskedGate, ...] | None:
+    """Return the gates that the run was planned with; of an older run those of its command line, if it had any."""
+    kept = run.run.plan.get("gates")
+    if isinstance(kept, list):
+        asked = [each for each in kept if isinstance(each, Mapping)]
+        return tuple(AskedGate(parse_gate(str(each.get("expression"))), _text(each.get("suite"))) for each in asked)
+    options = stored_options(run.run.plan)
+    return None if options.gates is None else tuple(AskedGate(parse_gate(gate)) for gate in options.gates)
+
+
+def _text(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,150 @@
+"""A run as one HTML file: it works from a disk, asks nobody for anything, and is read with scripts off."""
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import resources
+
+from agentv.reports.chosen_rows import WORST_FIRST, ChosenRows, choose_rows
+from agentv.reports.formats import Format, ReportTools
+from agentv.reports.html_row import row_element
+from agentv.reports.html_summary import evaluator_table, histogram, target_table, verdict_band
+from agentv.reports.markup import Html, element, join, verbatim
+from agentv.reports.row_text import RowLabels
+from agentv.types.events import RunEnded, RunEvent
+from agentv.types.results import RunRecord, RunReport
+
+MOST_ROWS = 2_000
+_ROWS_AT_ONCE = 100
+
+
+def make_html(tools: ReportTools) -> Format:
+    """Return the format that writes a page over all rows, at the end."""
+
+    def whole(event: RunEvent) -> str:
+        return html_page(event.report, tools) if isinstance(event, RunEnded) else ""
+
+    return Format(whole, empty=None)
+
+
+def html_page(report: RunReport, tools: ReportTools) -> str:
+    """Return the page. At most 2,000 rows are on it, those that did not pass first; it says what is left out."""
+    record = tools.record(report)
+    chosen = choose_rows(tools.rows(report), most=MOST_ROWS)
+    labels = _labels(chosen)
+    rows = join(_rows(report, tools, chosen, labels))
+    body = element(
+        "body",
+        element(
+            "main",
+            verdict_band(report, record),
+            target_table(report.targets) if report.targets else None,
+            element("div", histogram(report.histogram), evaluator_table(report.evaluators), class_="side-by-side"),
+            _list("Flaky cases", report.flaky),
+            _list("Notes", report.notes),
+            element(
+                "section",
+                element("h2", "Rows"),
+                _left_out(report, chosen),
+                _controls(report, chosen),
+                element("div", rows, id="rows"),
+                class_="rows",
+            ),
+        ),
+        verbatim("script", _asset("report.js")),
+    )
+    head = element("head", *_head(report, record))
+    return f"<!doctype html>\n{element('html', head, body, lang='en').markup}\n"
+
+
+def _head(report: RunReport, record: RunRecord | None) -> Iterator[Html]:
+    yield element("meta", charset="utf-8")
+    yield element("meta", http_equiv="Content-Security-Policy", content=_policy())
+    yield element("meta", name="viewport", content="width=device-width, initial-scale=1")
+    yield element("meta", name="color-scheme", content="light dark")
+    yield element("meta", name="referrer", content="no-referrer")
+    yield element("link", rel="icon", href="data:,")
+    name = record.name if record is not None and record.name else report.run_id
+    yield element("title", f"{report.verdict.sentence.partition(':')[0]} · {name} · agentv")
+    yield verbatim("style", _asset("report.css"))
+
+
+def _policy() -> str:
+    """Return what a browser may do with the page: use our style and our script, and nothing else, nowhere."""
+    style, script = (_digest(_asset(name)) for name in ("report.css", "report.js"))
+    return f"default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+@cache
+def _asset(name: str) -> str:
+    return resources.files("agentv.reports").joinpath("page", name).read_text("utf-8")
+
+
+def _labels(chosen: ChosenRows) -> RowLabels:
+    suites = {row.slot.suite for row in chosen.rows}
+    return RowLabels(with_suite=len(suites) > 1)
+
+
+def _rows(report: RunReport, tools: ReportTools, chosen: ChosenRows, labels: RowLabels) -> Iterator[Html]:
+    number = 0
+    for start in range(0, len(chosen.rows), _ROWS_AT_ONCE):
+        for detail in tools.details(report, chosen.rows[start : start + _ROWS_AT_ONCE]):
+            number += 1
+            yield row_element(detail, number=number, labels=labels)
+
+
+def _list(title: str, items: Sequence[str]) -> Html | None:
+    return (
+        element("section", element("h2", title), element("ul", *(element("li", item) for item in items)))
+        if items
+        else None
+    )
+
+
+def _left_out(report: RunReport, chosen: ChosenRows) -> Html | None:
+    text = chosen.left_out_text()
+    if not text:
+        return None
+    return element(
+        "p",
+        f"Not on this page: {text}. ",
+        element("code", f"agentv show {report.run_id}"),
+        " lists them.",
+        class_="notice",
+    )
+
+
+def _controls(report: RunReport, chosen: ChosenRows) -> Html:
+    """Return the search, the filters and the order: hidden until the script is there to act on them."""
+    shown = {state: chosen.totals[state] - chosen.left_out.get(state, 0) for state in WORST_FIRST}
+    states = [
+        element(
+            "label", element("input", type="checkbox", name="state", value=state, checked=True), f" {state} {count:,}"
+        )
+        for state, count in shown.items()
+        if count
+    ]
+    targets = [element("option", each.target, value=each.target) for each in report.targets]
+    orders = {"": "worst first", "case": "case", "score": "score", "took": "slowest first", "cost": "dearest first"}
+    return element(
+        "form",
+        element("input", type="search", name="text", placeholder="search", aria_label="search", autocomplete="off"),
+        element("span", *states, class_="states"),
+        element("select", element("option", "all targets", value=""), *targets, name="target", aria_label="target")
+        if len(targets) > 1
+        else None,
+        element(
+            "select",
+            *(element("option", text, value=key) for key, text in orders.items()),
+            name="order",
+            aria_label="order",
+        ),
+        element("output", name="shown"),
+        id="controls",
+        hidden=True,
+    )

@@ -1,0 +1,209 @@
+"""One row of a page: a line, and behind it what was asked, what came, who judged it how, and the transcript."""
+
+from collections.abc import Iterator, Sequence
+
+from agentv.reports.amounts import money_text, score_text, seconds_text, tokens_text
+from agentv.reports.chosen_rows import shortened
+from agentv.reports.markup import Child, Html, element, join
+from agentv.reports.row_detail import RowDetail
+from agentv.reports.row_text import RowLabels, row_reason, row_score
+from agentv.reports.signs import UNICODE
+from agentv.scoring.summary import row_state
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.json_value import JsonValue
+from agentv.types.messages import Message, ToolCall, TraceEvent
+from agentv.types.messages_json import content_text, pretty_json
+from agentv.types.results import CaseResult
+
+_LONGEST_REASON = 400
+_MOST_STEPS = 200
+
+
+def row_element(detail: RowDetail, *, number: int, labels: RowLabels) -> Html:
+    """Return a row that opens without a script. `data-` attributes are what the script filters and sorts by."""
+    result, state = detail.result, row_state(detail.result)
+    score = row_score(result)
+    reason = "" if state == "pass" else row_reason(result)
+    line = element(
+        "summary",
+        element("span", UNICODE.marks[state], class_="mark", title=state),
+        element("span", labels.label(result), class_="case", dir="auto"),
+        element("span", result.slot.target, class_="target", dir="auto"),
+        element("span", score or state, class_="score"),
+        element("span", shortened(reason, most=_LONGEST_REASON), class_="reason", dir="auto"),
+    )
+    return element(
+        "details",
+        line,
+        element("div", *_parts(detail), class_="inside"),
+        class_=f"row {state}",
+        id=f"row-{number}",
+        data_state=state,
+        data_target=result.slot.target,
+        data_score=str(result.score) if score and result.score is not None else None,
+        data_took=None if result.duration_ms is None else f"{result.duration_ms:.0f}",
+        data_cost=None if result.cost_usd is None else repr(result.cost_usd),
+    )
+
+
+def _parts(detail: RowDetail) -> Iterator[Html | None]:
+    result, case = detail.result, detail.case
+    yield _error(result)
+    yield _text("Question", "" if case is None else case.question)
+    expected = (
+        None
+        if case is None
+        else join(
+            (_text("Expected outcome", case.expected_outcome), _text("Reference answer", case.reference_answer or ""))
+        )
+    )
+    yield element("div", _text("Answer", result.candidate_answer), element("div", expected), class_="pair")
+    yield from map(_evaluator, result.evaluator_results)
+    yield _people(detail)
+    yield _transcript(detail)
+    yield _facts(detail)
+
+
+def _text(title: str, text: str) -> Html | None:
+    return element("section", element("h3", title), _block(text)) if text else None
+
+
+def _block(text: str, class_: str = "text") -> Html:
+    return element("div", shortened(text), class_=class_, dir="auto")
+
+
+def _error(result: CaseResult) -> Html | None:
+    failure = result.error
+    if failure is None:
+        return None
+    status = f", HTTP {failure.http_status}" if failure.http_status is not None else ""
+    return element(
+        "section", element("h3", f"Error ({failure.kind} at {failure.stage}{status})"), _block(failure.message)
+    )
+
+
+def _evaluator(result: EvaluatorResult) -> Html:
+    is_judged = result.status not in ("error", "skipped")
+    facts = [
+        f"weight {result.weight:g}" if result.weight != 1 else "",
+        "required" if result.required else "",
+        result.status if result.status != "scored" else "",
+    ]
+    verdict = result.verdict if is_judged and result.verdict else result.status
+    head = element(
+        "h3",
+        element(
+            "span", f"{score_text(result.score) if is_judged else ''} {verdict}".strip(), class_=f"badge {verdict}"
+        ),
+        f" {result.name} ",
+        element("small", " · ".join([result.type, *filter(None, facts)])),
+    )
+    said = [*(("hit", f"✓ {hit}") for hit in result.hits), *(("miss", f"✗ {miss}") for miss in result.misses)]
+    criteria = result.results if len(result.results) > 1 else ()
+    items = [element("li", shortened(text), class_=kind, dir="auto") for kind, text in said]
+    items += [
+        element(
+            "li",
+            f"{each.criterion_name}: {each.error or each.score}",
+            f" — {each.reasoning}" if each.reasoning else None,
+            dir="auto",
+        )
+        for each in criteria
+    ]
+    return element(
+        "section",
+        head,
+        None if result.error is None else _block(f"error ({result.error.kind}): {result.error.message}"),
+        element("ul", *items) if items else None,
+        _block(result.reasoning) if result.reasoning else None,
+        *map(_evaluator, result.evaluator_results),
+        class_="evaluator",
+    )
+
+
+def _people(detail: RowDetail) -> Html | None:
+    if not detail.labels:
+        return None
+    items = [
+        element(
+            "li",
+            f"{each.annotator}: {each.criterion} = {each.score}",
+            f" — {each.reasoning}" if each.reasoning else None,
+        )
+        for each in detail.labels
+    ]
+    return element("section", element("h3", "People"), element("ul", *items))
+
+
+def _transcript(detail: RowDetail) -> Html | None:
+    messages = (detail.answer.output_messages if detail.answer else detail.result.output_messages) or ()
+    trace = (detail.answer.trace if detail.answer else detail.result.trace) or ()
+    steps = [step for message in messages for step in _message(message)] or list(map(_event, trace))
+    if not steps:
+        return None
+    left_out = len(steps) - _MOST_STEPS
+    more = element("li", f"and {left_out:,} steps more") if left_out > 0 else None
+    return element(
+        "section", element("h3", "Transcript"), element("ol", *steps[:_MOST_STEPS], more, class_="transcript")
+    )
+
+
+def _message(message: Message) -> Iterator[Html]:
+    text = content_text(message.content)
+    if text or not message.tool_calls:
+        yield element("li", element("b", message.role), _block(text))
+    yield from map(_tool_call, message.tool_calls)
+
+
+def _tool_call(call: ToolCall) -> Html:
+    return _call(call.tool, call.input, call.output)
+
+
+def _event(event: TraceEvent) -> Html:
+    if event.text and event.input is None and event.output is None:
+        return element("li", element("b", f"{event.type} {event.name or ''}".strip()), _block(event.text))
+    return _call(f"{event.type} {event.name or ''}".strip(), event.input, event.output)
+
+
+def _call(name: str, given: JsonValue, got: JsonValue) -> Html:
+    parts: list[Child] = [element("summary", element("code", name), " ", element("small", _brief(given)))]
+    parts += [
+        element("div", element("small", title), _block(_value(value), "code"))
+        for title, value in (("in", given), ("out", got))
+        if value is not None
+    ]
+    return element("li", element("details", *parts, class_="call"))
+
+
+def _brief(value: JsonValue) -> str:
+    return "" if value is None else shortened(_value(value), most=120)
+
+
+def _value(value: JsonValue) -> str:
+    return value if isinstance(value, str) else pretty_json(value)
+
+
+def _facts(detail: RowDetail) -> Html:
+    result = detail.result
+    facts = {
+        "file": f"{result.file}:{result.line}" if result.file else "",
+        "took": "" if result.duration_ms is None else seconds_text(result.duration_ms / 1000),
+        "cost": "" if result.target_cost_usd is None else money_text(result.target_cost_usd),
+        "judges' cost": "" if result.judge_cost_usd is None else money_text(result.judge_cost_usd),
+        "tokens": ""
+        if result.target_usage is None
+        else tokens_text(result.target_usage.total or result.target_usage.input + result.target_usage.output),
+        "tags": ", ".join(result.tags),
+        "metadata": pretty_json(result.metadata) if result.metadata else "",
+        "tries": _tries(detail),
+        "logs": ", ".join(detail.answer.log_paths) if detail.answer else "",
+    }
+    known: Sequence[tuple[str, str]] = [(name, value) for name, value in facts.items() if value]
+    return element(
+        "dl", *(join((element("dt", name), element("dd", shortened(value)))) for name, value in known), class_="facts"
+    )
+
+
+def _tries(detail: RowDetail) -> str:
+    calls = detail.answer.calls if detail.answer else ()
+    return ", ".join(call.kind for call in calls) if len(calls) > 1 else ""

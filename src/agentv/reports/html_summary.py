@@ -1,0 +1,187 @@
+"""The first screen of a page: the verdict, a table per target, the histogram, the evaluators."""
+
+from collections.abc import Sequence
+
+from agentv.reports.amounts import (
+    clock_text,
+    count_text,
+    money_text,
+    percent_text,
+    score_text,
+    seconds_text,
+    tokens_text,
+)
+from agentv.reports.markup import Child, Html, element, join
+from agentv.reports.signs import UNICODE
+from agentv.types.json_value import JsonObject
+from agentv.types.results import EvaluatorSummary, RowState, RunRecord, RunReport, TargetSummary
+from agentv.types.usage import Usage
+
+_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail", "error", "skipped")
+_BAR_WIDTH = 36
+_BAR_GAP = 4
+_CHART_HEIGHT = 96
+
+
+def verdict_band(report: RunReport, record: RunRecord | None) -> Html:
+    """Return the verdict with its gates, and which run it is of."""
+    tone = "good" if report.exit_code == 0 else "bad" if report.exit_code == 1 else "unsure"
+    gates = [
+        element(
+            "li", f"{UNICODE.marks['pass' if gate.passed else 'fail']} {gate.sentence}", class_=_gate_class(gate.passed)
+        )
+        for gate in report.verdict.gates
+    ]
+    return element(
+        "header",
+        element("p", _name(report, record), class_="eyebrow"),
+        element("h1", report.verdict.sentence, dir="auto"),
+        element("p", f"Exit code {report.exit_code}", class_="exit"),
+        element("ul", *gates, class_="gates") if len(gates) > 1 else None,
+        element("dl", *_facts(report, record), class_="facts"),
+        class_=f"verdict {tone}",
+    )
+
+
+def _gate_class(passed: bool) -> str:  # noqa: FBT001 - the one thing that a gate's colour says
+    return "good" if passed else "bad"
+
+
+def _name(report: RunReport, record: RunRecord | None) -> str:
+    name = f"{record.name} · " if record is not None and record.name else ""
+    return f"agentv · {name}run {report.run_id}"
+
+
+def _facts(report: RunReport, record: RunRecord | None) -> list[Html]:
+    rows = sum(report.counts.values())
+    planned = f" of {report.planned:,} planned" if report.planned is not None and report.planned != rows else ""
+    facts = {"rows": f"{rows:,}{planned}", "took": clock_text(report.duration_s), "state": report.state}
+    if record is not None:
+        facts["started"] = f"{record.created_at:%Y-%m-%d %H:%M} UTC"
+        facts["commit"] = _commit(record.git)
+        facts["agentv"] = record.agentv_version
+        facts["tags"] = ", ".join(record.tags)
+    return [join((element("dt", name), element("dd", value))) for name, value in facts.items() if value]
+
+
+def _commit(git: JsonObject | None) -> str:
+    commit = str((git or {}).get("commit") or "")[:12]
+    return f"{commit} with changes" if commit and (git or {}).get("dirty") else commit
+
+
+def target_table(targets: Sequence[TargetSummary]) -> Html:
+    """Return a row per target: rates and means over the judged rows, the states, what it took."""
+    heads = (
+        "target",
+        "pass rate",
+        "mean score",
+        *_STATES[:3],
+        "errors",
+        "skipped",
+        "cost",
+        "judges' cost",
+        "median",
+        "p95",
+        "tokens",
+    )
+    return element(
+        "section",
+        element("h2", "Targets"),
+        _table(heads, [_target_cells(each) for each in targets]),
+    )
+
+
+def _target_cells(target: TargetSummary) -> list[Child]:
+    rate = "none judged" if target.pass_rate is None else f"{percent_text(target.pass_rate)} of {target.judged:,}"
+    return [
+        target.target,
+        join((rate, _share_bar(target.pass_rate))),
+        score_text(target.mean_score),
+        *(f"{target.counts.get(state, 0):,}" for state in _STATES),
+        money_text(target.target_cost_usd),
+        money_text(target.judge_cost_usd),
+        seconds_text(target.latency_median_s),
+        seconds_text(target.latency_p95_s),
+        _tokens(target.target_usage),
+    ]
+
+
+def _tokens(usage: Usage) -> str:
+    return tokens_text(usage.total or usage.input + usage.output) if usage != Usage() else "-"
+
+
+def _share_bar(share: float | None) -> Html | None:
+    """Return a thin bar that is filled up to a share, drawn so that no style attribute is needed."""
+    if share is None:
+        return None
+    filled = element("rect", width=f"{100 * share:.2f}", height="4", class_="filled")
+    empty = element("rect", width="100", height="4", class_="empty")
+    return element(
+        "svg", empty, filled, viewBox="0 0 100 4", preserveAspectRatio="none", class_="share", aria_hidden="true"
+    )
+
+
+def evaluator_table(evaluators: Sequence[EvaluatorSummary]) -> Html | None:
+    """Return a row per evaluator; None when there are none."""
+    if not evaluators:
+        return None
+    cells = [
+        [each.name, each.type, score_text(each.mean_score), f"{each.judged:,}", f"{each.errors:,}"]
+        for each in evaluators
+    ]
+    return element(
+        "section", element("h2", "Evaluators"), _table(("evaluator", "type", "mean score", "rows", "errors"), cells)
+    )
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[Child]]) -> Html:
+    head = element("tr", *(element("th", text, scope="col") for text in heads))
+    body = [
+        element("tr", element("th", first, scope="row"), *(element("td", cell) for cell in cells))
+        for first, *cells in rows
+    ]
+    return element(
+        "div", element("table", element("thead", head), element("tbody", *body)), class_="scroll", tabindex="0"
+    )
+
+
+def histogram(bins: Sequence[int]) -> Html | None:
+    """Return how the scores of the judged rows are spread, as a drawing; None without any."""
+    highest = max(bins, default=0)
+    if not highest:
+        return None
+    step = _BAR_WIDTH + _BAR_GAP
+    bars = [_bar(index, count, len(bins), highest) for index, count in enumerate(bins)]
+    marks = [
+        element("text", f"{index / len(bins):g}", x=str(index * step), y=str(_CHART_HEIGHT + 34), class_="tick")
+        for index in range(len(bins) + 1)
+    ]
+    told = f"Scores of {count_text(sum(bins), 'judged row')}, in tenths: {', '.join(map(str, bins))}"
+    chart = element(
+        "svg",
+        element("title", told),
+        *bars,
+        *marks,
+        viewBox=f"-12 0 {len(bins) * step + 24} {_CHART_HEIGHT + 40}",
+        role="img",
+        class_="histogram",
+    )
+    return element("section", element("h2", "Scores"), chart)
+
+
+def _bar(index: int, count: int, bins: int, highest: int) -> Html:
+    """Return a bar in the colour of the verdict that its scores have, with its number above."""
+    height = max(_CHART_HEIGHT * count / highest, 1.5 if count else 0)
+    left, top = index * (_BAR_WIDTH + _BAR_GAP), _CHART_HEIGHT + 18 - height
+    middle = (index + 0.5) / bins
+    band = "pass" if middle > 0.8 else "borderline" if middle > 0.6 else "fail"  # noqa: PLR2004 - the bands of verdicts
+    return join(
+        (
+            element(
+                "rect", x=str(left), y=f"{top:.1f}", width=str(_BAR_WIDTH), height=f"{height:.1f}", rx="2", class_=band
+            ),
+            element("text", f"{count:,}", x=str(left + _BAR_WIDTH / 2), y=f"{top - 5:.1f}", class_="count")
+            if count
+            else None,
+        )
+    )

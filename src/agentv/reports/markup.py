@@ -1,0 +1,62 @@
+"""Text that is HTML already, and the one way to make it: everything that is plain text is escaped on its way in.
+
+Our own sixty lines and no template library: a page is a tree of elements, jinja2 and markupsafe would be two more
+distributions in the core, and a template that forgets to escape looks like one that does not.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from typing import TypeAlias
+
+from agentv.reports.printable import printable
+
+_VOID = frozenset({"meta", "link", "br", "input"})
+
+
+@dataclass(frozen=True, slots=True)
+class Html:
+    """Markup that a page takes as it is. Whoever makes one from a text vouches for it; `element` escapes."""
+
+    markup: str
+
+
+Attribute: TypeAlias = str | bool | None
+Child: TypeAlias = Html | str | None
+"""Markup, or text that is escaped; None is nothing."""
+
+
+def element(tag: str, *children: Child, **attributes: Attribute) -> Html:
+    """Return an element. An attribute's name is written `class_` or `data_state`; None and False leave it out."""
+    named = "".join(_attribute(name, value) for name, value in attributes.items())
+    if tag in _VOID:
+        return Html(f"<{tag}{named}>")
+    return Html(f"<{tag}{named}>{join(children).markup}</{tag}>")
+
+
+def join(children: Iterable[Child]) -> Html:
+    """Return markup and escaped texts one after the other."""
+    return Html("".join(_markup(child) for child in children))
+
+
+def verbatim(tag: str, text: str, **attributes: str) -> Html:
+    """Return a `style` or `script` element around a text of ours, which browsers read without entities.
+
+    Raises ValueError for a text that would end the element.
+    """
+    if "</" in text or "<!--" in text:
+        raise ValueError(f"a text inside {tag} must not hold '</' or '<!--'")
+    return Html(f"<{tag}{''.join(_attribute(*each) for each in attributes.items())}>{text}</{tag}>")
+
+
+def _markup(child: Child) -> str:
+    if child is None:
+        return ""
+    return child.markup if isinstance(child, Html) else escape(printable(child), quote=False)
+
+
+def _attribute(name: str, value: Attribute) -> str:
+    if value is None or value is False:
+        return ""
+    shown = name.rstrip("_").replace("_", "-")
+    return f" {shown}" if value is True else f' {shown}="{escape(printable(value))}"'
