@@ -17,10 +17,10 @@ import pytest
 from tests.fake_server import serving_fake
 
 from agentv import EvaluatorConfig, RunReport, evaluate
-from agentv.pipeline.answer import Question
 from agentv.pipeline.batch_api import BatchApi
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.question import Question
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.toolbox import Toolbox
 from agentv.server.fake import FakeServer
@@ -174,7 +174,7 @@ class Outcome:
 
 def ask(home: Path, desk: Desk, slots: tuple[str, ...] = ("s",)) -> Outcome:
     outcome = Outcome()
-    questions = [cast(Question, SimpleNamespace(key="k", slot=slot, request=None)) for slot in slots]
+    questions = [cast(Question, SimpleNamespace(answer_key="k", slot=slot, request=None)) for slot in slots]
 
     async def run() -> None:
         target, clock, rng = ResolvedTarget("t", "desk", settings=None), make_clock(), random.Random(0)

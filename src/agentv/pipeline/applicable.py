@@ -1,5 +1,7 @@
 """Which evaluators judge a case (decisions.md, "Which evaluators apply")."""
 
+from functools import lru_cache
+
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, RubricItem
 from agentv.types.json_value import JsonValue
 
@@ -21,14 +23,17 @@ def applicable_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[tuple[Evalu
         if single is None:
             listed, single = suite.evaluators or None, suite.evaluator
         if listed is None and single is not None:
-            return _with_rubrics(case, (_single(single, suite),), single_form=True)
+            return _with_rubrics(case, _single(single, suite.base_dir), single_form=True)
     if listed is None:
-        return _with_rubrics(case, () if case.rubrics else (_single(DEFAULT_EVALUATOR, suite),), single_form=True)
+        alone = () if case.rubrics else _single(DEFAULT_EVALUATOR, suite.base_dir)
+        return _with_rubrics(case, alone, single_form=True)
     return _with_rubrics(case, listed, single_form=False)
 
 
-def _single(kind: str, suite: EvalSuite) -> EvaluatorConfig:
-    return EvaluatorConfig(name=kind, type=kind, base_dir=suite.base_dir)
+@lru_cache(maxsize=256)
+def _single(kind: str, base_dir: str) -> tuple[EvaluatorConfig]:
+    """Return the one evaluator of that name: the same object for all cases, since much is kept by it."""
+    return (EvaluatorConfig(name=kind, type=kind, base_dir=base_dir),)
 
 
 def _with_rubrics(

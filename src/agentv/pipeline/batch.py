@@ -7,10 +7,11 @@ from itertools import groupby, islice
 from typing import TypeAlias
 
 from agentv.execution.retry import is_retryable
-from agentv.pipeline.answer import Question, Reply, slot_of
+from agentv.pipeline.answer import Reply
 from agentv.pipeline.batch_api import MOST_IN_BATCH, BatchApi, Keep, NoteEvent
 from agentv.pipeline.case import CaseRunner
 from agentv.pipeline.plan import CaseTask
+from agentv.pipeline.question import Question, slot_of
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.types.cases import EvalCase
 from agentv.types.errors import ProviderError, StorageError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from agentv.execution.retry import is_retryable
-from agentv.pipeline.answer import Question
+from agentv.pipeline.question import Question
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.toolbox import Toolbox
 from agentv.types.errors import ProviderError
@@ -63,7 +63,7 @@ class BatchApi:
         """
         by_key: dict[str, list[Question]] = {}
         for question in questions:  # one question may stand in two suites
-            by_key.setdefault(question.key, []).append(question)
+            by_key.setdefault(question.answer_key, []).append(question)
         answers = await self._taken_up(frozenset(by_key))
         if answers is None:
             requests = {key: asked[0].request for key, asked in by_key.items()}

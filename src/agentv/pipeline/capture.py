@@ -3,8 +3,9 @@
 import dataclasses
 import math
 import operator
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, TypeAlias
 
 import regex
 
@@ -15,6 +16,12 @@ TOO_DEEP = "[nested too deeply to be kept]"
 DEEPEST = 100
 PATTERN_TIMEOUT_S = 1.0
 _SURROGATES = regex.compile("[\ud800-\udfff]")
+_NOTHING_TO_CLEAN = frozenset({type(None), bool, int, datetime})
+_EMPTY_IS_CLEAN = frozenset({tuple, list, dict})
+_NO_PARTS: object = ()
+
+Reader: TypeAlias = tuple[tuple[str, ...], Callable[[object], tuple[object, ...]]]
+_READERS: dict[type, Reader] = {}
 
 
 class Redactor:
@@ -68,14 +75,13 @@ class Cleaner:
     def clean(self, value: Any, levels: int = DEEPEST) -> Any:
         """Return JSON, dataclasses and tuples with all of it cleaned; what needs no cleaning comes back itself."""
         kind = type(value)
-        if value is None or kind is bool or kind is int:
+        if kind in _NOTHING_TO_CLEAN:
             return value
         if kind is str:
-            cleaned = self.text(value)
-            return value if cleaned == value else cleaned
+            return self.text(value)
         if kind is float:
             return value if math.isfinite(value) else None
-        return self._clean_parts(value, levels)
+        return self._clean_parts(value, levels) if value or kind not in _EMPTY_IS_CLEAN else value
 
     def _clean_parts(self, value: Any, levels: int) -> Any:
         """Clean what has parts, and subclasses of what has none."""
@@ -92,7 +98,7 @@ class Cleaner:
             case tuple() | list():
                 items = [self.clean(item, levels - 1) for item in value]
                 return value if all(map(operator.is_, items, value)) else type(value)(items)
-            case _ if hasattr(type(value), "__dataclass_fields__"):
+            case _ if dataclasses.is_dataclass(value):
                 return self._clean_fields(value, levels)
             case Mapping():
                 fields = {self.text(str(key)): self.clean(item, levels - 1) for key, item in value.items()}
@@ -101,13 +107,24 @@ class Cleaner:
                 return value
 
     def _clean_fields(self, value: Any, levels: int) -> Any:
+        names, read = _reader_of(type(value))
         changes = {}
-        for name in value.__dataclass_fields__:
-            item = getattr(value, name)
+        for name, item in zip(names, read(value), strict=False):
+            if item is None or item is _NO_PARTS:
+                continue
             cleaned = self.clean(item, levels - 1)
             if cleaned is not item:
                 changes[name] = cleaned
         return dataclasses.replace(value, **changes) if changes else value
+
+
+def _reader_of(kind: type) -> Reader:
+    """Return the names of a dataclass's fields, and what reads them all at once."""
+    if kind not in _READERS:
+        names = tuple(field.name for field in dataclasses.fields(kind))
+        # Of a single name it would give no tuple, so that two are asked for in any case, which `zip` drops.
+        _READERS[kind] = names, operator.attrgetter(*names, "__class__", "__class__")
+    return _READERS[kind]
 
 
 def _is_same(cleaned: Mapping[str, object], value: Mapping[str, object]) -> bool:

@@ -1,15 +1,16 @@
 """A stored run taken up again: which rows stand, which answers are judged anew, and what is asked."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from agentv.pipeline.answer import slot_of
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.case import CaseRunner
+from agentv.pipeline.context import criteria_of
 from agentv.pipeline.ledger import Ledger
 from agentv.pipeline.plan import CaseTask, RunPlan, Stored
-from agentv.scoring.identity import answer_key, question_key, target_key
+from agentv.pipeline.question import slot_of
+from agentv.scoring.identity import answer_key, keys_of, question_key
 from agentv.storage.kept_rows import KeptRows
 from agentv.storage.stored_run import StoredRun
 from agentv.types.cases import BrokenCase, EvalCase
@@ -37,7 +38,6 @@ class CarryOn:
     kept: int = 0
     rejudged: int = 0
     asked: int = 0
-    _target_keys: dict[int, str] = field(default_factory=dict)
 
     @property
     def asks_targets(self) -> bool:
@@ -120,18 +120,19 @@ class CarryOn:
         """Whether a row is what the case would give again; rows with errors stand until they are retried."""
         if not row.answer_key:
             return row.status == "error" or runner.has_nothing_to_judge(task)
-        if row.answer_key != self._key(task, case):
+        if row.answer_key != _key(task, case, runner):
             return False
         if row.status == "error" and not row.score_keys:
             return True
         evaluators, _ = applicable_evaluators(case, task.suite)
-        return row.score_keys == runner.fingerprints.score_keys(task, case, row.answer_key, evaluators)
+        keys = keys_of(case, criteria_of(case, task.suite))
+        return row.score_keys == runner.fingerprints.score_keys(task, keys, row.answer_key, evaluators)
 
     def _stored(self, task: CaseTask, case: EvalCase, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         """Return the task of judging a stored answer; None when there is none that may be used."""
         if runner.has_nothing_to_judge(task):
             return None
-        slot, key = slot_of(task), self._key(task, case)
+        slot, key = slot_of(task), _key(task, case, runner)
         # A suite that was renamed finds what was answered under its old name.
         found = (self.rows.answer(suite, key) for suite in (slot.suite, *self.gone_suites))
         answer = next((each for each in found if each is not None), None)
@@ -144,11 +145,9 @@ class CarryOn:
     def _anew(self, task: CaseTask, row: CaseResult | None) -> CaseTask:
         return replace(task, generation=self.rows.next_generation(slot_of(task), row))
 
-    def _key(self, task: CaseTask, case: EvalCase) -> str:
-        target = task.target
-        if id(target) not in self._target_keys:
-            self._target_keys[id(target)] = target_key(target)
-        return answer_key(question_key(case), self._target_keys[id(target)], task.trial)
+
+def _key(task: CaseTask, case: EvalCase, runner: CaseRunner) -> str:
+    return answer_key(question_key(case), runner.fingerprints.target_key(task.target), task.trial)
 
 
 def make_carry_on(plan: RunPlan, run: StoredRun, purpose: Purpose) -> CarryOn:

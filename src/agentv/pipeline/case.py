@@ -6,13 +6,14 @@ from typing import Protocol
 
 from agentv.evaluators.isolation import config_of
 from agentv.execution.callables import raised_at
-from agentv.pipeline.answer import OnRetry, Question, Reply, ask, make_answer, make_question
+from agentv.pipeline.answer import OnRetry, Reply, ask, make_answer
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.budget import noting_refusals
 from agentv.pipeline.capture import Cleaner
-from agentv.pipeline.context import build_context, criteria_of
+from agentv.pipeline.context import build_context
 from agentv.pipeline.fingerprints import Fingerprints
 from agentv.pipeline.plan import CaseTask, Stored
+from agentv.pipeline.question import Question, make_question
 from agentv.pipeline.rows import broken_row, case_record, crashed_row, judged_row, skipped_row, unanswered_row
 from agentv.pipeline.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
 from agentv.pipeline.toolbox import Toolbox
@@ -119,10 +120,11 @@ class CaseRunner:
     def open(self, task: CaseTask, case: EvalCase) -> Question:
         """Return what is asked, with its case kept before the first call."""
         spec = self.toolbox.specs.providers.get(task.target.provider)
-        question = make_question(task, case, names_files=spec.has_files)
+        key = self.fingerprints.target_key(task.target)
+        question = make_question(task, case, target_key=key, names_files=spec.has_files)
         if task.trial == 0:
-            evaluators, single_form = applicable_evaluators(case, task.suite)
-            self.sink.case(case_record(question, evaluators, single_form=single_form))
+            written = self.fingerprints.written(question.evaluators, single_form=question.single_form)
+            self.sink.case(case_record(question, written))
         return question
 
     def keep(self, question: Question, reply: Reply, *, workspace: JsonObject | None = None) -> Answer:
@@ -142,25 +144,16 @@ class CaseRunner:
         is_model = self.toolbox.specs.providers.get(task.target.provider).is_model_api
         if answer.error is not None:
             return unanswered_row(self.run_id, question, answer, is_model=is_model)
-        evaluators, single_form = applicable_evaluators(question.case, task.suite)
-        keys = self.fingerprints.score_keys(task, question.case, answer.answer_key, evaluators)
+        evaluators = question.evaluators
+        keys = self.fingerprints.score_keys(task, question.keys, answer.answer_key, evaluators)
         known = {} if task.stored is None else reusable_scores(task.stored, keys, evaluators)
-        results = await self._score(question, answer, evaluators, known)
-        return judged_row(
-            self.run_id,
-            question,
-            answer,
-            results,
-            single_form=single_form,
-            score_keys=keys,
-            is_model=is_model,
-        )
+        results = await self._score(question, answer, known)
+        return judged_row(self.run_id, question, answer, results, score_keys=keys, is_model=is_model)
 
     async def _score(
         self,
         question: Question,
         answer: Answer,
-        evaluators: tuple[EvaluatorLike, ...],
         known: Mapping[str, EvaluatorResult],
     ) -> tuple[EvaluatorResult, ...]:
         """Return the results of all evaluators, in order; those `known` by name are not asked again."""
@@ -171,16 +164,19 @@ class CaseRunner:
             target=task.target,
             provider=self.toolbox.provider(task.target),
             prompt=question.prompt,
-            criteria=criteria_of(case, task.suite),
+            criteria=question.criteria,
             judge=self.toolbox.own_judge(task.target, task.known),
             now=self.toolbox.clock(),
             workspace_path=question.request.workspace,
         )
         timeout_s = task.suite.evaluator_timeout_s or DEFAULT_EVALUATOR_TIMEOUT_S
         tools = SuiteTools(self.toolbox, task.known, timeout_s, task.only_free)
+        evaluators = question.evaluators
         asked = tuple(evaluator for evaluator in evaluators if config_of(evaluator).name not in known)
         results = await score_context(context, asked, tools=tools)
         cleaned: tuple[EvaluatorResult, ...] = self._cleaner(task).clean(results)
+        if not known:
+            return cleaned
         made = iter(cleaned)
         return tuple(known.get(config_of(evaluator).name) or next(made) for evaluator in evaluators)
 

@@ -86,4 +86,4 @@ def criteria_of(case: EvalCase, suite: EvalSuite) -> tuple[EvaluationCriteria, .
 
 def tags_of(case: EvalCase, suite: EvalSuite) -> tuple[str, ...]:
     """Return the suite's tags and the case's own, each once."""
-    return tuple(dict.fromkeys((*suite.tags, *case.tags)))
+    return tuple(dict.fromkeys((*suite.tags, *case.tags))) if suite.tags or case.tags else ()

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentv.pipeline.answer import Question, make_question
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.forecast_text import forecast_lines, forecast_to_json
 from agentv.pipeline.plan import RunPlan
+from agentv.pipeline.question import Question, make_question
 from agentv.scoring.forecast import Forecast
-from agentv.scoring.identity import digest
+from agentv.scoring.identity import digest, target_key
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.json_value import JsonObject
 
@@ -88,10 +88,10 @@ def _name_and_type(evaluator: EvaluatorLike) -> tuple[str, str]:
 def questions(plan: RunPlan) -> Iterator[Question]:
     """Yield every question of a plan, once per case and target."""
     for target in plan.targets:
-        names_files = plan.specs.providers.get(target.provider).has_files
+        names_files, key = plan.specs.providers.get(target.provider).has_files, target_key(target)
         for task in plan.tasks(target):
             if task.trial == 0 and isinstance(task.case, EvalCase):
-                yield make_question(task, task.case, names_files=names_files)
+                yield make_question(task, task.case, target_key=key, names_files=names_files)
 
 
 def write_prompts(plan: RunPlan, folder: Path) -> int:

@@ -2,38 +2,71 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from agentv.evaluators.isolation import config_of
 from agentv.loading import named_files
-from agentv.pipeline.context import criteria_of
 from agentv.pipeline.judges import embedding_model, judge_targets, member_configs, named_runs, needs_judge
 from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.toolbox import Toolbox
-from agentv.scoring.identity import digest, evaluator_to_json, expectation_key, score_key, target_key
-from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
+from agentv.scoring.identity import CaseKeys, canonical_json, digest, evaluator_to_json, score_key, target_key
+from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonValue
+from agentv.types.targets import ResolvedTarget
 
 SETUPS_KEPT = 1024
 
+Key = TypeVar("Key")
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenEvaluators:
+    """A case's evaluators as they are kept with it, and that as canonical JSON text."""
+
+    json: JsonValue
+    canonical: str
+
 
 class Fingerprints:
-    """Keys of scores. Files are read once a run; setups of a suite's evaluators are worked out once."""
+    """Keys of targets and scores. Files are read once a run; setups of a suite's evaluators are worked out once."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
         self._files: dict[str, str | None] = {}
         self._setups: dict[tuple[int, int], tuple[EvaluatorLike, str]] = {}
+        self._targets: dict[int, tuple[ResolvedTarget, str]] = {}
+        self._written: dict[int, tuple[tuple[EvaluatorLike, ...], WrittenEvaluators]] = {}
+
+    def target_key(self, target: ResolvedTarget) -> str:
+        """Return the key of who is asked."""
+        kept = self._targets.get(id(target))
+        if kept is None:
+            kept = self._targets[id(target)] = (target, target_key(target))
+        return kept[1]
+
+    def written(self, evaluators: tuple[EvaluatorLike, ...], *, single_form: bool) -> WrittenEvaluators:
+        """Return how evaluators are kept with their case: the single form as the one name it was written as."""
+        kept = self._written.get(id(evaluators))
+        if kept is not None and kept[0] is evaluators:
+            return kept[1]
+        json: JsonValue = [evaluator_to_json(evaluator) for evaluator in evaluators]
+        if single_form and isinstance(evaluators[0], EvaluatorConfig):
+            json = evaluators[0].type
+        made = WrittenEvaluators(json, canonical_json(json))
+        _keep(self._written, id(evaluators), (evaluators, made))
+        return made
 
     def score_keys(
-        self, task: CaseTask, case: EvalCase, answer_key: str, evaluators: Sequence[EvaluatorLike]
+        self, task: CaseTask, keys: CaseKeys, answer_key: str, evaluators: Sequence[EvaluatorLike]
     ) -> dict[str, str]:
         """Return the key of each evaluator's score of one answer, by the evaluator's name."""
-        expectation = expectation_key(case, criteria_of(case, task.suite))
         return {
             config_of(evaluator).name: score_key(
-                answer=answer_key, expectation=expectation, setup=self._setup(evaluator, task)
+                answer=answer_key, expectation=keys.expectation, setup=self._setup(evaluator, task)
             )
             for evaluator in evaluators
         }
@@ -49,9 +82,7 @@ class Fingerprints:
             files = {path: self._digest(path) for path in self._paths(evaluator)}
             judges = [*self._judges(evaluator, task), *self._runs(evaluator)]
         setup = digest([evaluator_to_json(evaluator), files, judges])
-        if len(self._setups) >= SETUPS_KEPT:
-            self._setups.pop(next(iter(self._setups)))
-        self._setups[place] = (evaluator, setup)
+        _keep(self._setups, place, (evaluator, setup))
         return setup
 
     def _paths(self, config: EvaluatorConfig) -> Iterator[str]:
@@ -97,3 +128,10 @@ class Fingerprints:
             except OSError:
                 self._files[path] = None
         return self._files[path]
+
+
+def _keep(kept: dict[Key, Made], key: Key, made: Made) -> None:
+    """Keep one thing more; the oldest goes when there are too many."""
+    if len(kept) >= SETUPS_KEPT:
+        kept.pop(next(iter(kept)))
+    kept[key] = made

@@ -1,35 +1,32 @@
 """From what happened to the rows that are kept: pure, one function per way a row can end."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from agentv.pipeline.answer import Question, slot_of
-from agentv.pipeline.context import criteria_of, tags_of, trace_summary
+from agentv.pipeline.context import tags_of, trace_summary
+from agentv.pipeline.fingerprints import WrittenEvaluators
 from agentv.pipeline.plan import CaseTask
+from agentv.pipeline.question import Question, slot_of
 from agentv.scoring.aggregation import case_fields, case_verdict, evaluators_score, first_broken, row_status
-from agentv.scoring.identity import case_key, criterion_to_json, evaluator_to_json, files_of
-from agentv.types.cases import BrokenCase, EvalCase, EvaluatorConfig, EvaluatorLike
-from agentv.types.evaluation import EvaluatorResult
+from agentv.scoring.identity import case_key, criterion_to_json, files_of
+from agentv.types.cases import BrokenCase, EvalCase
+from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import reference_answer
-from agentv.types.results import Answer, CaseRecord, CaseResult
+from agentv.types.results import Answer, CaseRecord, CaseResult, RowStatus
 from agentv.types.usage import Usage, total_usage
 
 
-def case_record(question: Question, evaluators: tuple[EvaluatorLike, ...], *, single_form: bool) -> CaseRecord:
-    """Return what `cases.jsonl` keeps of a case. The single form is kept as the one name it was written as."""
+def case_record(question: Question, evaluators: WrittenEvaluators) -> CaseRecord:
+    """Return what `cases.jsonl` keeps of a case."""
     case, suite = question.case, question.task.suite
-    criteria = criteria_of(case, suite)
-    written: JsonValue = [evaluator_to_json(evaluator) for evaluator in evaluators]
-    if single_form and isinstance(evaluators[0], EvaluatorConfig):
-        written = evaluators[0].type
     files: tuple[JsonObject, ...] = tuple(
         {"path": file.path, "sha256": file.sha256, "bytes": file.size} for file in files_of(case.input_messages)
     )
     return CaseRecord(
-        case_key=case_key(case, written, criteria),
+        case_key=case_key(question.keys, evaluators.canonical),
         suite=suite.path,
         eval_id=case.id,
         file=case.location.path if case.location else suite.path,
@@ -39,8 +36,8 @@ def case_record(question: Question, evaluators: tuple[EvaluatorLike, ...], *, si
         expected_outcome=case.expected_outcome,
         expected_messages=case.expected_messages,
         reference_answer=reference_answer(case.expected_messages),
-        criteria=tuple(criterion_to_json(criterion) for criterion in criteria),
-        evaluators=written,
+        criteria=tuple(criterion_to_json(criterion) for criterion in question.criteria),
+        evaluators=evaluators.json,
         files=files,
         tags=tags_of(case, suite),
         metadata=case.metadata,
@@ -93,8 +90,7 @@ def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -
 
 def unanswered_row(run_id: str, question: Question, answer: Answer, *, is_model: bool) -> CaseResult:
     """Return the row of a target that did not answer: no score, no verdict, never an average."""
-    row = _row(run_id, question, answer, is_model=is_model)
-    return replace(row, status="error", score=None, verdict=None, error=answer.error)
+    return _row(run_id, question, answer, _Outcome("error", None, None, answer.error), (), {}, is_model=is_model)
 
 
 def judged_row(
@@ -103,68 +99,84 @@ def judged_row(
     answer: Answer,
     results: tuple[EvaluatorResult, ...],
     *,
-    single_form: bool,
     score_keys: Mapping[str, str],
     is_model: bool,
 ) -> CaseResult:
     """Return the row of an answer that was judged; when a judge failed it keeps its number but no verdict."""
-    row = _row(run_id, question, answer, is_model=is_model)
-    fields = case_fields(results)
-    judge_usage, judge_cost = _judges_spent(results)
-    row = replace(
-        row,
-        score_keys=score_keys,
-        hits=fields.hits,
-        misses=fields.misses,
-        reasoning=fields.reasoning,
-        expected_aspect_count=fields.expected_aspect_count,
-        raw_aspects=fields.raw_aspects,
-        evaluator_results=results,
-        single_form=single_form,
-        judge_usage=judge_usage,
-        judge_cost_usd=judge_cost,
-        cost_usd=_total_cost(row, judge_usage, judge_cost),
-    )
+    return _row(run_id, question, answer, _outcome(results), results, score_keys, is_model=is_model)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """How a row ends."""
+
+    status: RowStatus
+    score: float | None
+    verdict: Verdict | None
+    error: Failure | None = None
+
+
+def _outcome(results: tuple[EvaluatorResult, ...]) -> _Outcome:
     if results and all(result.status == "skipped" for result in results):
-        return replace(row, status="skipped", score=None, verdict=None)
+        return _Outcome("skipped", None, None)
     score = evaluators_score(results)
     broken = first_broken(results)
     if broken is not None and broken.error is not None:
         message = f"evaluator {broken.name!r}: {broken.error.message}"
-        failure = replace(broken.error, message=message, stage="evaluator")
-        return replace(row, status="error", score=score, verdict=None, error=failure)
-    return replace(row, status=row_status(score), score=score, verdict=case_verdict(score, results))
+        return _Outcome("error", score, None, replace(broken.error, message=message, stage="evaluator"))
+    return _Outcome(row_status(score), score, case_verdict(score, results))
 
 
-def _row(run_id: str, question: Question, answer: Answer, *, is_model: bool) -> CaseResult:
-    """Return what a row says of its answer, before any judgement."""
-    task, case = question.task, question.case
+def _row(  # noqa: PLR0917 - all of what a row is made of
+    run_id: str,
+    question: Question,
+    answer: Answer,
+    outcome: _Outcome,
+    results: tuple[EvaluatorResult, ...],
+    score_keys: Mapping[str, str],
+    *,
+    is_model: bool,
+) -> CaseResult:
+    # Made in one go: each `replace` of a class with so many fields takes longer than judging by a rule.
+    task, case, fields = question.task, question.case, case_fields(results)
+    judge_usage, judge_cost = _judges_spent(results)
     return CaseResult(
         run_id=run_id,
         timestamp=answer.ended_at,
         slot=answer.slot,
         dataset=task.suite.dataset,
-        status="fail",
-        score=None,
-        verdict=None,
+        status=outcome.status,
+        score=outcome.score,
+        verdict=outcome.verdict,
         answer_key=answer.answer_key,
+        score_keys=score_keys,
         answer_seq=answer.seq,
         generation=task.generation,
         attempt=answer.attempt,
         conversation_id=case.conversation_id,
         tags=tags_of(case, task.suite),
         metadata=case.metadata,
+        hits=fields.hits,
+        misses=fields.misses,
+        reasoning=fields.reasoning,
+        expected_aspect_count=fields.expected_aspect_count,
+        raw_aspects=fields.raw_aspects,
         candidate_answer=answer.text,
+        evaluator_results=results,
+        single_form=question.single_form and answer.error is None,
         trace_summary=trace_summary(answer.output_messages, answer.trace),
         trace=answer.trace,
         output_messages=answer.output_messages,
         agent_provider_request=None if is_model else answer.request,
         lm_provider_request=answer.request if is_model else None,
         target_usage=answer.usage,
+        judge_usage=judge_usage,
         target_cost_usd=answer.cost_usd,
-        cost_usd=answer.cost_usd,
+        judge_cost_usd=judge_cost,
+        cost_usd=_total_cost(answer.cost_usd, judge_usage, judge_cost),
         duration_ms=answer.duration_ms,
         cached=answer.cached is not None,
+        error=outcome.error,
         file=case.location.path if case.location else "",
         line=case.location.line if case.location else 0,
     )
@@ -179,8 +191,8 @@ def _judges_spent(results: tuple[EvaluatorResult, ...]) -> tuple[Usage | None, f
     return total_usage(usages), sum(known) if len(known) == len(costs) else None
 
 
-def _total_cost(row: CaseResult, judge_usage: Usage | None, judge_cost: float | None) -> float | None:
+def _total_cost(target_cost: float | None, judge_usage: Usage | None, judge_cost: float | None) -> float | None:
     """Return target and judge cost together; None when a part of it is not known."""
-    if row.target_cost_usd is None or (judge_usage is not None and judge_cost is None):
+    if target_cost is None or (judge_usage is not None and judge_cost is None):
         return None
-    return row.target_cost_usd + (judge_cost or 0.0)
+    return target_cost + (judge_cost or 0.0)

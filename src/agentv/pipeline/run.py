@@ -10,7 +10,6 @@ from functools import partial
 from agentv.execution.foreign import call_foreign
 from agentv.execution.local import LocalBackend
 from agentv.execution.threads import abandoned_calls
-from agentv.pipeline.answer import slot_of
 from agentv.pipeline.batch import Answered, answer_batch, batching_of
 from agentv.pipeline.budget import Budget, BudgetStop
 from agentv.pipeline.capture import Redactor
@@ -21,6 +20,7 @@ from agentv.pipeline.ledger import Ledger, Stop
 from agentv.pipeline.plan import CaseTask, RunPlan
 from agentv.pipeline.prices import PRICE_TABLE_DATE
 from agentv.pipeline.provenance import load_git_state, load_scripts
+from agentv.pipeline.question import slot_of
 from agentv.pipeline.run_cache import make_run_cache, uncached_targets
 from agentv.pipeline.toolbox import Toolbox
 from agentv.types.errors import ProviderError, StorageError

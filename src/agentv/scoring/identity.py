@@ -7,6 +7,7 @@ that was done (formats.md, section 4).
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.json_value import JsonObject, JsonValue
@@ -38,7 +39,11 @@ def canonical_json(value: object) -> str:
 
 def digest(value: object) -> str:
     """Return the SHA-256 of `value`'s canonical JSON, in hex."""
-    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+    return _sha256(canonical_json(value))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def files_of(messages: Iterable[Message]) -> tuple[FilePart, ...]:
@@ -60,6 +65,19 @@ def _question_parts(case: EvalCase) -> JsonObject:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class CaseKeys:
+    """The keys of a case's two halves, in hex: what is asked, and what is expected."""
+
+    question: str
+    expectation: str
+
+
+def keys_of(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> CaseKeys:
+    """Return the keys of a case, from which all its other keys are made."""
+    return CaseKeys(question_key(case), expectation_key(case, criteria))
+
+
 def question_key(case: EvalCase) -> str:
     """Return the key of what is asked: id, input messages, contents of files and guidelines."""
     return digest(_question_parts(case))
@@ -72,7 +90,7 @@ def target_key(target: ResolvedTarget) -> str:
 
 def answer_key(question: str, target: str, trial: int) -> str:
     """Return the key of one answer, from a question's key, a target's key, and the trial."""
-    return f"{KEY_VERSION}:{digest([question, target, trial])}"
+    return _key_of(f'["{question}","{target}",{trial}]')
 
 
 def expectation_key(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> str:
@@ -91,12 +109,17 @@ def score_key(*, answer: str, expectation: str, setup: str) -> str:
 
     `setup` is the digest of its config, of the scripts and prompts that it names, and of the judges that it asks.
     """
-    return f"{KEY_VERSION}:{digest([answer, expectation, setup])}"
+    return _key_of(f'["{answer}","{expectation}","{setup}"]')
 
 
-def case_key(case: EvalCase, evaluators: JsonValue, criteria: Sequence[EvaluationCriteria]) -> str:
-    """Return the key of a whole case as planned: question, expectations, evaluators."""
-    return f"{KEY_VERSION}:{digest([question_key(case), expectation_key(case, criteria), evaluators])}"
+def case_key(keys: CaseKeys, evaluators: str) -> str:
+    """Return the key of a whole case as planned: question, expectations, and the evaluators' canonical JSON."""
+    return _key_of(f'["{keys.question}","{keys.expectation}",{evaluators}]')
+
+
+def _key_of(canonical: str) -> str:
+    """Return the key over canonical JSON that is put together by hand: keys in hex need no escapes."""
+    return f"{KEY_VERSION}:{_sha256(canonical)}"
 
 
 def criterion_to_json(criterion: EvaluationCriteria) -> dict[str, JsonValue]:

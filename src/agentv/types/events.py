@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from agentv.types.quick_init import quick_init
 from agentv.types.results import Answer, CaseResult, RunReport
 
 
@@ -20,6 +21,7 @@ class RunStarted:
     trials: int = 1
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class AnswerArrived:
     """A target answered (or failed to); nothing is judged yet."""
@@ -27,6 +29,7 @@ class AnswerArrived:
     answer: Answer
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class RowFinished:
     """A row is judged and stored."""

@@ -10,11 +10,13 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, TraceEvent, TraceSummary
 from agentv.types.provider import CallRecord
+from agentv.types.quick_init import quick_init
 from agentv.types.usage import Usage
 
 RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Slot:
     """Where a row belongs in a plan: suite path, case id, target name, trial (from 0)."""
@@ -25,6 +27,7 @@ class Slot:
     trial: int = 0
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a target returned for one slot, or why it did not (`error` set, `text` empty).
@@ -61,6 +64,7 @@ class Answer:
     seq: int | None = None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class CaseResult:
     """One attempt at one case: the record that every store keeps.
@@ -229,6 +233,7 @@ class RunReport:
         return total
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class CaseRecord:
     """A planned case as `cases.jsonl` keeps it when it is first used."""

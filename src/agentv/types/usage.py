@@ -3,7 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from agentv.types.quick_init import quick_init
 
+
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one or more calls. `cached_input` is part of `input`, `reasoning` part of `output`."""

@@ -1,0 +1,87 @@
+"""Classes that are made quickly behave as frozen dataclasses do."""
+
+import copy
+import inspect
+import pickle
+from dataclasses import FrozenInstanceError, asdict, dataclass, field, replace
+from typing import Any, TypeAlias
+
+import pytest
+
+from agentv.types.quick_init import quick_init
+
+Given: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+@quick_init
+@dataclass(frozen=True, slots=True)
+class Quick:
+    name: str
+    parts: list[int] = field(default_factory=list)
+    size: int = 3
+    note: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise ValueError("a size is at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    name: str
+    parts: list[int] = field(default_factory=list)
+    size: int = 3
+    note: str = field(default="", kw_only=True)
+
+
+def test_it_holds_what_the_usual_class_holds() -> None:
+    given: list[Given] = [(("a",), {}), (("a", [1], 2), {"note": "n"}), ((), {"size": 0, "name": "b"})]
+    for arguments, named in given:
+        assert asdict(Quick(*arguments, **named)) == asdict(Usual(*arguments, **named))
+
+
+def test_each_instance_has_a_default_of_its_own() -> None:
+    assert Quick("a").parts is not Quick("b").parts
+
+
+def test_a_field_that_is_missing_or_unknown_is_refused() -> None:
+    given: list[Given] = [((), {}), (("a",), {"colour": 1}), (("a", [], 1, "note"), {})]
+    for arguments, named in given:
+        with pytest.raises(TypeError, match="__init__"):
+            Quick(*arguments, **named)
+
+
+def test_it_cannot_be_changed() -> None:
+    made = Quick("a")
+    with pytest.raises(FrozenInstanceError):
+        made.name = "b"  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        del made.name
+
+
+def test_it_can_be_compared_copied_replaced_and_sent_elsewhere() -> None:
+    made = Quick("a", [1])
+    assert made == Quick("a", [1]) == copy.deepcopy(made) == pickle.loads(pickle.dumps(made))
+    assert replace(made, size=9) == Quick("a", [1], 9)
+    assert repr(made) == "Quick(name='a', parts=[1], size=3, note='')"
+
+
+def test_what_the_class_checks_is_checked() -> None:
+    with pytest.raises(ValueError, match="at least 0"):
+        Quick("a", size=-1)
+
+
+def test_a_subclass_is_made_as_well() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Named(Quick):
+        colour: str = "red"
+
+    class Plain(Quick):
+        pass
+
+    assert Named("a", colour="blue").colour == "blue"
+    assert (type(Plain("a")), Plain("a", size=2).size) == (Plain, 2)
+
+
+def test_its_signature_has_the_same_names() -> None:
+    assert list(inspect.signature(Quick).parameters) == list(inspect.signature(Usual).parameters)
