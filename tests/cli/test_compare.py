@@ -1,35 +1,41 @@
 """`agentv compare`: two stored runs, side by side."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.carrying import Project
 from tests.rows import make_row
-from tests.stored import at_noon, make_run
+from tests.stored import at_noon, make_case, make_run
 
 from agentv.storage import RunFolder, runs_folder
-from agentv.types.results import CaseResult
+from agentv.types.failures import Failure
+from agentv.types.results import CaseResult, RunRecord
 
-Keep = Callable[[str, Sequence[CaseResult]], None]
+Keep = Callable[..., None]
+BROKEN = Failure("server_error", "HTTP 503")
 
 
 @pytest.fixture
 def keep(project: Project) -> Keep:
     """Return what keeps rows as a finished run."""
 
-    def keep_run(run_id: str, rows: Sequence[CaseResult]) -> None:
+    def keep_run(run_id: str, rows: Sequence[CaseResult], key: str = "v1:a", **given: Any) -> None:
         store = RunFolder(runs_folder(project.folder / ".agentv"), run_id, clock=at_noon)
-        store.begin(make_run(run_id=run_id, name=None))
+        run: RunRecord = make_run(run_id=run_id, **{"name": None, **given})
+        store.begin(run)
         for row in rows:
+            store.append_case(make_case(suite=row.slot.suite, eval_id=row.slot.eval_id, case_key=key))
             store.append(row)
         store.close("finished")
 
     return keep_run
 
 
-def scores(*values: float) -> list[CaseResult]:
-    return [make_row(f"case-{number}", score=value) for number, value in enumerate(values)]
+def scores(*values: float, **given: Any) -> list[CaseResult]:
+    return [make_row(f"case-{number}", score=value, **given) for number, value in enumerate(values)]
 
 
 def test_the_last_line_is_the_finding(project: Project, keep: Keep) -> None:
@@ -37,10 +43,158 @@ def test_the_last_line_is_the_finding(project: Project, keep: Keep) -> None:
     keep("r2", scores(*[0.9] * 8))
     keep("r3", scores(*[0.9] * 7, 0.8))
     last = {pair: project.call("compare", *pair.split())[1].splitlines()[-1] for pair in ("r1 r2", "r2 r1", "r2 r3")}
-    assert last == {"r1 r2": "better", "r2 r1": "worse", "r2 r3": "no evidence of a difference"}
+    assert last == {
+        "r1 r2": "better",
+        "r2 r1": "worse",
+        "r2 r3": "no evidence of a difference (n needed: 65)",
+    }
+
+
+def test_all_that_two_runs_differ_in(project: Project, keep: Keep) -> None:
+    target = {"name": "t", "provider": "openai", "settings": {"model": "small"}}
+    before = {"targets": [target], "suites": [{"path": "evals/s.yaml", "sha256": "a" * 64}]}
+    after = {**before, "targets": [{**target, "settings": {"model": "large", "system_prompt": "Be \x1b[31mkind."}}]}
+    keep("r1", [*scores(1.0, 0.5, 0.2, 0.9), make_row("gone")], plan=before)
+    broken = make_row("case-3", score=None, error=BROKEN)
+    keep("r2", [*scores(0.5, 0.9, 0.2), broken, make_row("new")], plan=after, key="v1:b", agentv_version="0.2.0")
+    assert (
+        project.call("compare", "r1", "r2")[1]
+        == """\
+before  r1
+after   r2
+paired  3 cases judged in both
+
+            before   after  difference        95 % interval  p  cases
+mean score    0.57    0.53       -0.03       -1.00 to +1.00  1      3
+pass rate   33.3 %  33.3 %      0.0 pp  -100.0 to +100.0 pp  1      3
+tone          0.57    0.53       -0.03       -1.00 to +1.00  1      3
+
+1 win, 1 loss, 1 tie at a threshold of 0.1
+1 pass more often, 1 less often
+3 cases cannot show any difference; it takes 6 at least
+
+what differs
+  target t: model  small -> large
+  target t: system_prompt  none -> Be kind.
+  agentv  0.1.0 -> 0.2.0
+
+regressed: 1
+✗ case-0  1.00 -> 0.50  -0.50  content changed
+  │ before: passed
+  │ after: tone: 0.50
+
+improved: 1
+✓ case-1  0.50 -> 0.90  +0.40  content changed
+  │ before: tone: 0.50
+  │ after: passed
+
+only before: 1
+  gone
+only after: 1
+  new
+without a result after: 1
+  case-3
+content changed since: 3
+  case-0, case-1, case-2
+
+no evidence of a difference (n needed: 1,439)
+"""
+    )
 
 
 def test_a_later_generation_of_a_row_counts_and_the_earlier_does_not(project: Project, keep: Keep) -> None:
     keep("r1", scores(0.5, 0.5))
     keep("r2", [*scores(0.0, 0.5), replace(make_row("case-0", score=1.0), generation=1)])
     assert "+0.25" in project.call("compare", "r1", "r2")[1]
+
+
+def test_gates_decide_with_the_codes_of_a_run(project: Project, keep: Keep) -> None:
+    keep("r1", scores(1.0, 1.0, 1.0))
+    keep("r2", scores(1.0, 1.0, 0.5))
+    keep("r3", [*scores(1.0, 1.0), make_row("case-2", score=None, error=BROKEN)])
+    keep("r4", [make_row("other")])
+
+    def ends(*asked: str) -> tuple[int, str]:
+        code, said = project.call("compare", *asked)
+        return code, said.splitlines()[-3] if "--gate" in asked else ""
+
+    assert ends("r1", "r2") == (0, "")
+    assert ends("r1", "r2", "--gate", "regressions <= 0") == (
+        1,
+        "FAIL: regressions is 1, not <= 0. Exit code 1.",
+    )
+    assert ends("r1", "r2", "--gate", "mean_difference >= -20%", "--gate", "evaluator(tone).difference > -1")[0] == 0
+    assert ends("r1", "r3") == (0, "")
+    assert ends("r1", "r3", "--gate", "regressions <= 0") == (
+        3,
+        "INCOMPLETE: 1 case without a result; the gate holds on the 2 judged. Exit code 3.",
+    )
+    assert ends("r1", "r3", "--gate", "regressions <= 0", "--max-errors", "1")[0] == 0
+    assert ends("r1", "r4")[0] == 5
+    assert project.call("compare", "r1", "r1", "--gate", "improvement >= 1")[0] == 4
+
+
+def test_json_has_every_case_and_the_reasons_of_those_that_changed(project: Project, keep: Keep) -> None:
+    keep("r1", scores(1.0, 0.5))
+    keep("r2", scores(0.25, 0.5))
+    code, said = project.call("compare", "r1", "r2", "--json")
+    told = json.loads(said)
+    assert (code, told["schema"], told["wins"], told["losses"], told["ties"]) == (0, "agentv-compare-1", 0, 1, 1)
+    assert told["measures"][0]["difference"] == -0.375
+    assert [case["eval_id"] for case in told["cases"]] == ["case-0", "case-1"]
+    assert told["regressed"][0]["reason_after"] == "tone: 0.25"
+
+
+def test_the_older_json_and_its_exit_code(project: Project, keep: Keep) -> None:
+    keep("r1", [*scores(1.0, 0.5), make_row("gone")])
+    keep("r2", scores(0.5, 0.75))
+    code, said = project.call("compare", "r1", "r2", "--format", "agentv")
+    assert code == 1
+    assert json.loads(said) == {
+        "matched": [
+            {"evalId": "case-0", "score1": 1.0, "score2": 0.5, "delta": -0.5, "outcome": "loss"},
+            {"evalId": "case-1", "score1": 0.5, "score2": 0.75, "delta": 0.25, "outcome": "win"},
+        ],
+        "unmatched": {"file1": 1, "file2": 0},
+        "summary": {"total": 5, "matched": 2, "wins": 1, "losses": 1, "ties": 0, "meanDelta": -0.125},
+    }
+    assert project.call("compare", "r2", "r1", "--format", "agentv")[0] == 0
+    assert project.call("compare", "r1", "r1", "--format", "agentv")[0] == 0
+
+
+def test_two_targets_of_one_run(project: Project, keep: Keep) -> None:
+    keep("r1", [*scores(*[0.2] * 6, target="a"), *scores(*[0.9] * 6, target="b")])
+    code, said = project.call("compare", "r1", "--targets", "a", "b")
+    assert (code, said.splitlines()[0], said.splitlines()[-1]) == (0, "before  r1 a", "better")
+    code, said = project.call("compare", "r1", "--targets", "a", "c")
+    assert (code, said) == (4, "error: r1 has no row of a target 'c'\n")
+
+
+def test_more_runs_are_a_matrix_against_the_first_corrected_for_their_number(project: Project, keep: Keep) -> None:
+    keep("r1", scores(*[0.2] * 6))
+    keep("r2", scores(*[0.9] * 6))
+    keep("r3", scores(*[0.2] * 6))
+    code, said = project.call("compare", "r1", "r2", "r3")
+    assert (code, said) == (
+        0,
+        """\
+before  r1
+after   2 runs, each on its own
+
+run  mean  difference   95 % interval      p  wins  losses  regressed  cases
+r2   0.90       +0.70  +0.04 to +0.82  0.062     6       0          0      6
+r3   0.20        0.00  -0.39 to +0.39      1     0       0          0      6
+
+r2: no evidence of a difference (n needed: more than 6)
+r3: no evidence of a difference (n needed: not known, the means are equal)
+""",
+    )
+
+
+def test_a_tag_names_the_newest_run_that_has_it(project: Project, keep: Keep) -> None:
+    keep("r1", scores(1.0), tags=("release",))
+    keep("r2", scores(0.0), tags=("release",))
+    keep("r3", scores(0.0))
+    assert project.call("compare", "release", "r3")[1].splitlines()[0] == "before  r2"
+    code, said = project.call("compare", "nothing", "r3")
+    assert (code, "there is no run 'nothing'" in said) == (4, True)

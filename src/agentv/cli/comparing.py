@@ -1,26 +1,98 @@
-"""What `agentv compare` does: find the runs, read their scores, compare, print."""
+"""What `agentv compare` does: find the runs, compare each with the first, print, and let gates decide."""
 
 import random
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from agentv.cli.terminal import terminal_style
+from agentv.cli.compared_runs import ComparedRun, load_compared, reasons_of
+from agentv.cli.comparison_output import ToldComparison, comparisons_text
 from agentv.loading import find_home
-from agentv.reports.comparison_text import ComparisonView
-from agentv.scoring.comparison.compare import compare_sides
-from agentv.storage.find_run import find_run
-from agentv.storage.run_scores import load_side
-from agentv.storage.stored_run import open_run
+from agentv.scoring.comparison.compare import Comparison, compare_sides
+from agentv.scoring.comparison.gated import ComparedPairs
+from agentv.scoring.comparison.matrix import corrected
+from agentv.scoring.gates import COMPARE_METRICS, parse_gate
+from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
+from agentv.types.errors import ConfigError
+from agentv.types.results import RunVerdict
+
+_TWO = 2
+_BY_WEIGHT = (4, 5, 1, 3, 2, 0)
 
 
-def compare(before: str, after: str, *, threshold: float, seed: int) -> int:
-    """Compare two runs; returns the exit code."""
-    home = find_home(Path.cwd())
-    sides = [load_side(open_run(find_run(home, reference))) for reference in (before, after)]
-    rng = random.Random(seed)  # noqa: S311 - draws sign patterns, keeps no secret
-    comparison = compare_sides(sides[0], sides[1], rng=rng, threshold=threshold)
-    style = terminal_style()
-    view = ComparisonView(style.width, style.signs, style.paint)
-    click.echo(view.render(comparison), nl=False)
-    return 0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How runs are compared and shown; `gates` None: nothing decides about the exit code but that cases were paired."""
+
+    threshold: float
+    seed: int
+    format: str
+    listed: int
+    gates: tuple[str, ...] | None
+    max_errors: int
+    targets: tuple[str, str] | None
+    baseline: str | None
+
+
+def compare(references: Sequence[str], asked: Asked) -> int:
+    """Compare runs with the first of them; returns the exit code."""
+    gates = _gates(asked)
+    runs = _load(find_home(Path.cwd()), references, asked)
+    first, *others = runs
+    comparisons = [_compare(first, other, asked) for other in others]
+    if len(others) > 1:
+        comparisons = list(corrected(comparisons))
+    verdicts = [_verdict(each, gates, asked.max_errors) for each in comparisons]
+    told = [
+        ToldComparison(each, reasons_of(first, run), None if gates is None else verdict)
+        for each, run, verdict in zip(comparisons, others, verdicts, strict=True)
+    ]
+    click.echo(comparisons_text(told, asked.format, asked.listed), nl=False)
+    if asked.format == "agentv" and comparisons[0].cases:
+        return 0 if comparisons[0].mean_of_pairs >= 0 else 1
+    return min((each.exit_code for each in verdicts), key=_BY_WEIGHT.index)
+
+
+def _gates(asked: Asked) -> tuple[AskedGate, ...] | None:
+    if asked.gates is None:
+        return None
+    if asked.format == "agentv":
+        raise ConfigError("--format agentv has an exit code of its own; give --gate with another format")
+    return tuple(AskedGate(parse_gate(gate, COMPARE_METRICS)) for gate in asked.gates)
+
+
+def _load(home: Path, references: Sequence[str], asked: Asked) -> list[ComparedRun]:
+    """Return the runs, the one that the others are compared with first. Raises ConfigError for too few of them."""
+    named = list(references)
+    if asked.baseline is not None:
+        named = [asked.baseline, *(named or ["latest"])]
+    if asked.targets is not None:
+        if len(named) > _TWO or not named:
+            raise ConfigError("--targets A B compares two targets of one run, or target A of one with B of another")
+        return [
+            load_compared(home, reference, target=target)
+            for reference, target in zip((named[0], named[-1]), asked.targets, strict=True)
+        ]
+    if len(named) < _TWO:
+        raise ConfigError("compare takes two runs or more, or one with --baseline or --targets")
+    if len(named) > _TWO and asked.format == "agentv":
+        raise ConfigError("--format agentv is for two runs")
+    return [load_compared(home, reference) for reference in named]
+
+
+def _compare(before: ComparedRun, after: ComparedRun, asked: Asked) -> Comparison:
+    rng = random.Random(asked.seed)  # noqa: S311 - draws sign patterns, keeps no secret
+    return compare_sides(before.side, after.side, rng=rng, threshold=asked.threshold)
+
+
+def _verdict(comparison: Comparison, gates: tuple[AskedGate, ...] | None, max_errors: int) -> RunVerdict:
+    ending = Ending("finished", reason=_nothing(comparison), noun="case")
+    pairs = ComparedPairs(comparison)
+    return run_verdict(pairs, ending, gates=gates or (), max_errors=pairs.all.rows if gates is None else max_errors)
+
+
+def _nothing(comparison: Comparison) -> str:
+    before, after = (", ".join(side.targets) or "none" for side in (comparison.before, comparison.after))
+    return f"the runs have no case in common (targets {before} and {after}; --targets A B pairs two of them)"

@@ -1,81 +1,124 @@
-"""Two runs side by side, as text: means, tests, the cases that changed, and last what it amounts to."""
+"""Two runs side by side, as text: measures, what differs, the cases that changed, and last what it amounts to."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentv.reports.amounts import count_text, score_text
+from agentv.reports.comparison_rows import HEAD, difference_text, finding_text, measure_cells
+from agentv.reports.comparison_words import (
+    FindReasons,
+    case_label,
+    counterpart_notes,
+    detectable_text,
+    moves_text,
+    passes_text,
+    side_title,
+    verdict_text,
+)
 from agentv.reports.paint import Paint, without_colour
 from agentv.reports.printable import one_line
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.table import table
-from agentv.scoring.comparison.compare import Comparison
-from agentv.scoring.comparison.measured import MeasureDifference
-from agentv.scoring.comparison.rows import evaluator_of
+from agentv.reports.text_width import clip, wrap
+from agentv.scoring.comparison.circumstances import Circumstance, find_circumstances
+from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, Finding
+from agentv.types.results import RunVerdict
 
-_LEAST_P = 0.0001
+LISTED = 10
+"""How many improved, and how many regressed cases are listed."""
 
-
-def difference_text(difference: float) -> str:
-    """Return `+0.12`, `-0.03`; `0.00` for none at all, and never for a small one."""
-    if not difference:
-        return "0.00"
-    return f"{difference:+.2f}" if abs(difference) >= 0.005 else f"{difference:+.1g}"  # noqa: PLR2004 - what rounds to 0.00
-
-
-def chance_text(p: float | None) -> str:
-    """Return a p value: `0.023`, `<0.0001`; `-` for None."""
-    if p is None:
-        return "-"
-    return f"<{_LEAST_P}" if p < _LEAST_P else f"{p:.2g}"
+_NAMED = 20
+_VALUE_WIDTH = 28
+_REASON_LINES = 2
+_COLOURS: dict[Finding, str] = {"better": "green", "worse": "red", "no evidence": "bold"}
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonView:
-    """How a comparison is laid out. `width` None means that nothing is wrapped or cut."""
+    """How a comparison is laid out; `width` None means that nothing is wrapped or cut."""
 
     width: int | None = 80
     signs: Signs = UNICODE
     paint: Paint = without_colour
+    listed: int = LISTED
 
-    def render(self, comparison: Comparison) -> str:
+    def render(self, comparison: Comparison, reasons: FindReasons, verdict: RunVerdict | None = None) -> str:
         """Return the whole text; its last line is the finding."""
+        cells = [[one_line(cell) for cell in row] for row in measure_cells(comparison)]
         blocks = [
             self._head(comparison),
-            table(_rows(comparison), self.width, self.paint),
-            [finding_text(comparison)],
+            table([HEAD, *cells], self.width, self.paint) if cells else [],
+            [line for line in (moves_text(comparison), passes_text(comparison), detectable_text(comparison)) if line],
+            self._circumstances(find_circumstances(comparison.before, comparison.after)),
+            self._changed(comparison, "regressed", reasons),
+            self._changed(comparison, "improved", reasons),
+            self._aside(comparison),
+            [] if verdict is None else [self.paint(verdict_text(verdict), "red" if verdict.exit_code else "green")],
+            [self.paint(finding_text(comparison), _COLOURS[comparison.finding])],
         ]
         return self.signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
     def _head(self, comparison: Comparison) -> list[str]:
         return [
-            f"before  {one_line(comparison.before.label)}",
-            f"after   {one_line(comparison.after.label)}",
-            f"paired  {count_text(len(comparison.cases), 'case')}",
+            f"before  {side_title(comparison.before)}",
+            f"after   {side_title(comparison.after)}",
+            f"paired  {count_text(len(comparison.cases), 'case')} judged in both",
         ]
 
+    def _circumstances(self, found: tuple[Circumstance, ...]) -> list[str]:
+        if not found:
+            return []
+        lines = [self.paint("what differs", "bold")]
+        for each in found:
+            values = f"{self._value(each.before)} -> {self._value(each.after)}"
+            lines.extend(self._indented(f"{one_line(each.name)}  {values}"))
+        return lines
 
-def _rows(comparison: Comparison) -> Sequence[Sequence[str]]:
-    head = ["", "before", "after", "difference", "p", "cases"]
-    measured = [
-        (name, each)
-        for name, each in (("mean score", comparison.score), ("pass rate", comparison.passed))
-        if each is not None
-    ]
-    measured += [(one_line(evaluator_of(each.measure) or ""), each) for each in comparison.evaluators]
-    return [head, *(_row(name, each) for name, each in measured)]
+    def _value(self, value: str | None) -> str:
+        shown = "none" if value is None else one_line(value)
+        return shown if self.width is None else clip(shown, _VALUE_WIDTH, mark=self.signs.ellipsis)
 
+    def _indented(self, text: str) -> list[str]:
+        return [f"  {line}" for line in (wrap(text, self.width - 4) if self.width is not None else [text])]
 
-def _row(name: str, measured: MeasureDifference) -> list[str]:
-    return [
-        name,
-        score_text(measured.before),
-        score_text(measured.after),
-        difference_text(measured.difference),
-        chance_text(measured.p),
-        f"{measured.cases:,}",
-    ]
+    def _changed(self, comparison: Comparison, change: Change, reasons: FindReasons) -> list[str]:
+        cases = comparison.changed(change)
+        if not cases:
+            return []
+        lines = [self.paint(f"{change}: {len(cases):,}", "bold")]
+        for case in cases[: self.listed]:
+            lines.extend(self._case(case, comparison, reasons))
+        rest = len(cases) - self.listed
+        return [*lines, f"and {rest:,} more: --list {len(cases)}"] if rest > 0 else lines
 
+    def _case(self, case: CaseDifference, comparison: Comparison, reasons: FindReasons) -> list[str]:
+        is_worse = case.change == "regressed"
+        mark = self.paint(self.signs.marks["fail" if is_worse else "pass"], "red" if is_worse else "green")
+        moved = f"{score_text(case.before)} -> {score_text(case.after)}  {difference_text(case.difference)}"
+        note = "  content changed" if case.is_changed else ""
+        room = None if self.width is None else self.width - len(moved) - len(note) - 4
+        label = case_label(case.pair.after, comparison)
+        shown = label if room is None else clip(label, room, mark=self.signs.ellipsis)
+        told = reasons(case)
+        lines = [f"{mark} {shown}  {moved}{note}"]
+        for side, reason in (("before", told.before), ("after", told.after)):
+            if reason is not None:
+                lines.extend(self._reason(f"{side}: {reason}"))
+        return lines
 
-def finding_text(comparison: Comparison) -> str:
-    """Return the last line: better, worse, or no evidence of a difference."""
-    return comparison.finding if comparison.finding != "no evidence" else "no evidence of a difference"
+    def _reason(self, text: str) -> list[str]:
+        if self.width is None:
+            return [f"  {self.signs.gutter} {text}"]
+        lines = wrap(text, self.width - 4)
+        kept = lines[:_REASON_LINES]
+        if len(lines) > len(kept):
+            kept[-1] = clip(f"{kept[-1]} {lines[_REASON_LINES]}", self.width - 4, mark=self.signs.ellipsis)
+        return [f"  {self.signs.gutter} {line}" for line in kept]
+
+    def _aside(self, comparison: Comparison) -> list[str]:
+        lines = []
+        for what, names in counterpart_notes(comparison):
+            shown = ", ".join(case_label(name, comparison) for name in names[:_NAMED])
+            more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+            lines.append(f"{what}: {len(names):,}")
+            lines.extend(self._indented(f"{shown}{more}"))
+        return lines

@@ -23,9 +23,17 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
 }
 RATES = ("pass_rate", "error_rate")
 GROUP_FIELDS = ("mean", "pass_rate")
-METRICS = ("mean", "pass_rate", "error_rate", "errors", "cost_usd", "evaluator", "tag", "target", "p50", "p95", "p99")
+METRICS = (
+    *("mean", "pass_rate", "error_rate", "errors", "cost_usd", "evaluator", "tag", "target", "p50", "p95", "p99"),
+    "regressions",
+)
 STREAM_METRICS = ("mean", "pass_rate", "error_rate", "errors", "cost_usd", "criterion", "p50", "p95", "p99")
 """What can be asked of a stream of given answers, which come from nobody's target and have no tags."""
+COMPARE_METRICS = (
+    *("regressions", "improvements"),
+    *("mean", "pass_rate", "mean_difference", "pass_rate_difference", "evaluator"),
+)
+"""What can be asked of two runs side by side: what changed, and how the later one is."""
 DURATIONS = ("duration_s", "duration_ms")
 
 _GATE = re.compile(
@@ -85,7 +93,8 @@ def parse_gate(expression: str, metrics: Sequence[str] = METRICS) -> Gate:
     name, argument, field = match["name"], match["argument"], match["field"]
     if name not in metrics:
         raise _unknown(expression, name, metrics)
-    _check_metric(expression, name, argument, field)
+    fields = (*GROUP_FIELDS, "difference") if metrics is COMPARE_METRICS else GROUP_FIELDS
+    _check_metric(expression, name, argument, field, fields)
     gate = Gate(expression.strip(), name, argument, field, match["operator"], float(match["number"]))
     if match["percent"]:
         gate = Gate(gate.expression, name, argument, field, gate.operator, gate.bound / 100)
@@ -113,14 +122,19 @@ def _prefix_length(expression: str, size: int) -> int:
 def _unknown(expression: str, name: str, metrics: Sequence[str]) -> ConfigError:
     near = nearest(name, metrics)
     hint = f" Did you mean {near!r}?" if near else ""
-    what = f"{name!r} cannot be measured here" if name in (*METRICS, *STREAM_METRICS) else f"unknown metric {name!r}"
+    what = (
+        f"{name!r} cannot be measured here"
+        if name in (*METRICS, *STREAM_METRICS, *COMPARE_METRICS)
+        else f"unknown metric {name!r}"
+    )
     return ConfigError(f"gate {expression!r}: {what}; known: {', '.join(metrics)}.{hint}")
 
 
-def _check_metric(expression: str, name: str, argument: str | None, field: str | None) -> None:
+def _check_metric(expression: str, name: str, argument: str | None, field: str | None, fields: Sequence[str]) -> None:
     if name in ("evaluator", "tag", "target", "criterion"):
-        if not argument or field not in GROUP_FIELDS:
-            raise ConfigError(f"gate {expression!r}: write {name}(NAME).mean or {name}(NAME).pass_rate")
+        if not argument or field not in fields:
+            ways = " or ".join(f"{name}(NAME).{each}" for each in fields)
+            raise ConfigError(f"gate {expression!r}: write {ways}")
     elif name in ("p50", "p95", "p99"):
         if argument not in DURATIONS or field:
             raise ConfigError(f"gate {expression!r}: write {name}(duration_s) or {name}(duration_ms)")

@@ -65,6 +65,12 @@ def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
     raise ConfigError(f"there is no run {reference!r}; {_listed(folders)}")
 
 
+def find_tagged(home: Path, tag: str) -> Path | None:
+    """Return the folder of the newest run with a tag, None when there is none."""
+    runs = filter(None, map(_readable, reversed(list_run_folders(home))))
+    return next((run.folder for run in runs if tag in run.run.tags), None)
+
+
 def _fitting(folders: Sequence[Path], reference: str) -> list[Path]:
     exact = [folder for folder in folders if folder.name == reference]
     if exact or not reference:

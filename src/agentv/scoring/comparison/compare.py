@@ -1,5 +1,6 @@
 """From two sides to a comparison: differences, tests, the cases that changed, and what they amount to."""
 
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -7,17 +8,13 @@ from typing import Literal, TypeAlias
 
 from agentv.scoring.comparison.alignment import Alignment, Pair, align
 from agentv.scoring.comparison.measured import MeasureDifference, measure_difference
-from agentv.scoring.comparison.rows import COST, LATENCY, PASSED, SCORE, TOKENS, evaluator_of
+from agentv.scoring.comparison.rows import PASSED, SCORE, SPENDING, evaluator_of
 from agentv.scoring.comparison.sides import Side
 from agentv.scoring.statistics.holm import holm
-from agentv.scoring.statistics.mcnemar import mcnemar_test
-from agentv.scoring.statistics.sign_flips import SignFlips
+from agentv.scoring.statistics.power import LEVEL, cases_needed, detectable_difference
 
 THRESHOLD = 0.1
 """How far the score of a case must move, in either direction, to be a win or a loss."""
-
-LEVEL = 0.05
-"""A difference that chance makes less often than this counts as one."""
 
 _SLACK = 1e-9
 
@@ -78,6 +75,21 @@ class Comparison:
             return "no evidence"
         return "better" if self.score.difference > 0 else "worse"
 
+    @property
+    def detectable(self) -> float | None:
+        """The smallest difference of mean scores that these cases would have shown in 80 of 100 comparisons."""
+        return None if self.score is None else detectable_difference(self.score.differences.deviation, self.score.cases)
+
+    @property
+    def needed(self) -> int | None:
+        """How many cases would show the difference seen in 80 of 100 comparisons; None where no number would."""
+        return None if self.score is None else cases_needed(self.score.difference, self.score.differences.deviation)
+
+    @property
+    def mean_of_pairs(self) -> float:
+        """The mean difference over all pairs, each target of a case counting for itself; 0.0 without any."""
+        return math.fsum(case.difference for case in self.cases) / max(1, len(self.cases))
+
     def outcomes(self, outcome: Outcome) -> int:
         """Return how many cases were won, lost or tied."""
         return sum(case.outcome == outcome for case in self.cases)
@@ -102,11 +114,11 @@ def compare_sides(before: Side, after: Side, *, rng: random.Random, threshold: f
         cases=cases,
         broken=tuple(each for each in alignment.pairs if before.broken(each.before) or after.broken(each.after)),
         score=measure_difference(SCORE, before, after, judged, rng=rng),
-        passed=_passed(measure_difference(PASSED, before, after, judged, rng=rng)),
+        passed=measure_difference(PASSED, before, after, judged, rng=rng),
         evaluators=_evaluators(before, after, alignment.pairs, rng),
         spending=tuple(
             found
-            for measure in (COST, LATENCY, TOKENS)
+            for measure in SPENDING
             if (found := measure_difference(measure, before, after, alignment.pairs)) is not None
         ),
     )
@@ -139,14 +151,6 @@ def _is_changed(before: Side, after: Side, pair: Pair) -> bool:
     """Whether question, expectations or evaluators of a case are others in the later run, as far as both are known."""
     was, is_now = before.case_keys.get(pair.before[:2]), after.case_keys.get(pair.after[:2])
     return was is not None and is_now is not None and was != is_now
-
-
-def _passed(measured: MeasureDifference | None) -> MeasureDifference | None:
-    """Test by McNemar where each case passes or does not; where repeats disagree, the sign flips stay."""
-    if measured is None or any(each not in (-1, 0, 1) for each in measured.differences):
-        return measured
-    p = mcnemar_test(measured.differences.count(1), measured.differences.count(-1))
-    return replace(measured, test=SignFlips(p, is_exact=True), p=p)
 
 
 def _evaluators(before: Side, after: Side, pairs: Sequence[Pair], rng: random.Random) -> tuple[MeasureDifference, ...]:

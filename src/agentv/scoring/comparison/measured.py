@@ -6,30 +6,43 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agentv.scoring.comparison.alignment import Pair
+from agentv.scoring.comparison.rows import PASSED, SPENDING
 from agentv.scoring.comparison.sides import Side
-from agentv.scoring.statistics.sign_flips import SignFlips, sign_flip_test
+from agentv.scoring.statistics.differences import PairedDifferences
+from agentv.scoring.statistics.mcnemar import mcnemar_test
+from agentv.scoring.statistics.paired_test import PairedTest
+from agentv.scoring.statistics.sign_flips import sign_flip_test
+from agentv.types.intervals import Interval
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureDifference:
-    """What changed in one measure, over the `cases` in which both runs have it.
+    """What changed in one measure, over the cases in which both runs have it.
 
-    A case counts once, however many trials and targets it was run with. `test` is None where no test was asked for;
-    `p` is its outcome, corrected where several measures were tested.
+    A case counts once, however many trials and targets it was run with. In `higher` cases it is higher after, in
+    `lower` ones lower. `test` is None where no test was asked for; `p` is its outcome, corrected where several measures
+    were tested.
     """
 
     measure: str
-    cases: int
     before: float
     after: float
-    differences: tuple[float, ...]
-    test: SignFlips | None = None
+    differences: PairedDifferences
+    higher: int
+    lower: int
+    interval: Interval | None
+    test: PairedTest | None = None
     p: float | None = None
+
+    @property
+    def cases(self) -> int:
+        """In how many cases both runs have it."""
+        return self.differences.cases
 
     @property
     def difference(self) -> float:
         """Mean difference over the cases, after minus before."""
-        return math.fsum(self.differences) / self.cases
+        return self.differences.mean
 
 
 def measure_difference(
@@ -44,17 +57,28 @@ def measure_difference(
     if not clusters:
         return None
     means = [(_mean(was for was, _ in each), _mean(is_now for _, is_now in each)) for each in clusters.values()]
-    differences = tuple(is_now - was for was, is_now in means)
-    test = None if rng is None else sign_flip_test(differences, rng)
+    differences = [is_now - was for was, is_now in means]
+    summed = PairedDifferences.of(differences)
+    test = None if rng is None else _tested(measure, differences, rng)
     return MeasureDifference(
         measure,
-        cases=len(means),
         before=_mean(was for was, _ in means),
         after=_mean(is_now for _, is_now in means),
-        differences=differences,
+        differences=summed,
+        higher=sum(each > 0 for each in differences),
+        lower=sum(each < 0 for each in differences),
+        interval=summed.interval() if measure in SPENDING else summed.interval_of_shares(),
         test=test,
         p=None if test is None else test.p,
     )
+
+
+def _tested(measure: str, differences: list[float], rng: random.Random) -> PairedTest:
+    """Test by McNemar where each case passes or does not; by sign flips where repeats disagree, and scores."""
+    if measure == PASSED and all(each in (-1, 0, 1) for each in differences):
+        p = mcnemar_test(differences.count(1), differences.count(-1))
+        return PairedTest("mcnemar", p, is_exact=True)
+    return sign_flip_test(differences, rng)
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -10,6 +10,7 @@ from agentv.types.usage import Usage
 
 SCORE, PASSED = "score", "pass"
 COST, LATENCY, TOKENS = "cost_usd", "latency_s", "tokens"
+SPENDING = (COST, LATENCY, TOKENS)
 _EVALUATOR = "evaluator:"
 
 

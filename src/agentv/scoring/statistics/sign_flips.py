@@ -4,7 +4,8 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from agentv.scoring.statistics.paired_test import PairedTest
 
 DRAWS = 9_999
 """Sign patterns that are drawn where there are too many to count them all."""
@@ -18,15 +19,7 @@ _BITS_MOVED = 2**31
 """How much an exact count may cost: bits of its running number, summed over its steps. About 0.2 s."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignFlips:
-    """Outcome of the test. `p` is two-sided, 0..1; `is_exact` says that all sign patterns were counted."""
-
-    p: float
-    is_exact: bool
-
-
-def sign_flip_test(differences: Iterable[float], rng: random.Random) -> SignFlips:
+def sign_flip_test(differences: Iterable[float], rng: random.Random) -> PairedTest:
     """Return how likely a sum at least as far from 0 is when each difference had its sign by a fair coin.
 
     One difference a case: the mean of its repeats counts once, however many there are. Exact where counting is cheap
@@ -38,10 +31,10 @@ def sign_flip_test(differences: Iterable[float], rng: random.Random) -> SignFlip
     steps = _on_grid(changed)
     observed = abs(sum(steps))
     if not observed:
-        return SignFlips(1.0, is_exact=True)
+        return PairedTest("sign-flips", 1.0, is_exact=True)
     if _bits_moved(steps) <= _BITS_MOVED:
-        return SignFlips(_counted_share(steps, observed), is_exact=True)
-    return SignFlips(_drawn_share(Counter(map(abs, steps)), observed, rng), is_exact=False)
+        return PairedTest("sign-flips", _counted_share(steps, observed), is_exact=True)
+    return PairedTest("sign-flips", _drawn_share(Counter(map(abs, steps)), observed, rng), is_exact=False)
 
 
 def _on_grid(differences: Sequence[float]) -> list[int]:

@@ -1,0 +1,84 @@
+"""What gates can ask about a run that is compared with an earlier one."""
+
+from dataclasses import dataclass
+
+from agentv.scoring.comparison.compare import Change, Comparison
+from agentv.scoring.comparison.rows import evaluator_measure
+from agentv.scoring.gates import Measurements
+from agentv.scoring.run_verdict import Counted
+from agentv.scoring.summary import Tally
+
+_HALF = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredAgainst:
+    """What can be measured of a run, and beside it `regressions`, of one suite when it is named."""
+
+    measured: Measurements
+    comparison: Comparison
+    suite: str | None = None
+
+    def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
+        """Return the value of a gate's metric."""
+        if name != "regressions":
+            return self.measured.measure(name, argument, field)
+        cases = [case for case in self.comparison.cases if self.suite in (None, case.pair.after.suite)]
+        return float(sum(case.change == "regressed" for case in cases)) if cases else None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """A run's own counts, with what gates can ask about its difference to a baseline."""
+
+    counted: Counted
+    comparison: Comparison
+
+    @property
+    def all(self) -> Tally:
+        """The tally over all rows."""
+        return self.counted.all
+
+    def of_suite(self, suite: str) -> Measurements:
+        """Return the same counts over one suite's rows."""
+        return MeasuredAgainst(self.counted.of_suite(suite), self.comparison, suite)
+
+    def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
+        """Return the value of a gate's metric."""
+        return MeasuredAgainst(self.counted, self.comparison).measure(name, argument, field)
+
+
+class ComparedPairs:
+    """The cases of a comparison as the verdict counts them: those judged in both runs, by how they are afterwards."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
+        self.all = Tally()
+        for case in comparison.cases:
+            self.all.add("pass" if case.passed_after > _HALF else "fail", case.after)
+        judged = {case.pair for case in comparison.cases}
+        for pair in comparison.broken:
+            if pair not in judged:
+                self.all.add("error", None)
+
+    def of_suite(self, suite: str) -> Measurements:
+        """Return the counts of one suite; gates of suites are none of a comparison's."""
+        raise NotImplementedError(suite)
+
+    def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
+        """Return the value of one of COMPARE_METRICS, None when there is nothing to measure."""
+        found = self._comparison
+        match name:
+            case "regressions" | "improvements":
+                change: Change = "regressed" if name == "regressions" else "improved"
+                return float(len(found.changed(change))) if found.cases else None
+            case "mean" | "pass_rate":
+                measured = found.score if name == "mean" else found.passed
+                return None if measured is None else measured.after
+            case "mean_difference" | "pass_rate_difference":
+                measured = found.score if name == "mean_difference" else found.passed
+                return None if measured is None else measured.difference
+            case _:
+                wanted = evaluator_measure(argument or "")
+                each = next((each for each in found.evaluators if each.measure == wanted), None)
+                return None if each is None else each.difference if field == "difference" else each.after

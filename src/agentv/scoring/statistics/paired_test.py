@@ -1,0 +1,13 @@
+"""What a test of paired differences comes to."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTest:
+    """Outcome of a test. `p` is two-sided, 0..1; `is_exact` says that all patterns of signs were counted."""
+
+    name: Literal["mcnemar", "sign-flips"]
+    p: float
+    is_exact: bool

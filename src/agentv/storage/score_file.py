@@ -1,0 +1,106 @@
+"""Scores in a file of their own: a baseline that is committed, or the rows that a run exported.
+
+A baseline is JSON Lines: what it was made from, then a case a line, sorted, so that its changes read well in a diff.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from agentv.scoring.aggregation import verdict_of
+from agentv.scoring.comparison.rows import PASSED, SCORE, ScoredRow, judged_measures, scored_row
+from agentv.scoring.comparison.sides import CaseName, Side
+from agentv.storage.json_line import decode, encode
+from agentv.storage.record_result import record_to_result
+from agentv.storage.schema import RESULT_SCHEMA, check_schema
+from agentv.types.errors import StorageError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.results import Slot
+
+BASELINE_SCHEMA = "agentv-baseline-1"
+
+_KEPT_OF_RUN = ("run_id", "name", "created_at", "agentv_version", "git")
+_KEPT_OF_PLAN = ("suites", "targets", "scripts", "options", "seed", "price_table_date", "python")
+_OLDER_IDS = ("eval_id", "evalId", "test_id", "testId")
+
+
+def baseline_lines(side: Side) -> Iterator[bytes]:
+    """Yield the lines of a baseline: scores, shares of passes, amounts and keys; no question and no answer."""
+    plan = side.about.get("plan")
+    kept = {key: plan[key] for key in _KEPT_OF_PLAN if key in plan} if isinstance(plan, Mapping) else {}
+    run = {key: side.about[key] for key in _KEPT_OF_RUN if key in side.about}
+    yield encode({"schema": BASELINE_SCHEMA, "run": {**run, "plan": kept}}) + b"\n"
+    for name in sorted(side.cases):
+        yield encode(_case_record(side, name)) + b"\n"
+
+
+def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
+    measures = {measure: side.mean(measure, name) for measure in sorted(side.measures)}
+    record: dict[str, JsonValue] = {
+        "suite": name.suite,
+        "eval_id": name.eval_id,
+        "target": name.target,
+        "case_key": side.case_keys.get((name.suite, name.eval_id)),
+        "rows": side.rows(name),
+        "without_result": side.broken(name) or None,
+        "measures": {measure: value for measure, value in measures.items() if value is not None},
+    }
+    return {key: value for key, value in record.items() if value is not None}
+
+
+def load_score_file(path: Path, *, target: str | None = None, label: str | None = None) -> Side:
+    """Read a baseline, or rows as `agentv run -o rows.jsonl` writes them, as one side of a comparison.
+
+    Raises StorageError that names the file and the line which cannot be read.
+    """
+    side = Side(label or str(path))
+    with path.open("rb") as file:
+        is_baseline = False
+        for number, line in enumerate(file, start=1):
+            try:
+                record = decode(line)
+                if number == 1 and str(record.get("schema", "")).startswith("agentv-baseline"):
+                    is_baseline = True
+                    _take_head(side, record)
+                    continue
+                rows = _baseline_rows(side, record) if is_baseline else (_exported_row(record),)
+                for row in rows:
+                    if target is None or row.slot.target == target:
+                        side.add(row)
+            except (ValueError, OSError) as error:
+                raise StorageError(f"{path}:{number}: {error}") from error
+    return side
+
+
+def _take_head(side: Side, record: JsonObject) -> None:
+    check_schema(record, BASELINE_SCHEMA)
+    run = record.get("run")
+    side.about = run if isinstance(run, Mapping) else {}
+
+
+def _baseline_rows(side: Side, record: JsonObject) -> Iterator[ScoredRow]:
+    """Yield a row that stands for all of a case's that have a result, and one for each that has none."""
+    suite, eval_id, target = (str(record.get(key, "")) for key in ("suite", "eval_id", "target"))
+    key, broken, measures = record.get("case_key"), record.get("without_result"), record.get("measures")
+    if isinstance(key, str):
+        side.add_case(suite, eval_id, key)
+    known = measures if isinstance(measures, Mapping) else {}
+    numbers = {name: float(value) for name, value in known.items() if isinstance(value, int | float)}
+    slot = Slot(suite, eval_id, target)
+    if SCORE in numbers:
+        yield ScoredRow(slot, "pass" if numbers.get(PASSED) == 1 else "fail", numbers)
+    for _ in range(broken if isinstance(broken, int) else 0):
+        yield ScoredRow(slot, "error")
+
+
+def _exported_row(record: JsonObject) -> ScoredRow:
+    if record.get("schema") == RESULT_SCHEMA or "status" in record:
+        return scored_row(record_to_result(record))
+    eval_id = next((record[key] for key in _OLDER_IDS if key in record), None)
+    score = record.get("score")
+    if not (isinstance(eval_id, str) and isinstance(score, int | float)):
+        raise StorageError(
+            "expected a row with `eval_id` and a `score` of 0..1, as `agentv run -o rows.jsonl` writes it"
+        )
+    slot = Slot(str(record.get("suite", "")), eval_id, str(record.get("target", "")))
+    state = verdict_of(score)
+    return ScoredRow(slot, state, judged_measures(state, float(score)))
