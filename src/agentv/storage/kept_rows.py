@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
 from agentv.scoring.digests import DigestMap, digest_of
 from agentv.storage.blobs import BlobFolder
 from agentv.storage.json_line import decode
+from agentv.storage.line_index import LineIndex
 from agentv.storage.records import record_to_answer, record_to_result
 from agentv.storage.stored_run import StoredRun
 from agentv.types.errors import StorageError
@@ -44,47 +44,44 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 
 
 class KeptRows:
-    """An index of a run's rows and answers, by 64-bit digests: 34 bytes for a row and its answer.
+    """An index of a run's rows and answers: 17 bytes for a row and its answer.
 
     Made by one pass over the run's files, of which it then reads single lines. For whoever holds the run's lock: what
     is appended later is not in it. Raises StorageError for a line that cannot be read.
     """
 
     def __init__(self, run: StoredRun) -> None:
-        self._run = run
         self._blobs = BlobFolder(run.folder / "blobs")
-        self._rows = DigestMap()
-        self._answers = DigestMap()
+        rows, answers = run.folder / "results.jsonl", run.folder / "answers.jsonl"
+        self._rows = LineIndex(rows, lambda line: _name(_decode_head(line).slot))
+        self._answers = LineIndex(answers, lambda line: _question(_decode_head(line)))
         self._unjudged: dict[int, int] = {}
-        judged = self._index_rows(run.folder / "results.jsonl")
-        self._index_answers(run.folder / "answers.jsonl", judged)
-        self._rows_file = _opened(run.folder / "results.jsonl")
-        self._answers_file = _opened(run.folder / "answers.jsonl")
+        self._index_answers(answers, self._index_rows(rows))
 
     def close(self) -> None:
         """Let go of the files."""
-        self._rows_file.close()
-        self._answers_file.close()
+        self._rows.close()
+        self._answers.close()
 
     def take(self, slot: Slot) -> CaseResult | None:
         """Return the current row of a slot, None when there is none; what is taken is not among those left."""
-        at = self._rows.pop(_name(slot))
-        return None if at is None else self._read_row(at)
+        line = self._rows.pop(_name(slot))
+        return None if line is None else record_to_result(self._record(line))
 
     def left(self) -> Iterator[Slot]:
         """Yield the slots of rows that were not taken."""
-        for at in sorted(self._rows.numbers()):
-            yield self._read_row(at).slot
+        for line in self._rows.lines():
+            yield record_to_result(self._record(line)).slot
 
     def find(self, slot: Slot) -> CaseResult | None:
         """Return the current row of a slot and leave it where it is."""
-        at = self._rows.get(_name(slot))
-        return None if at is None else self._read_row(at)
+        line = self._rows.get(_name(slot))
+        return None if line is None else record_to_result(self._record(line))
 
     def answer(self, suite: str, key: str) -> Answer | None:
         """Return a suite's answer with a key, the latest; one without an error before all others."""
-        at = self._answers.get(f"{suite}\0{key}")
-        return None if at is None else record_to_answer(self._record(self._answers_file, at))
+        line = self._answers.get(f"{suite}\0{key}")
+        return None if line is None else record_to_answer(self._record(line))
 
     def next_generation(self, slot: Slot, row: CaseResult | None) -> int:
         """Return the generation of what takes the place of a slot's `row` and of its answers; 0 for a new slot."""
@@ -94,33 +91,31 @@ class KeptRows:
     def _index_rows(self, path: Path) -> bytearray:
         """Find the current row of each slot; return, a bit for each answer, which ones were judged."""
         judged = bytearray()
-        highest: dict[_Slot, int] = {}
+        highest = DigestMap("I")
         for at, head in _heads(path):
-            if head.generation < highest.get(head.slot, 0):
+            name = _name(head.slot)
+            if head.generation < (highest.get(name) or 0):
                 continue
             if head.generation:
-                highest[head.slot] = head.generation
-            self._rows.put(_name(head.slot), at)
+                highest.put(name, head.generation)
+            self._rows.put(name, at)
             _set_bit(judged, head.answer_ref.seq)
         return judged
 
     def _index_answers(self, path: Path, judged: bytearray) -> None:
-        failed: set[str] = set()
         for at, head in _heads(path):
-            key = f"{head.slot.suite}\0{head.answer_key}"
-            if head.error is None or key in failed or self._answers.get(key) is None:
+            key = _question(head)
+            if head.error is None or self._has_no_good_answer(key):
                 self._answers.put(key, at)
-                (failed.discard if head.error is None else failed.add)(key)
             if not _has_bit(judged, head.seq):
                 name = digest_of(_name(head.slot))
                 self._unjudged[name] = max(head.generation, self._unjudged.get(name, _NONE))
 
-    def _read_row(self, at: int) -> CaseResult:
-        return record_to_result(self._record(self._rows_file, at))
+    def _has_no_good_answer(self, key: str) -> bool:
+        line = self._answers.get(key)
+        return line is None or _decode_head(line).error is not None
 
-    def _record(self, file: BinaryIO, at: int) -> JsonObject:
-        file.seek(at)
-        line = file.readline()
+    def _record(self, line: bytes) -> JsonObject:
         record = decode(line)
         return self._blobs.resolve(record) if b'"$blob":' in line else record
 
@@ -129,15 +124,15 @@ def _name(slot: Slot | _Slot) -> str:
     return f"{slot.suite}\0{slot.eval_id}\0{slot.target}\0{slot.trial}"
 
 
-def _opened(path: Path) -> BinaryIO:
-    path.touch(mode=0o600)
-    return path.open("rb")
+def _question(head: _Head) -> str:
+    """Return what an answer is looked for by."""
+    return f"{head.slot.suite}\0{head.answer_key}"
 
 
 def _heads(path: Path) -> Iterator[tuple[int, _Head]]:
     """Yield where each whole line begins, and its head."""
     at = 0
-    with _opened(path) as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 return
