@@ -34,7 +34,7 @@ def test_every_block_of_the_page_holds(tmp_path: Path) -> None:
                     assert connection.execute(block.text.encode()).fetchall()
             case "yaml":
                 assert list(yaml.safe_load(block.text)) == ["store"]
-    assert seen == {"console": 1, "yaml": 1, "sql": 3, "python": 1}
+    assert seen == {"console": 1, "yaml": 1, "sql": 3, "python": 2}
 
 
 def check_console(text: str, folder: Path, env: dict[str, str], url: str) -> None:

@@ -20,6 +20,7 @@ from agentv.pipeline.keeping import make_store
 from agentv.pipeline.options import RunOptions, make_options
 from agentv.pipeline.planning import make_plan
 from agentv.pipeline.run import run_plan
+from agentv.pipeline.team_store import kept_name, named_store, secrets_of_store
 from agentv.registry import Specs
 from agentv.types.aggregated_result import AggregatedEvaluationResult, CriteriaEvaluator
 from agentv.types.cases import EvalSuite, EvaluatorLike
@@ -45,6 +46,14 @@ class _Rows:
         """Nothing is held open."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Where a caller wants a run to be kept: a `.agentv` folder, the team's database."""
+
+    folder: str | os.PathLike[str] | None = None
+    store: str | None = None
+
+
 def evaluate(
     source: Source,
     *,
@@ -53,6 +62,7 @@ def evaluate(
     evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None,
     judge: TargetLike | None = None,
     folder: str | os.PathLike[str] | None = None,
+    store: str | None = None,
     observers: Sequence[Observer] = (),
     **options: Any,
 ) -> RunReport:
@@ -62,8 +72,9 @@ def evaluate(
     Provider) or `task`, a function that gets a ProviderRequest and returns the answer. `evaluators` (configs, objects,
     functions of the context) replace the suite's; a case that names its own keeps them. `judge` answers for model
     judges. `folder` is the `.agentv` folder that the run is kept in: a file's run goes to the nearest one unasked,
-    cases given as objects stay in memory. `options` are the fields of RunOptions: `workers=4`, `trials=3`,
-    `gates=("mean >= 0.8",)`.
+    cases given as objects stay in memory. `store` is the team's database that it is kept in as well
+    (`postgresql://…`), which wants a folder, too, and is read from no variable unasked. `options` are the fields
+    of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.
 
     Works in a script and where a loop is running already (a notebook). Raises ConfigError before any paid call.
 
@@ -72,7 +83,7 @@ def evaluate(
         assert report.exit_code == 0
     """
     given = Given(target, task, judge, evaluators)
-    return _run_blocking(_evaluate(source, given, folder, observers, make_options(options)))
+    return _run_blocking(_evaluate(source, given, _Kept(folder, store), observers, make_options(options)))
 
 
 async def evaluate_async(
@@ -83,27 +94,31 @@ async def evaluate_async(
     evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None,
     judge: TargetLike | None = None,
     folder: str | os.PathLike[str] | None = None,
+    store: str | None = None,
     observers: Sequence[Observer] = (),
     **options: Any,
 ) -> RunReport:
     """Do what `evaluate` does inside a running loop; takes the same arguments."""
     given = Given(target, task, judge, evaluators)
-    return await _evaluate(source, given, folder, observers, make_options(options))
+    return await _evaluate(source, given, _Kept(folder, store), observers, make_options(options))
 
 
 async def _evaluate(
     source: Source,
     given: Given,
-    folder: str | os.PathLike[str] | None,
+    kept: _Kept,
     observers: Sequence[Observer],
     options: RunOptions,
 ) -> RunReport:
-    inputs, options = load_given(source, given, options)
-    home = Path(folder) if folder is not None else loading.find_home(Path.cwd())
+    cwd = Path.cwd()
+    shared_in = None if kept.store is None else named_store(kept.store, cwd=cwd, env=os.environ)
+    inputs, options = load_given(source, given, options, secrets_of_store(shared_in, os.environ))
+    home = Path(kept.folder) if kept.folder is not None else loading.find_home(cwd)
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
+    plan = replace(plan, store=kept_name(kept.store, shared_in))
     clock = make_clock()
-    is_kept = folder is not None or isinstance(source, str | os.PathLike)
-    store = make_store(plan, clock=clock, on_disk=is_kept)
+    is_kept = kept.folder is not None or shared_in is not None or isinstance(source, str | os.PathLike)
+    store = make_store(plan, clock=clock, on_disk=is_kept, shared_in=shared_in)
     rows = _Rows()
     rng = random.Random(options.seed)  # noqa: S311 - spreads retries, keeps no secret
     with ExitStack() as watching:

@@ -2,6 +2,7 @@
 
 import sys
 
+import pytest
 from tests.carrying import Project
 
 from agentv.storage import open_run
@@ -91,3 +92,60 @@ def test_rescore_takes_other_evaluators_from_a_file_and_uses_scores_that_hold_ag
     assert [(each.name, each.score) for each in first.evaluator_results] == [("code", 1.0), ("short", 0.0)]
     started = [event for event in project.stored("events.jsonl") if event["type"] == "generation_started"]
     assert [(event["purpose"], event["evaluators"]) for event in started] == [("rescore", "new.yaml")]
+
+
+def cut_short(project: Project, keep: int) -> None:
+    """Leave the run's last generation as a kill would have, with so many of its rows."""
+    events = project.stored("events.jsonl")
+    begun = max(number for number, event in enumerate(events) if event["type"] == "generation_started")
+    project.forget("events.jsonl", range(begun + 2, len(events)))
+    project.forget("results.jsonl", range(len(project.cases) + keep, len(project.stored("results.jsonl"))))
+
+
+def test_a_rescore_that_was_cut_short_goes_on_with_its_evaluators(project: Project) -> None:
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
+    project.calls()
+    (project.folder / "new.yaml").write_text("evaluators: [{name: short, type: length, max: 3, unit: words}]")
+    assert project.call("rescore", "latest", "--evaluators", "new.yaml")[0] == 1
+    cut_short(project, 1)
+    project.cases["d"] = "one that was not asked"
+    code, said = project.call("resume")
+    assert (code, project.calls()) == (1, [])
+    assert "going on with the rescore of this run that did not finish" in said
+    assert rows(project) == {"a": ("fail", 1), "b": ("fail", 1), "c": ("fail", 1)}
+    assert {each.evaluator_results[0].name for each in open_run(project.run).results()} == {"short"}
+    assert project.call("resume", "latest")[0] == 0  # it has finished: the suite's own evaluators judge again
+    assert project.calls() == ["d"]
+
+
+def test_the_evaluators_of_a_rescore_are_found_from_another_folder(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
+    (project.folder / "sub").mkdir()
+    (project.folder / "sub" / "new.yaml").write_text("evaluators: [{name: short, type: length, max: 3, unit: words}]")
+    monkeypatch.chdir(project.folder / "sub")
+    assert project.call("rescore", "latest", "--evaluators", "new.yaml")[0] == 1
+    cut_short(project, 1)
+    monkeypatch.chdir(project.folder)
+    assert project.call("resume")[0] == 1
+    assert {each.evaluator_results[0].name for each in open_run(project.run).results()} == {"short"}
+    cut_short(project, 1)
+    (project.folder / "sub" / "new.yaml").unlink()
+    code, said = project.call("resume")
+    assert (code, "new.yaml" in said) == (4, True)
+
+
+def test_a_retry_that_was_cut_short_goes_on_with_the_rows_that_it_has_not_done(project: Project) -> None:
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
+    project.calls()
+    assert project.call("retry", "--case", "[ab]")[0] == 0
+    assert project.calls() == ["a", "b"]
+    cut_short(project, 1)
+    project.forget("answers.jsonl", [4])
+    code, said = project.call("resume")
+    assert (code, project.calls()) == (0, ["b"])
+    assert "going on with the retry of this run that did not finish" in said
+    assert rows(project) == {"a": ("pass", 1), "b": ("pass", 1), "c": ("pass", 0)}
+    assert project.call("resume", "latest")[0] == 0
+    assert project.calls() == []

@@ -102,6 +102,96 @@ def test_a_run_that_goes_on_is_kept_there_too(call: Call, project: Path, monkeyp
     assert len(rows(url, "runs")) == 1
 
 
+def test_a_run_that_goes_on_knows_the_store_that_it_began_in(call: Call, project: Path) -> None:
+    url, other = upgraded_database(), upgraded_database()
+    with_password = url.replace("postgres@", "postgres:s3cret-of-ann@")
+    assert call("run", "suite.yaml", "--store", with_password)[0] == 0
+    (project / ".agentv.yaml").write_text(f"store: {other}\n")
+    write_suite(project, 5)
+    assert call("resume", "latest")[0] == 0
+    assert (len(rows(url)), len(rows(other, "runs"))) == (5, 0)
+    assert call("retry", "latest", "--case", "case-1")[0] == 0
+    assert call("rescore", "latest")[0] == 0
+    assert len(rows(url)) == 6
+    assert call("store", "push", "latest", "--store", url)[1].endswith("was there already\n")
+    write_suite(project, 7)
+    assert call("resume", "latest", "--store", "none")[0] == 0
+    assert len(rows(url)) == 6
+    run = next((project / ".agentv" / "runs").iterdir())
+    assert "s3cret" not in "".join(path.read_text() for path in run.iterdir() if path.is_file())
+
+
+def test_a_run_that_was_kept_here_alone_stays_here(call: Call, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = upgraded_database()
+    monkeypatch.setenv("AGENTV_STORE", url)
+    assert call("run", "suite.yaml", "--store", "none")[0] == 0
+    write_suite(project, 5)
+    assert call("resume", "latest")[0] == 0
+    assert rows(url, "runs") == []
+    assert call("resume", "latest", "--store", url)[0] == 0
+    assert len(rows(url)) == 5
+
+
+def test_the_password_of_a_run_that_goes_on_comes_from_where_the_same_database_is_named(
+    call: Call, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = upgraded_database()
+    database = url.partition("@/")[2].partition("?")[0]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE ann_of_{database} SUPERUSER LOGIN".encode())
+        assert call("run", "suite.yaml", "--store", url.replace("postgres@", f"ann_of_{database}@"))[0] == 0
+        # The server of the tests wants no password: who is unknown fares as one without.
+        connection.execute(f"DROP ROLE ann_of_{database}".encode())
+    write_suite(project, 5)
+    code, _, err = call("resume", "latest")
+    assert (code, "set AGENTV_STORE to the whole URL, or PGPASSWORD" in err) == (3, True), err
+    assert len(rows(url)) == 3
+    monkeypatch.setenv("AGENTV_STORE", url.replace("postgres@", "postgres:s3cret-of-ann@"))
+    assert call("resume", "latest")[0] == 0
+    assert len(rows(url)) == 5
+
+
+def test_the_parts_that_were_shared_make_a_whole_that_is_shared(call: Call, project: Path) -> None:
+    url = upgraded_database()
+    for part in ("1/2", "2/2"):
+        assert call("run", "suite.yaml", "--shard", part, "--store", url)[0] == 0
+    assert call("merge", "latest", "latest~1")[0] == 0
+    assert len(rows(url, "runs")) == 2
+    assert call("merge", "latest~1", "latest~2", "--store", url)[0] == 0
+    assert len(rows(url, "runs")) == 3
+    assert len(rows(url)) == 6
+    assert project.exists()
+
+
+@pytest.mark.parametrize("how", ["option", "environment", "project"])
+def test_a_target_that_prints_its_environment_does_not_tell_the_password(
+    call: Call, project: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    secret = "s3cret-of-ann"
+    url = upgraded_database().replace("postgres@", f"postgres:{secret}@")
+    (project / "password").write_text(secret)
+    write_target(project, "sh -c 'env; cat password; echo; cat password >&2; echo done'")
+    judge = "import json, os; print(json.dumps({'score': 1, 'reasoning': f'{os.environ}' + open('password').read()}))"
+    (project / "judge.py").write_text(judge)
+    suite = (project / "suite.yaml").read_text()
+    judged = f"[{{name: tells, type: code_judge, script: [{sys.executable}, judge.py]}}, "
+    (project / "suite.yaml").write_text(suite.replace("[{name: done", f"{judged}{{name: done"))
+    more = ["--store", url] if how == "option" else []
+    if how == "environment":
+        monkeypatch.setenv("AGENTV_STORE", url)
+    if how == "project":
+        monkeypatch.setenv("PW_OF_ANN", secret)
+        (project / ".agentv.yaml").write_text(f"store: {url.replace(secret, '${{ PW_OF_ANN }}')}\n")
+    said = [call("run", "suite.yaml", *more, "-v", "--log-file", "log", "-o", "rows.jsonl", "--display", "json")]
+    said += [call("show", "latest", "case-1"), call("resume", "latest", "--display", "json")]
+    assert [code for code, _, _ in said] == [0, 0, 0]
+    assert not [text for _, out, err in said for text in (out, err) if secret in text]
+    files = [path for path in project.rglob("*") if path.is_file() and path.name != "password"]
+    assert not [path for path in files if secret.encode() in path.read_bytes()]
+    kept = b"".join(bytes(row[2]) for table in ("answers", "results") for row in rows(url, table))
+    assert (secret.encode() in kept, b"***" in kept) == (False, True)
+
+
 def test_upgrade_says_what_it_did(call: Call) -> None:
     url = new_database()
     code, _, err = call("run", "suite.yaml", "--store", url)

@@ -8,36 +8,43 @@ from pathlib import Path
 
 import click
 
+from agentv.cli.leg_options import Leg
 from agentv.cli.run_outputs import Screen
 from agentv.cli.running import run_shown
 from agentv.cli.streams import own_stdout
-from agentv.loading import choose_store, find_home
+from agentv.loading import find_home
 from agentv.pipeline.carry_on import CarryOn, Purpose, make_carry_on
+from agentv.pipeline.interrupted import GENERATION_STARTED, AskedGeneration, chosen_rows, unfinished_generation
 from agentv.pipeline.keeping import refuse_second_writer, reopen_store, shared
 from agentv.pipeline.new_evaluators import with_evaluators_of
 from agentv.pipeline.plan import RunPlan
 from agentv.pipeline.planning import SuiteInput
 from agentv.pipeline.provenance import changed_code, load_git_state
-from agentv.pipeline.selection import is_meant
+from agentv.pipeline.spent import load_spent
 from agentv.pipeline.stored_plan import ChangeInputs, load_stored_plan, working_folder
+from agentv.pipeline.team_store import secrets_of_store, store_of_run
 from agentv.registry import Specs
-from agentv.scoring.summary import row_state
 from agentv.storage.find_run import find_run, list_run_folders
+from agentv.storage.line_file import whole_lines
 from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, ResultStore
-from agentv.types.results import CaseResult
 
 
 def _unchanged(suites: tuple[SuiteInput, ...], _specs: Specs) -> tuple[SuiteInput, ...]:
     return suites
 
 
-def resume(reference: str | None, screen: Screen, *, fresh: bool) -> int:
+def resume(reference: str | None, screen: Screen, leg: Leg, *, fresh: bool) -> int:
     """Finish a run; returns the exit code. `fresh` does not use answers of targets whose code is another now."""
     home = find_home(Path.cwd())
     folder = _latest_unfinished(home) if reference is None else find_run(home, reference)
+    refuse_second_writer(folder)
+    begun = None if fresh else unfinished_generation(open_run(folder))
+    if begun is not None:
+        click.echo(f"going on with the {begun.purpose} of this run that did not finish", err=True)
+        return _do_again(folder, screen, leg, begun)
 
     def prepare(carry_on: CarryOn, plan: RunPlan, run: StoredRun) -> CarryOn:
         changed = _changed_targets(plan, run)
@@ -46,43 +53,53 @@ def resume(reference: str | None, screen: Screen, *, fresh: bool) -> int:
             click.echo(f"target {name!r}: not the same code as when the run began ({what}); {done}", err=True)
         return replace(carry_on, fresh=frozenset(changed)) if fresh else carry_on
 
-    return carry_on_with(folder, screen, "resume", prepare=prepare, is_anew=fresh)
+    return carry_on_with(folder, screen, "resume", leg, prepare=prepare, is_anew=fresh)
 
 
-def retry(reference: str, screen: Screen, *, only: str, globs: Sequence[str]) -> int:
+def retry(reference: str, screen: Screen, leg: Leg, *, only: str, globs: Sequence[str]) -> int:
     """Do chosen rows of a finished run again; returns the exit code. `only` is `errors`, `failed` or `cases`."""
     folder = _finished(reference)
     stored = open_run(folder)
-
-    def again(row: CaseResult) -> bool:
-        if only == "cases":
-            return any(is_meant(row.eval_id, glob) for glob in globs)
-        return row_state(row) == "error" or (only == "failed" and row_state(row) not in ("pass", "skipped"))
-
-    if not any(map(again, stored.results())):
+    if not any(map(chosen_rows(only, globs), stored.results())):
         raise ConfigError(f"run {stored.run_id} has no such row; there is nothing to do again")
-    told: JsonObject = {"only": only, "cases": list(globs)}
-    return carry_on_with(
-        folder,
-        screen,
-        "retry",
-        prepare=lambda left, _plan, _run: replace(left, again=again),
-        told=told,
-        is_anew=True,
-    )
+    rows = sum(1 for _ in whole_lines(folder / "results.jsonl"))
+    asked = AskedGeneration("retry", only, tuple(globs), rows=rows)
+    return _do_again(folder, screen, leg, asked, told=asked.to_event())
 
 
-def rescore(reference: str, screen: Screen, *, evaluators: str | None) -> int:
+def rescore(reference: str, screen: Screen, leg: Leg, *, evaluators: str | None) -> int:
     """Judge the stored answers of a run again; returns the exit code. `evaluators` is a file of new ones."""
-    folder = _finished(reference)
-    change = _unchanged if evaluators is None else partial(with_evaluators_of, Path(evaluators).resolve())
-    return carry_on_with(folder, screen, "rescore", change=change, told={"evaluators": evaluators})
+    folder = _finished(reference).resolve()
+    # Beside the .agentv folder, so that whoever goes on finds it, wherever he stands.
+    named = None if evaluators is None else os.path.relpath(Path(evaluators).resolve(), _project_of(folder))
+    asked = AskedGeneration("rescore", evaluators=named)
+    return _do_again(folder, screen, leg, asked, told=asked.to_event())
+
+
+def _do_again(folder: Path, screen: Screen, leg: Leg, asked: AskedGeneration, *, told: JsonObject | None = None) -> int:
+    """Do what a retry or rescore was asked to do, all of it or what is left; with `told` it begins."""
+    if asked.purpose == "retry":
+        again = chosen_rows(asked.only, asked.globs, before=asked.rows)
+        return carry_on_with(
+            folder,
+            screen,
+            "retry",
+            leg,
+            prepare=lambda left, _plan, _run: replace(left, again=again),
+            told=told,
+            is_anew=True,
+        )
+    change = _unchanged
+    if asked.evaluators is not None:
+        change = partial(with_evaluators_of, Path(_project_of(folder.resolve()), asked.evaluators).resolve())
+    return carry_on_with(folder, screen, "rescore", leg, change=change, told=told)
 
 
 def carry_on_with(
     folder: Path,
     screen: Screen,
     purpose: Purpose,
+    leg: Leg,
     *,
     prepare: Callable[[CarryOn, RunPlan, StoredRun], CarryOn] = lambda carry_on, _plan, _run: carry_on,
     change: ChangeInputs = _unchanged,
@@ -101,22 +118,37 @@ def carry_on_with(
     with own_stdout() as stdout:
         cwd = working_folder(stored.run, home)
         os.chdir(cwd)  # eval files and what they name are called from there, as they were
-        plan = load_stored_plan(stored.run, home, cwd=cwd, env=os.environ, change=change, is_anew=is_anew)
-
-        store_url = choose_store(None, cwd, os.environ)
+        shared_in = store_of_run(stored.run, leg.store, cwd=cwd, env=os.environ)
+        plan = load_stored_plan(
+            stored.run,
+            home,
+            cwd=cwd,
+            env=os.environ,
+            change=change,
+            is_anew=is_anew,
+            budget_usd=leg.budget_usd,
+            secrets=secrets_of_store(shared_in, os.environ),
+        )
 
         def open_store(clock: Clock) -> tuple[ResultStore, CarryOn]:
-            store = shared(store_url, lambda: reopen_store(folder, clock=clock))
+            store = shared(shared_in, lambda: reopen_store(folder, clock=clock))
             try:
                 carry_on = prepare(make_carry_on(plan, stored, purpose), plan, stored)
+                if leg.budget_usd is None and plan.options.budget_usd is not None:
+                    carry_on = replace(carry_on, spent=load_spent(stored))
             except BaseException:
                 store.close("interrupted")
                 raise
             if told is not None:
-                store.note("generation_started", {"purpose": purpose, **told})
+                store.note(GENERATION_STARTED, told)
             return store, carry_on
 
         return run_shown(plan, screen, stdout, open_store)
+
+
+def _project_of(folder: Path) -> Path:
+    """Return the folder that the `.agentv` of a run lies in."""
+    return folder.parent.parent.parent
 
 
 def _finished(reference: str) -> Path:

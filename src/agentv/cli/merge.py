@@ -4,12 +4,14 @@ from typing import Any
 
 import click
 
+from agentv.cli.leg_options import STORE_OPTION, take_leg
 from agentv.cli.screen_options import screen_options, take_screen
 
 
 @click.command("merge")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--name", metavar="NAME", help="A name for the merged run.")
+@STORE_OPTION
 @screen_options()
 def command(runs: tuple[str, ...], *, name: str | None, **given: Any) -> int:
     """Make one run of several: the parts that `agentv run --shard I/N` made. They stay as they are.
@@ -21,4 +23,4 @@ def command(runs: tuple[str, ...], *, name: str | None, **given: Any) -> int:
     """
     from agentv.cli.merging import merge
 
-    return merge(runs, take_screen(given), name=name)
+    return merge(runs, take_screen(given), take_leg(given), name=name)

@@ -1,5 +1,6 @@
 """What `agentv merge` does: hold the runs side by side, write the one, and tell its verdict."""
 
+import os
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,10 +8,12 @@ from pathlib import Path
 import click
 
 from agentv.cli.carrying import carry_on_with
+from agentv.cli.leg_options import Leg
 from agentv.cli.run_outputs import Screen
 from agentv.loading import find_home
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.keeping import refuse_second_writer
+from agentv.pipeline.team_store import KEPT, kept_name, named_store
 from agentv.storage.find_run import find_run, runs_folder
 from agentv.storage.merge import find_owners, merge_into
 from agentv.storage.run_folder import RunFolder, new_run_id
@@ -25,7 +28,7 @@ _OWN = ("shard", "name")
 """Options that parts of one run have each for itself."""
 
 
-def merge(references: Sequence[str], screen: Screen, *, name: str | None) -> int:
+def merge(references: Sequence[str], screen: Screen, leg: Leg, *, name: str | None) -> int:
     """Make one run of several; returns the exit code."""
     home = find_home(Path.cwd())
     folders = list(dict.fromkeys(find_run(home, reference).resolve() for reference in references))
@@ -34,7 +37,8 @@ def merge(references: Sequence[str], screen: Screen, *, name: str | None) -> int
     for folder in folders:
         refuse_second_writer(folder)
     runs = [open_run(folder) for folder in folders]
-    plan = _common_plan(runs)
+    shared_in = named_store(leg.store, cwd=Path.cwd(), env=os.environ)
+    plan = {**_common_plan(runs), KEPT: kept_name(leg.store, shared_in)}
     owners = find_owners(runs)
     clock = make_clock()
     store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock)
@@ -60,7 +64,7 @@ def merge(references: Sequence[str], screen: Screen, *, name: str | None) -> int
     if unfinished:
         click.echo(f"not finished: {', '.join(unfinished)}; go on: agentv resume {store.run_id}", err=True)
         return _STOPPED
-    return carry_on_with(Path(store.folder), screen, "report")
+    return carry_on_with(Path(store.folder), screen, "report", leg)
 
 
 def _common_plan(runs: Sequence[StoredRun]) -> JsonObject:
@@ -74,6 +78,8 @@ def _common_plan(runs: Sequence[StoredRun]) -> JsonObject:
                     "made with --shard, can be merged"
                 )
     options = _without_own(first.run.plan.get("options"))
+    if isinstance(options, dict) and isinstance(budget := options.get("budget_usd"), int | float):
+        options["budget_usd"] = budget * len(runs)  # each part had its own
     rows = [run.run.plan.get("rows") for run in runs]
     known = [count for count in rows if isinstance(count, int)]
     return {**first.run.plan, "options": options, "rows": sum(known) if len(known) == len(rows) else None}

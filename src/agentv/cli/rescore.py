@@ -4,12 +4,14 @@ from typing import Any
 
 import click
 
+from agentv.cli.leg_options import leg_options, take_leg
 from agentv.cli.screen_options import screen_options, take_screen
 
 
 @click.command("rescore")
 @click.argument("run", metavar="RUN")
 @click.option("--evaluators", metavar="FILE", help="Judge with the evaluators of this file instead of the suites' own.")
+@leg_options
 @screen_options()
 def command(run: str, *, evaluators: str | None, **given: Any) -> int:
     """Judge the stored answers of a run again, into the same run; no target is asked.
@@ -21,4 +23,4 @@ def command(run: str, *, evaluators: str | None, **given: Any) -> int:
     """
     from agentv.cli.carrying import rescore
 
-    return rescore(run, take_screen(given), evaluators=evaluators)
+    return rescore(run, take_screen(given), take_leg(given), evaluators=evaluators)

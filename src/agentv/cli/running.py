@@ -15,7 +15,7 @@ from agentv.cli.main import with_loss
 from agentv.cli.run_outputs import Screen, losses, open_outputs
 from agentv.cli.stopping import stopping_on_signals
 from agentv.cli.streams import own_stdout
-from agentv.loading import choose_store, find_home
+from agentv.loading import find_home
 from agentv.pipeline.carry_on import CarryOn
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.dry_run import describe_plan, plan_to_json, write_prompts
@@ -27,6 +27,7 @@ from agentv.pipeline.options import RunOptions
 from agentv.pipeline.plan import RunPlan
 from agentv.pipeline.planning import make_plan
 from agentv.pipeline.run import run_plan
+from agentv.pipeline.team_store import kept_name, named_store, secrets_of_store
 from agentv.reports.amounts import count_text
 from agentv.reports.end_table import end_report
 from agentv.reports.exports import STDOUT
@@ -66,17 +67,18 @@ def run_paths(
     with own_stdout() as stdout:
         cwd = Path.cwd()
         home = find_home(cwd)
-        inputs = load_inputs(paths, options, cwd=cwd, env=os.environ)
+        shared_in = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
+        secrets = secrets_of_store(shared_in, os.environ)
+        inputs = load_inputs(paths, options, cwd=cwd, env=os.environ, secrets=secrets)
         plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-        plan = replace(plan, paths=tuple(paths), folder=str(cwd))
+        plan = replace(plan, paths=tuple(paths), folder=str(cwd), store=kept_name(store, shared_in))
         if dry_run is not None and dry_run.pilot is not None:
             sampled = replace(options, sample=min(dry_run.pilot, options.sample or dry_run.pilot), name=PILOT, gates=())
             pilot = make_plan(inputs.suites, sampled, specs=inputs.specs, home=str(home))
             _run_pilot(replace(pilot, paths=tuple(paths), folder=str(cwd)), stdout)
         if dry_run is not None:
             return _show_plan(plan, dry_run, cwd, stdout)
-        store_url = choose_store(store, cwd, os.environ)
-        return run_shown(plan, screen, stdout, lambda clock: (make_store(plan, clock=clock, store_url=store_url), None))
+        return run_shown(plan, screen, stdout, lambda clock: (make_store(plan, clock=clock, shared_in=shared_in), None))
 
 
 def _run_pilot(plan: RunPlan, stdout: TextIO) -> None:

@@ -16,12 +16,14 @@ from agentv.loading.run_configs import (
 )
 from agentv.loading.schemas import json_schema
 from agentv.loading.settings import content_problems, criteria_named_by, missing_files, named_files, read_settings
-from agentv.loading.store_url import choose_store
+from agentv.loading.store_url import NO_STORE, STORE_VARIABLE, choose_store
 from agentv.loading.suites import load_suite
 from agentv.loading.targets import choose_target, load_targets
 
 __all__ = [
     "MAX_LINE_BYTES",
+    "NO_STORE",
+    "STORE_VARIABLE",
     "Checked",
     "ProjectConfig",
     "ReadRunConfig",

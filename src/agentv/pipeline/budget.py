@@ -1,7 +1,7 @@
 """`--budget-usd`: what a call may cost is reserved before it is sent, and nothing is sent that could pass the limit."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -42,8 +42,35 @@ class BudgetStop:
 
 
 @dataclass(slots=True)
+class Spent:
+    """What a run spent before it is taken up again, in dollars. `dearest` is the most that one call cost, by target."""
+
+    usd: float = 0.0
+    dearest: dict[str, float] = field(default_factory=dict)
+
+    def add(self, target: str, cost_usd: float) -> None:
+        """Count a call."""
+        self.usd += cost_usd
+        self.note(target, cost_usd)
+
+    def note(self, target: str, cost_usd: float) -> None:
+        """Remember what a call may cost."""
+        if cost_usd > self.dearest.get(target, 0.0):
+            self.dearest[target] = cost_usd
+
+    def told(self, limit_usd: float) -> str:
+        """Return what people should know of a budget that is not whole any more."""
+        return (
+            f"${self.usd:.4f} of this run's budget of ${limit_usd:g} was spent before; "
+            "--budget-usd X is for what it spends from now on"
+        )
+
+
+@dataclass(slots=True)
 class Budget:
     """The money of one run, in dollars. `on_stop` is called once, when a call does not fit any more.
+
+    `dearest_usd` is what calls of a target are known to cost before the first is made.
 
     At every moment what is spent and what is reserved for the calls under way are within the limit, but for what calls
     cost beyond their reservations.
@@ -55,6 +82,7 @@ class Budget:
     reserved_usd: float = 0.0
     in_flight: int = 0
     stopped: BudgetStop | None = None
+    dearest_usd: Mapping[str, float] = field(default_factory=dict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def fits(self, amount_usd: float) -> bool:
@@ -105,6 +133,11 @@ class Purse:
     _in_flight: int = 0
     _answered: bool = False
     _failed: int = 0
+
+    def __post_init__(self) -> None:
+        """Take over what is known of the target's calls."""
+        self.dearest_usd = max(self.dearest_usd, self.budget.dearest_usd.get(self.target, 0.0))
+        self._answered = self._answered or self.dearest_usd > 0
 
     async def pay(self, call: Callable[[], Awaitable[R]], *, guess_usd: float) -> R:
         """Make a call within the budget; raises ProviderError of kind `budget`, before it is sent, for one too many.

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from agentv.pipeline.applicable import applicable_evaluators
+from agentv.pipeline.budget import Spent
 from agentv.pipeline.case import CaseRunner
 from agentv.pipeline.context import criteria_of
 from agentv.pipeline.ledger import Ledger
@@ -27,6 +28,7 @@ class CarryOn:
 
     `again` chooses the rows that a retry does again. The answers of the targets in `fresh` are not used. `retired`
     are the slots that were taken out of the run before, `gone_suites` those that it had and the plan has not.
+    `spent` is what counts against the budget already.
     """
 
     rows: KeptRows
@@ -35,6 +37,7 @@ class CarryOn:
     fresh: frozenset[str] = frozenset()
     retired: frozenset[Slot] = frozenset()
     gone_suites: tuple[str, ...] = ()
+    spent: Spent | None = None
     kept: int = 0
     rejudged: int = 0
     asked: int = 0

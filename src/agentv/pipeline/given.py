@@ -51,16 +51,19 @@ class Given:
             raise ConfigError("give either target= or task=, not both: each says who answers")
 
 
-def load_given(source: Source, given: Given, options: RunOptions) -> tuple[Inputs, RunOptions]:
+def load_given(
+    source: Source, given: Given, options: RunOptions, secrets: tuple[str, ...] = ()
+) -> tuple[Inputs, RunOptions]:
     """Return the inputs of a run that was asked for from Python, and the options with its target chosen."""
+    cwd = Path.cwd()
     # What answers by itself, or a list of cases, which stands in no folder, needs no targets file.
     answers = given.task is not None or (given.target is not None and not isinstance(given.target, str))
     if isinstance(source, str | os.PathLike):
         paths = [os.fspath(source)]
-        inputs = load_inputs(paths, options, cwd=Path.cwd(), env=os.environ, needs_targets=not answers)
+        inputs = load_inputs(paths, options, cwd=cwd, env=os.environ, needs_targets=not answers, secrets=secrets)
     else:
         suite = source if isinstance(source, EvalSuite) else _suite_of(source)
-        inputs = load_inputs_of(suite, options, cwd=Path.cwd(), env=os.environ, needs_targets=False)
+        inputs = load_inputs_of(suite, options, cwd=cwd, env=os.environ, needs_targets=False, secrets=secrets)
     target = named_target(given.target, "target", inputs.specs)
     if given.task is not None:
         target = _task_target(given.task, inputs.specs)

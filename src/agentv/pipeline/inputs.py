@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentv.loading import (
+    STORE_VARIABLE,
     find_eval_files,
     find_repository_root,
     find_targets_file,
@@ -19,6 +20,7 @@ from agentv.pipeline.planning import SuiteInput
 from agentv.pipeline.plugins import load_specs
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
+from agentv.templating.store_secrets import store_secrets
 from agentv.types.cases import EvalSuite
 from agentv.types.errors import EvalFileError, TargetError
 from agentv.types.problems import Problem
@@ -37,7 +39,8 @@ class Inputs:
 class Neighbourhood:
     """Finds the targets that belong to a folder of eval files; folders that share a targets file share its targets.
 
-    `needs_targets` False is for callers that bring who answers: a missing targets file is then no error.
+    `needs_targets` False is for callers that bring who answers: a missing targets file is then no error. `secrets` are
+    struck from what targets say, and so is the password of the team's database, when a variable has it.
     """
 
     options: RunOptions
@@ -45,6 +48,7 @@ class Neighbourhood:
     cwd: Path
     env: Mapping[str, str]
     needs_targets: bool = True
+    secrets: tuple[str, ...] = ()
     known: dict[tuple[Path | None, frozenset[tuple[str, str]]], KnownTargets] = field(default_factory=dict)
 
     def load_targets(self, folder: Path) -> KnownTargets:
@@ -59,17 +63,25 @@ class Neighbourhood:
         key = path, frozenset(env.items())
         if key not in self.known:
             configs = () if path is None else load_targets(path, specs=self.specs)
-            self.known[key] = KnownTargets({config.name: config for config in configs}, env, self.specs, self.options)
+            named = {config.name: config for config in configs}
+            secrets = (*self.secrets, *store_secrets(env.get(STORE_VARIABLE, "")))
+            self.known[key] = KnownTargets(named, env, self.specs, self.options, secrets=secrets)
         return self.known[key]
 
 
 def load_inputs(
-    paths: Sequence[str], options: RunOptions, *, cwd: Path, env: Mapping[str, str], needs_targets: bool = True
+    paths: Sequence[str],
+    options: RunOptions,
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    needs_targets: bool = True,
+    secrets: tuple[str, ...] = (),
 ) -> Inputs:
     """Read eval files and what belongs to them. Raises EvalFileError with the problems of all files at once."""
     files = find_eval_files(paths, cwd=cwd)
     specs, gates = load_project_parts(file.parent for file in files)
-    neighbourhood = Neighbourhood(options, specs, cwd, env, needs_targets)
+    neighbourhood = Neighbourhood(options, specs, cwd, env, needs_targets, secrets)
     suites: list[SuiteInput] = []
     problems: dict[Problem, None] = {}  # several suites may meet the same problem of one targets file
     for file in files:
@@ -83,12 +95,18 @@ def load_inputs(
 
 
 def load_inputs_of(
-    suite: EvalSuite, options: RunOptions, *, cwd: Path, env: Mapping[str, str], needs_targets: bool
+    suite: EvalSuite,
+    options: RunOptions,
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    needs_targets: bool,
+    secrets: tuple[str, ...] = (),
 ) -> Inputs:
     """Read what belongs to a suite that is at hand: targets, plug-ins and gates around its folder."""
     folder = Path(suite.base_dir)
     specs, gates = load_project_parts([folder])
-    known = Neighbourhood(options, specs, cwd, env, needs_targets).load_targets(folder)
+    known = Neighbourhood(options, specs, cwd, env, needs_targets, secrets).load_targets(folder)
     return Inputs((SuiteInput(suite, known),), specs, gates)
 
 

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentv.pipeline.plan import RunPlan
 from agentv.storage.find_run import runs_folder
@@ -11,16 +12,21 @@ from agentv.storage.run_folder import RunFolder, new_run_id
 from agentv.storage.run_lock import RunLock
 from agentv.types.protocols import Clock, ResultStore
 
+if TYPE_CHECKING:
+    from agentv.storage.postgres.url import StoreUrl
 
-def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True, store_url: str | None = None) -> ResultStore:
+
+def make_store(
+    plan: RunPlan, *, clock: Clock, on_disk: bool = True, shared_in: "StoreUrl | None" = None
+) -> ResultStore:
     """Return the store of a new run. One for which no case was selected leaves no folder, so that `latest` has rows.
 
-    `store_url` is the team's database; StorageError when it cannot take the run.
+    `shared_in` is the team's database; StorageError when it cannot take the run.
     """
     run_id = new_run_id(clock, random.SystemRandom())
     if not on_disk or plan.planned == 0:
         return MemoryStore(run_id, clock=clock)
-    return shared(store_url, lambda: RunFolder(runs_folder(Path(plan.home)), run_id, clock=clock))
+    return shared(shared_in, lambda: RunFolder(runs_folder(Path(plan.home)), run_id, clock=clock))
 
 
 def reopen_store(folder: Path, *, clock: Clock) -> RunFolder:
@@ -33,15 +39,13 @@ def refuse_second_writer(folder: Path) -> None:
     RunLock(folder).release()
 
 
-def shared(store_url: str | None, open_folder: Callable[[], RunFolder]) -> ResultStore:
+def shared(shared_in: "StoreUrl | None", open_folder: Callable[[], RunFolder]) -> ResultStore:
     """Open a run's folder, and behind it the team's database, if there is one.
 
-    Raises StorageError, before the folder is opened, when the database cannot take the run, and ConfigError for a URL
-    that is none.
+    Raises StorageError, before the folder is opened, when the database cannot take the run.
     """
-    if store_url is None:
+    if shared_in is None:
         return open_folder()
     from agentv.storage.postgres.shared_run import SharedRun  # noqa: PLC0415 - for those alone who share their runs
-    from agentv.storage.postgres.url import parse_store_url  # noqa: PLC0415 - as above
 
-    return SharedRun(parse_store_url(store_url), open_folder)
+    return SharedRun(shared_in, open_folder)

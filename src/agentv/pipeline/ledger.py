@@ -26,11 +26,12 @@ class Stop:
     reason: str | None = None
     signal_number: int = INTERRUPT_SIGNAL
     give_up: Callable[[], object] = lambda: None
+    needs: str = ""
 
-    def drain(self, reason: str) -> None:
-        """Start no new rows."""
+    def drain(self, reason: str, *, needs: str = "") -> None:
+        """Start no new rows. `needs` is the option that whoever goes on has to give."""
         if self.reason is None:
-            self.state, self.reason = "stopped", reason
+            self.state, self.reason, self.needs = "stopped", reason, needs
 
     def interrupt(self, reason: str, signal_number: int = INTERRUPT_SIGNAL) -> None:
         """Start no new rows and give up those in flight."""
@@ -162,6 +163,7 @@ class Ledger:
             notes=tuple(self.notes),
             duration_s=duration_s,
             folder=self.store.folder,
+            needs=self.stop.needs,
         )
 
     def keep_report(self, report: RunReport) -> None:

@@ -105,6 +105,7 @@ class RunPlan:
     """All of a run before it starts. `gates` None is the default gate; `home` is the `.agentv` folder.
 
     `paths` are the eval files as they were asked for, `folder` where from; None for a run that cannot be read again.
+    `store` is how the run names the team's database that it is shared in, without a password.
     """
 
     suites: tuple[SuitePlan, ...]
@@ -118,6 +119,7 @@ class RunPlan:
     warnings: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     folder: str | None = None
+    store: str | None = None
 
     @property
     def targets(self) -> tuple[ResolvedTarget, ...]:
@@ -172,8 +174,10 @@ class RunPlan:
         # Beside the .agentv folder, so that a project that was moved, or checked out elsewhere, is found again.
         folder = None if self.folder is None else os.path.relpath(self.folder, Path(self.home).parent)
         read_from: dict[str, JsonValue] = {} if folder is None else {"paths": list(self.paths), "folder": folder}
+        shared_in: dict[str, JsonValue] = {} if self.store is None else {"store": self.store}
         return {
             **read_from,
+            **shared_in,
             "rows": self.planned,
             "suites": suites,
             "targets": targets,

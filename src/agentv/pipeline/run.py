@@ -11,7 +11,7 @@ from agentv.execution.foreign import call_foreign
 from agentv.execution.local import LocalBackend
 from agentv.execution.threads import abandoned_calls
 from agentv.pipeline.batch import Answered, answer_batch, batching_of
-from agentv.pipeline.budget import Budget, BudgetStop
+from agentv.pipeline.budget import Budget, BudgetStop, Spent
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.carry_on import CarryOn
 from agentv.pipeline.case import CaseRunner
@@ -92,7 +92,7 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random,
         note=ledger.note,
         workers=plan.workers,
         cache=make_run_cache(plan, run_id=ledger.store.run_id, clock=clock),
-        budget=_budget(plan, ledger),
+        budget=_budget(plan, ledger, None if carry_on is None else carry_on.spent),
     )
     async with toolbox:
         work = asyncio.create_task(_run_targets(plan, toolbox, ledger, carry_on))
@@ -111,15 +111,23 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random,
             raise _first(group) from group
 
 
-def _budget(plan: RunPlan, ledger: Ledger) -> Budget | None:
-    """Return what the run may spend, None without a limit; the first call that does not fit stops the run."""
+def _budget(plan: RunPlan, ledger: Ledger, spent: Spent | None) -> Budget | None:
+    """Return what the run may spend, None without a limit; the first call that does not fit stops the run.
+
+    `spent` is what the run cost before it was taken up again.
+    """
     limit = plan.options.budget_usd
 
     def stop(why: BudgetStop) -> None:
-        ledger.stop.drain(why.reason)
+        ledger.stop.drain(why.reason, needs="--budget-usd X")
         ledger.store.note("budget_stop", asdict(why))
 
-    return None if limit is None else Budget(limit, stop)
+    if limit is None:
+        return None
+    if spent is None or not spent.usd:
+        return Budget(limit, stop)
+    ledger.note(spent.told(limit))
+    return Budget(limit, stop, spent.usd, dearest_usd=spent.dearest)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

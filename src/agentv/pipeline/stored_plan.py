@@ -38,10 +38,13 @@ def load_stored_plan(
     env: Mapping[str, str],
     change: ChangeInputs = lambda suites, _specs: suites,
     is_anew: bool = False,
+    budget_usd: float | None = None,
+    secrets: tuple[str, ...] = (),
 ) -> RunPlan:
     """Read a run's eval files and targets again, with its own paths and options. `change` alters what was read.
 
     `is_anew` is for a plan whose calls were made before and are wanted again: what a cache has does not answer them.
+    `budget_usd` is in place of the run's own budget; `secrets` are struck from what targets say.
     """
     given = run.plan.get("paths")
     paths = tuple(str(path) for path in given) if isinstance(given, list) else ()
@@ -49,7 +52,9 @@ def load_stored_plan(
     options = replace(stored_options(run.plan), fail_fast=None)
     if is_anew:
         options = replace(options, cache="off")
-    inputs = load_inputs(paths, options, cwd=cwd, env=env)
+    if budget_usd is not None:
+        options = replace(options, budget_usd=budget_usd)
+    inputs = load_inputs(paths, options, cwd=cwd, env=env, secrets=secrets)
     suites = change(inputs.suites, inputs.specs)
     plan = make_plan(suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
     return replace(plan, paths=paths, folder=str(cwd))

@@ -18,7 +18,8 @@ LOCAL = "local"
 class KnownTargets:
     """The targets of one targets file (or of one call of `evaluate`), resolved when they are first needed.
 
-    `judge` names who judges every target's answers, whatever the targets say.
+    `judge` names who judges every target's answers, whatever the targets say. `secrets` are struck from what any of
+    them says, beside its own.
     """
 
     configs: Mapping[str, TargetConfig]
@@ -26,6 +27,7 @@ class KnownTargets:
     specs: Specs
     options: RunOptions = field(default_factory=RunOptions)
     judge: str | None = None
+    secrets: tuple[str, ...] = ()
     resolved: dict[str, ResolvedTarget] = field(default_factory=dict)
 
     def get(self, name: str) -> ResolvedTarget:
@@ -39,6 +41,8 @@ class KnownTargets:
 
     def _resolved(self, config: TargetConfig) -> ResolvedTarget:
         target = resolve_target(config, env=self.env, specs=self.specs)
+        if self.secrets:
+            target = replace(target, secrets=tuple(sorted({*target.secrets, *self.secrets})))
         if self.options.max_retries is None:
             return target
         return replace(target, retry=replace(target.retry, max_retries=self.options.max_retries))

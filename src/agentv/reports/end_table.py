@@ -158,7 +158,7 @@ def _files(report: RunReport, files: Sequence[str]) -> list[str]:
     if report.folder is not None:
         lines += [f"kept    {one_line(report.folder)}", f"look    agentv show {report.run_id}"]
         if report.state != "finished":
-            lines.append(f"go on   agentv resume {report.run_id}")
+            lines.append(f"go on   agentv resume {report.run_id} {report.needs}".rstrip())
         elif report.counts.get("error"):
             lines.append(f"retry   agentv retry {report.run_id}")
     return lines

@@ -199,7 +199,7 @@ class RunReport:
     """A run as it is reported: counts, means, worst rows, notes, and the verdict.
 
     `failing` holds rows that did not pass, in the order they finished, at most `failing_limit` of them;
-    `failing_total` counts all. `results` holds every row when the run was kept in memory, else is empty.
+    `failing_total` counts all. `needs` is what whoever goes on with the run has to give. `results` holds every row when the run was kept in memory, else is empty.
     """
 
     run_id: str
@@ -215,6 +215,7 @@ class RunReport:
     notes: tuple[str, ...] = ()
     duration_s: float = 0.0
     folder: str | None = None
+    needs: str = ""
     # Left out of the repr: asyncio writes out what its main task returned whenever it gives the signal handler back.
     results: tuple[CaseResult, ...] = field(default=(), repr=False)
 

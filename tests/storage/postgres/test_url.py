@@ -58,3 +58,27 @@ def test_no_error_of_connecting_says_the_password(text: str) -> None:
     assert "s3cret" not in str(refused.value)
     assert refused.value.__cause__ is None
     assert refused.value.__suppress_context__
+
+
+KEPT = {
+    "postgresql://ann:s3cret-pw@db.example:5432/evals?sslmode=require": (
+        "postgresql://ann@db.example:5432/evals?sslmode=require"
+    ),
+    "postgres://db/evals?password=s3cret-pw&options=-c%20a%3D1&sslpassword=s3cret&oauth_client_secret=s3cret": (
+        "postgres://db/evals?options=-c%20a%3D1"
+    ),
+    "postgresql://ann@/evals?host=/run/pg": "postgresql://ann@/evals?host=%2Frun%2Fpg",
+    "postgresql://ann:s3cret?pw@db/evals": "***",
+}
+
+
+@pytest.mark.parametrize(("text", "kept"), KEPT.items())
+def test_what_a_run_keeps_connects_to_the_same_database_and_has_no_password(text: str, kept: str) -> None:
+    assert parse_store_url(text).kept == kept
+
+
+def test_one_database_is_one_place_whoever_asks_it() -> None:
+    places = {
+        parse_store_url(f"postgresql://{who}db/evals?sslmode=require").place for who in ("", "ann@", "bob:s3cret@")
+    }
+    assert places == {"db/evals"}

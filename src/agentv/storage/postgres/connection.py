@@ -45,18 +45,21 @@ def connect(url: StoreUrl) -> "Connection":
     except psycopg.Error:
         # The library's message would quote the URL, the password in it.
         raise StorageError(f"{url}: this is no URL that PostgreSQL can be reached by") from None
-    with told(url, "cannot be reached"):
+    with told(url, "cannot be reached", hint=url.hint):
         missing = {key: value for key, value in _DEFAULTS.items() if key not in given}
         return psycopg.connect(url.text, autocommit=True, **missing)  # type: ignore[arg-type] # strings or numbers
 
 
 @contextmanager
-def told(url: StoreUrl, what: str) -> Iterator[None]:
-    """Turn the driver's errors into a StorageError that says what was wanted, on one line and with no secret."""
+def told(url: StoreUrl, what: str, *, hint: str = "") -> Iterator[None]:
+    """Turn the driver's errors into a StorageError that says what was wanted, on one line and with no secret.
+
+    `hint` is what to do then.
+    """
     import psycopg  # noqa: PLC0415 - see check_driver
 
     try:
         yield
     except psycopg.Error as error:
         said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        raise StorageError(f"the store {url} {what}: {url.strike(said)}") from None
+        raise StorageError(f"the store {url} {what}: {url.strike(said)}{hint and f'. {hint}'}") from None

@@ -2,27 +2,68 @@
 
 import re
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, quote, urlencode
 
 from agentv.templating.secrets import STRUCK, Striker
+from agentv.templating.store_secrets import store_secrets
 from agentv.types.errors import ConfigError
 
 _URL = re.compile(r"postgres(?:ql)?://(?P<rest>.*)", re.DOTALL)
 _SHOWN_PARAMETERS = ("host", "port", "dbname")
-_SHORTEST_STRUCK = 4
-"""A shorter password would strike pieces of words; no message of the server or its library carries one."""
+_KEPT_PARAMETERS = (
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "dbname",
+    "gssencmode",
+    "host",
+    "hostaddr",
+    "options",
+    "passfile",
+    "port",
+    "require_auth",
+    "service",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslnegotiation",
+    "sslrootcert",
+    "target_session_attrs",
+    "user",
+)
+"""What may be kept with a run: everything that says how to connect and holds no password."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreUrl:
-    """A PostgreSQL URL. `text` has the password and is for connecting alone; `shown` is for people."""
+    """A PostgreSQL URL. `text` has the password and is for connecting alone; `shown` is for people.
+
+    `hint` is what to do when nobody answers there.
+    """
 
     text: str = field(repr=False)
     shown: str
+    hint: str = ""
+
+    @property
+    def kept(self) -> str:
+        """The URL as a run keeps it: without its password. `***` stands for one that cannot be taken apart."""
+        scheme, _, rest = self.text.partition("://")
+        before, _, query = rest.partition("?")
+        if "@" in query:
+            return STRUCK
+        known = [(name, value) for name, value in parse_qsl(query) if name in _KEPT_PARAMETERS]
+        parameters = urlencode(known, quote_via=quote)
+        return f"{scheme}://{_without_password(before)}{f'?{parameters}' if parameters else ''}"
+
+    @property
+    def place(self) -> str:
+        """The database alone, whoever asks it."""
+        return self.shown.partition("://")[2].rpartition("@")[2]
 
     def strike(self, message: str) -> str:
         """Return a message about this database without what is secret in its URL."""
-        return Striker((self.text, *_secrets(self.text))).strike(message)
+        return Striker((self.text, *store_secrets(self.text))).strike(message)
 
     def __str__(self) -> str:
         """Return what may be shown."""
@@ -45,15 +86,12 @@ def _shown(rest: str) -> str:
     if "@" in query:
         # A password with a bare `?`, or a parameter with a bare `@`: what is secret cannot be told from what is not.
         return STRUCK
+    kept = "&".join(f"{name}={value}" for name, value in parse_qsl(query) if name in _SHOWN_PARAMETERS)
+    return f"{_without_password(before)}{f'?{kept}' if kept else ''}"
+
+
+def _without_password(before: str) -> str:
+    """Return user and place of a URL, `user:password@host/database`."""
     who, _, place = before.rpartition("@")
     user = who.partition(":")[0]
-    kept = "&".join(f"{name}={value}" for name, value in parse_qsl(query) if name in _SHOWN_PARAMETERS)
-    return f"{f'{user}@' if user else ''}{place}{f'?{kept}' if kept else ''}"
-
-
-def _secrets(text: str) -> tuple[str, ...]:
-    """Return whatever in a URL may be a password, as it is written and as it is meant."""
-    who = text.partition("://")[2].rpartition("@")[0]
-    written = [who.partition(":")[2], *(value for name, value in parse_qsl(text.rpartition("?")[2]) if "pass" in name)]
-    both = (form for each in written for form in (each, unquote(each)))
-    return tuple(form for form in both if len(form) >= _SHORTEST_STRUCK)
+    return f"{f'{user}@' if user else ''}{place}"
