@@ -199,7 +199,8 @@ class RunReport:
     """A run as it is reported: counts, means, worst rows, notes, and the verdict.
 
     `failing` holds rows that did not pass, in the order they finished, at most `failing_limit` of them;
-    `failing_total` counts all. `needs` is what whoever goes on with the run has to give. `results` holds every row when the run was kept in memory, else is empty.
+    `failing_total` counts all. `needs` is what whoever goes on with the run has to give. `results` holds every row when
+    the run was kept in memory, else is empty.
     """
 
     run_id: str
