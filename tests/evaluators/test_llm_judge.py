@@ -13,6 +13,7 @@ from tests.judging import (
     evaluator_of,
     judge_saying,
     make_context,
+    make_evaluator,
     numbered_nonces,
     signed,
 )
@@ -331,6 +332,21 @@ def test_settings_choose_judges_by_name() -> None:
     context = make_context()
     assert asyncio.run(one.evaluate(context)).score == 0.9  # type: ignore[arg-type]
     assert asyncio.run(both.evaluate(context)).score == 0.1  # type: ignore[arg-type]
+
+
+def test_a_judge_of_its_config_alone_judges_many_answers_by_the_criterion_of_that_config() -> None:
+    tools = Tools(judges={"first": judge_saying(GOOD)})
+    evaluator = make_evaluator(EvaluatorConfig("kind", "llm_judge", criterion="tone"))
+    assert getattr(evaluator, "reusable", False)
+    assert not getattr(evaluator_of("llm_judge", tools, target="first"), "reusable", False), "its judge is its suite's"
+    judge = judge_saying(GOOD)
+    tone = EvaluationCriteria("tone", "Is it kind?", scale="numeric")
+    for outcome in ("Is refused", "", "Is granted"):
+        case = replace(CASE, expected_outcome=outcome)
+        asyncio.run(evaluator.evaluate(make_context(judge=judge, eval_case=case, criteria=(tone,))))  # type: ignore[arg-type]
+    questions = [request.question for request in judge.asked]
+    assert all(question.startswith("[[ ## criterion ## ]]\ntone: Is it kind?") for question in questions)
+    assert ["expected_outcome" in question for question in questions] == [True, False, True]
 
 
 def test_a_rubric_in_yaml_takes_plain_texts_and_items() -> None:

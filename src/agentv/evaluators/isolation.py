@@ -1,7 +1,6 @@
 """One evaluator on one context: whatever it does becomes a score, and nobody waits longer than its deadline."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from agentv.evaluators.own_context import own_context
 from agentv.execution.callables import raised_at
@@ -65,7 +64,7 @@ async def _judged(
     evaluator: Evaluator, context: EvaluationContext, config: EvaluatorConfig, timeout_s: float | None
 ) -> EvaluationScore:
     if not getattr(evaluator, "reusable", False):
-        context = replace(own_context(context), evaluator=config)
+        context = own_context(context, config)
     limit_s = None if getattr(evaluator, "times_its_parts", False) else timeout_s
     inline = bool(getattr(evaluator, "inline", False))
     output = await call_foreign(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)

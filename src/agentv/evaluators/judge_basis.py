@@ -4,7 +4,7 @@ A judge is told of nothing that it is not shown: without a reference answer ther
 one in the instructions.
 """
 
-from collections.abc import Iterable
+import functools
 from dataclasses import dataclass
 
 from agentv.types.scales import EvaluationCriteria
@@ -56,7 +56,8 @@ WHOLE = Basis()
 """An expected outcome and a reference answer, as most cases have."""
 
 
-def user_template(sections: Iterable[str]) -> str:
+@functools.lru_cache(maxsize=64)
+def user_template(sections: tuple[str, ...]) -> str:
     """Return a user prompt of the variables named, each under its heading."""
     return "\n\n".join(f"[[ ## {name} ## ]]\n{{{{ {name} }}}}" for name in sections)
 

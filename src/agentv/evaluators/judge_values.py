@@ -7,6 +7,7 @@ from agentv.evaluators.judge_basis import Basis
 from agentv.evaluators.judge_prompts import fence
 from agentv.scoring.conversations import conversation, transcript
 from agentv.scoring.sources import expected_answer, source_value
+from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import compact_json, messages_to_json, pretty_json, trace_summary_to_json
@@ -28,11 +29,25 @@ class JudgedText:
     candidate: str
     source: str = "response"
     evaluator_results: JsonValue = None
+    evaluator: EvaluatorConfig | None = None
+
+    @property
+    def config(self) -> EvaluatorConfig | None:
+        """How the evaluator is set up that judges; the context's own, where none is given."""
+        return self.context.evaluator if self.evaluator is None else self.evaluator
+
+    @property
+    def criterion(self) -> EvaluationCriteria:
+        """What is judged: the criterion of the evaluator's own name or the one it names, as far as it is defined."""
+        config = self.config
+        name = "" if config is None else config.criterion or config.name
+        found = next((each for each in self.context.criteria if each.name == name), None)
+        return EvaluationCriteria(name, scale="numeric") if found is None else found
 
     @property
     def basis(self) -> Basis:
         """What there is to hold the text against; the criterion when the evaluator is given one that is defined."""
-        criterion = _criterion(self.context)
+        criterion = self.criterion if self.context.criteria else None
         return Basis(
             expected_outcome=bool(self.value("expected_outcome")),
             reference=bool(self.value("reference_answer")),
@@ -43,7 +58,7 @@ class JudgedText:
     @property
     def is_excerpt(self) -> bool:
         """Whether the question is only the last of what was said before the answer, as it is in windows and turns."""
-        config = self.context.evaluator
+        config = self.config
         cut = config is not None and (config.per_turn or config.window is not None)
         return cut and self.source != "conversation" and len(self.context.message_history) > 1
 
@@ -90,12 +105,6 @@ def _context_value(context: EvaluationContext, name: str) -> str | None:
     return found if isinstance(found, str) or found is None else compact_json(found)
 
 
-def _criterion(context: EvaluationContext) -> EvaluationCriteria:
-    config = context.evaluator
-    name = "" if config is None else config.criterion or config.name
-    return next((each for each in context.criteria if each.name == name), EvaluationCriteria(name, scale="numeric"))
-
-
 def _text(value: JsonValue) -> str:
     if value is None:
         return ""
@@ -115,7 +124,7 @@ _VALUES: Mapping[str, Callable[[JudgedText], str]] = {
     "trace_summary": lambda judged: _text(trace_summary_to_json(judged.context.candidate_trace_summary)),
     "diff": lambda judged: judged.context.diff or "",
     "evaluator_results": lambda judged: _text(judged.evaluator_results),
-    "criterion_name": lambda judged: _criterion(judged.context).name,
-    "criterion_description": lambda judged: _criterion(judged.context).description,
-    "criterion_scale": lambda judged: _criterion(judged.context).scale,
+    "criterion_name": lambda judged: judged.criterion.name,
+    "criterion_description": lambda judged: judged.criterion.description,
+    "criterion_scale": lambda judged: judged.criterion.scale,
 }

@@ -148,6 +148,8 @@ async def ask(
 
 async def all_of(waiting: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Wait for all at once; a fault in one ends the others and is raised as it is."""
+    if len(waiting) == 1:
+        return [await waiting[0]]
     try:
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(each) for each in waiting]

@@ -46,7 +46,8 @@ class LlmJudgeEvaluatorOptions:
     `resolve_judge_provider` finds the judge of a context; without it the context's own judge is asked. `prompt` is the
     user prompt, or the path of its file. `criteria` (names of the context's criteria) are scored together, each on its
     own scale; `rubrics` (items or plain texts) make it check requirements. `judges` are asked in place of the one
-    judge, each `samples` times, and `vote` makes their opinions one. `nonce` and `timer` are chance and time.
+    judge, each `samples` times, and `vote` makes their opinions one. `config` is what a judge was made from that takes
+    nothing else. `nonce` and `timer` are chance and time.
     """
 
     resolve_judge_provider: ResolveJudge | None = None
@@ -62,6 +63,7 @@ class LlmJudgeEvaluatorOptions:
     samples: int = 1
     source: str = "response"
     base_dir: str = "."
+    config: EvaluatorConfig | None = None
     nonce: Callable[[], str] = make_nonce
     timer: Callable[[], float] = time.perf_counter
 
@@ -106,6 +108,7 @@ class LlmJudgeEvaluator:
         given = self.options
         return LlmJudgeEvaluator(
             own.options,
+            config=None,
             resolve_judge_provider=given.resolve_judge_provider,
             judges=given.judges,
             prompt=own.options.prompt or given.prompt,
@@ -115,6 +118,11 @@ class LlmJudgeEvaluator:
             timer=given.timer,
         )
 
+    @property
+    def reusable(self) -> bool:
+        """Whether it takes nothing but its config: each context tells who judges."""
+        return self.options.config is not None
+
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Judge an answer. A judge that fails or cannot be understood is a `judge_error`, never a wrong answer."""
         return await self.judge(context)
@@ -123,14 +131,14 @@ class LlmJudgeEvaluator:
         """As `evaluate`, with the results of a composite's members for the prompt."""
         providers = self.options.judges or (await self._own_judge(context),)
         source = self.options.source
-        judged = JudgedText(context, judged_text(context, source), source, evaluator_results)
+        judged = JudgedText(context, judged_text(context, source), source, evaluator_results, self.options.config)
         vote, basis = self.options.vote, judged.basis
         if self._items:
             return await self._ask_all(providers, RubricMode(self._items, vote), judged)
         if self.options.criteria:
             criteria = named_criteria(context, self.options.criteria)
             return await self._ask_all(providers, CriteriaMode(criteria, vote), judged)
-        config = context.evaluator
+        config = judged.config
         name = self.kind if config is None else config.criterion or config.name
         opening = "" if basis.criterion is None else criterion_section(basis.criterion)
         return await self._ask_all(providers, FreeformMode(name, vote, basis), judged, opening=opening)
@@ -168,7 +176,13 @@ class LlmJudgeEvaluator:
             sections.append("trace_summary")
         if judged.evaluator_results is not None:
             sections.append("evaluator_results")
-        return replace(self._calling, template=opening + user_template(sections))
+        return self._calling_with(opening + user_template(tuple(sections)))
+
+    def _calling_with(self, template: str) -> JudgeOptions:
+        """Return how to call judges with a prompt of our own; there are few of them, and many answers."""
+        if self._calling.template != template:
+            self._calling = replace(self._calling, template=template)
+        return self._calling
 
     def _request_facts(self, providers: tuple[Provider, ...], context: EvaluationContext) -> JsonObject:
         facts: dict[str, JsonValue] = {
@@ -208,6 +222,7 @@ def make_llm_judge(
         judges=tuple(map(tools.judge, names)),
         source=config.source,
         base_dir=config.base_dir,
+        config=None if settings.judge_targets else config,
     )
 
 

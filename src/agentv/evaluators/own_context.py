@@ -2,15 +2,17 @@
 
 from dataclasses import replace
 
+from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.own_copies import own_copy
 
 
-def own_context(context: EvaluationContext) -> EvaluationContext:
-    """Return a context in which everything that could be changed is a copy."""
+def own_context(context: EvaluationContext, config: EvaluatorConfig) -> EvaluationContext:
+    """Return a context in which everything that could be changed is a copy, with the config of who will see it."""
     case = context.eval_case
     return replace(
         context,
+        evaluator=config,
         eval_case=replace(
             case,
             input_messages=own_copy(case.input_messages),

@@ -111,5 +111,7 @@ def _telling_usage(error: ProviderError, usage: Usage) -> ProviderError:
 
 def _images(paths: Sequence[str]) -> list[Image]:
     """Read the pictures among a case's files; text files stand in the question already."""
+    if not paths:
+        return []
     typed = ((path, mimetypes.guess_type(path)[0]) for path in paths)
     return [Image(media_type, Path(path).read_bytes()) for path, media_type in typed if media_type in IMAGE_TYPES]

@@ -4,6 +4,7 @@ Each function takes a value and the path of its field, and raises EvaluatorError
 """
 
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
 
@@ -30,6 +31,8 @@ def refused(value: object, at: str, wanted: str) -> EvaluatorError:
 
 def plain_text(value: object, at: str) -> str:
     """Return a text. A subclass may say something else each time it is asked, so it is asked once."""
+    if type(value) is str:
+        return value
     if not isinstance(value, str):
         raise refused(value, at, "a text")
     return str.__str__(value)
@@ -37,6 +40,8 @@ def plain_text(value: object, at: str) -> str:
 
 def plain_texts(values: object, at: str) -> tuple[str, ...]:
     """Return texts; numbers and the like among them are written out."""
+    if type(values) is tuple and not values:
+        return ()
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise refused(values, at, "a sequence of texts")
     return tuple(plain_text(value if isinstance(value, str) else str(value), at) for value in values)
@@ -51,6 +56,8 @@ def plain_flag(value: object, at: str) -> bool:
 
 def plain_number(value: object, at: str) -> float:
     """Return a number, infinite when it is too large for a float. NumPy's numbers are numbers, too."""
+    if type(value) is float:
+        return value
     if not isinstance(value, Real):
         raise refused(value, at, "a number")
     try:
@@ -85,6 +92,8 @@ def unit_number(value: object, what: str) -> float:
 
 def plain_count(value: object, at: str) -> int:
     """Return a whole number from 0."""
+    if type(value) is int and 0 <= value <= sys.maxsize:
+        return value
     if not isinstance(value, Integral):
         raise refused(value, at, "a whole number")
     number = int.__int__(int(value))

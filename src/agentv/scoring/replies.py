@@ -105,7 +105,7 @@ def _verdicts(
 
 
 def _first_of(verdicts: Sequence[tuple[JsonObject, Reply]], *, unverified: bool = False) -> Reply:
-    differing = len({canonical(found) for found, _ in verdicts}) > 1
+    differing = len(verdicts) > 1 and len({canonical(found) for found, _ in verdicts}) > 1
     first = verdicts[0][1]
     return replace(first, unverified=True) if differing or unverified else first
 
