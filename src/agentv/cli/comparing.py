@@ -7,14 +7,15 @@ from pathlib import Path
 
 import click
 
-from agentv.cli.compared_runs import ComparedRun, load_compared, reasons_of
 from agentv.cli.comparison_output import ToldComparison, comparisons_text
+from agentv.cli.comparison_reasons import reasons_of
 from agentv.loading import find_home
 from agentv.scoring.comparison.compare import Comparison, compare_sides
 from agentv.scoring.comparison.gated import ComparedPairs
 from agentv.scoring.comparison.matrix import corrected
 from agentv.scoring.gates import COMPARE_METRICS, parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
+from agentv.storage.find_scores import FoundScores, find_scores
 from agentv.types.errors import ConfigError
 from agentv.types.results import RunVerdict
 
@@ -63,7 +64,7 @@ def _gates(asked: Asked) -> tuple[AskedGate, ...] | None:
     return tuple(AskedGate(parse_gate(gate, COMPARE_METRICS)) for gate in asked.gates)
 
 
-def _load(home: Path, references: Sequence[str], asked: Asked) -> list[ComparedRun]:
+def _load(home: Path, references: Sequence[str], asked: Asked) -> list[FoundScores]:
     """Return the runs, the one that the others are compared with first. Raises ConfigError for too few of them."""
     named = list(references)
     if asked.baseline is not None:
@@ -72,17 +73,17 @@ def _load(home: Path, references: Sequence[str], asked: Asked) -> list[ComparedR
         if len(named) > _TWO or not named:
             raise ConfigError("--targets A B compares two targets of one run, or target A of one with B of another")
         return [
-            load_compared(home, reference, target=target)
+            find_scores(home, reference, target=target)
             for reference, target in zip((named[0], named[-1]), asked.targets, strict=True)
         ]
     if len(named) < _TWO:
         raise ConfigError("compare takes two runs or more, or one with --baseline or --targets")
     if len(named) > _TWO and asked.format == "agentv":
         raise ConfigError("--format agentv is for two runs")
-    return [load_compared(home, reference) for reference in named]
+    return [find_scores(home, reference) for reference in named]
 
 
-def _compare(before: ComparedRun, after: ComparedRun, asked: Asked) -> Comparison:
+def _compare(before: FoundScores, after: FoundScores, asked: Asked) -> Comparison:
     rng = random.Random(asked.seed)  # noqa: S311 - draws sign patterns, keeps no secret
     return compare_sides(before.side, after.side, rng=rng, threshold=asked.threshold)
 

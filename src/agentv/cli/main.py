@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, Entry] = {
     "show": Entry("agentv.cli.show", "Look into a stored run: reasons, answers, transcripts."),
     "compare": Entry("agentv.cli.compare", "Say what differs between runs, and whether it could be chance."),
     "report": Entry("agentv.cli.report", "Write a page, a summary, JUnit or rows from a stored run."),
+    "baseline": Entry("agentv.cli.baseline", "Keep a run's scores in a small file, to hold later runs against."),
     "label": Entry("agentv.cli.label", "Keep what people say of a run's answers with the run."),
     "runs": Entry("agentv.cli.runs", "List stored runs, delete some, or tag those that are to stay."),
     "cache": Entry("agentv.cli.cache", "List or clear answers and embeddings that are kept between runs."),

@@ -68,6 +68,11 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 )
 @click.option("--only", type=click.Choice(["free"]), help="Leave out evaluators that cost money.")
 @_several("--gate", "gates", help="What must be reached, as in 'pass_rate >= 90%'; 'none' for no gate.", metavar="EXPR")
+@click.option(
+    "--baseline",
+    metavar="RUN",
+    help="Hold the run against an earlier one (id, name, tag, latest) or a file of `agentv baseline save`.",
+)
 @click.option("--name", metavar="NAME", help="A name for this run.")
 @click.option(
     "--store", metavar="URL", help="Also keep the run in the team's database (postgresql://…); 'none' for no store."

@@ -5,8 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from agentv.pipeline.answer import OnRetry
+from agentv.pipeline.baseline import BesideBaseline
 from agentv.pipeline.plan import CaseTask, RunPlan
 from agentv.pipeline.stored_report import REPORTED, told_to_json
+from agentv.scoring.comparison.finding import summarize_baseline
+from agentv.scoring.comparison.gated import ComparedRun
 from agentv.scoring.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict
 from agentv.scoring.summary import Summary, row_state
 from agentv.types.errors import StorageError
@@ -61,9 +64,11 @@ class Ledger:
     not_passed: int = 0
     notes: dict[str, None] = field(default_factory=dict)
     has_trials: bool = False
+    beside: BesideBaseline | None = None
 
     def __post_init__(self) -> None:
-        """Count apart what has gates of its own."""
+        """Count apart what has gates of its own, and what is compared with a baseline."""
+        self.beside = None if self.plan.baseline is None else BesideBaseline(self.plan.baseline)
         self.summary = Summary({asked.suite for asked in self.plan.gates or () if asked.suite is not None})
 
     def expect(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
@@ -90,6 +95,8 @@ class Ledger:
 
     def case(self, record: CaseRecord) -> None:
         """Keep a case before its first call."""
+        if self.beside is not None:
+            self.beside.add_case(record)
         self.store.append_case(record)
 
     def answer(self, answer: Answer) -> Answer:
@@ -118,6 +125,8 @@ class Ledger:
         self.summary.add(result, latency_s=None if result.duration_ms is None else result.duration_ms / 1000)
         if self.has_trials:
             self.summary.add_trial(result)
+        if self.beside is not None:
+            self.beside.add(result)
         if result.error is not None and result.error.stage == "load":
             self.invalid_rows += 1
 
@@ -148,7 +157,9 @@ class Ledger:
             signal_number=self.stop.signal_number,
         )
         max_errors = self.plan.options.max_errors
-        verdict = run_verdict(self.summary, ending, gates=self.plan.gates, max_errors=max_errors)
+        comparison = None if self.beside is None else self.beside.compare()
+        counted = self.summary if comparison is None else ComparedRun(self.summary, comparison)
+        verdict = run_verdict(counted, ending, gates=self.plan.gates, max_errors=max_errors)
         return RunReport(
             run_id=self.store.run_id,
             state=self.stop.state,
@@ -164,6 +175,7 @@ class Ledger:
             duration_s=duration_s,
             folder=self.store.folder,
             needs=self.stop.needs,
+            baseline=None if comparison is None else summarize_baseline(comparison),
         )
 
     def keep_report(self, report: RunReport) -> None:

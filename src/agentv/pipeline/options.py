@@ -19,7 +19,8 @@ class RunOptions:
     did not pass. `only="free"` leaves out evaluators that cost money. `gates` None: the gates of the files, else that
     every judged row passes; an empty tuple: no gate. `cache` reads answers of earlier runs, not older
     than `cache_max_age_s` seconds if that is set, and with "on" keeps new ones. `budget_usd` is what all
-    calls together may cost, in dollars. `shard="2/3"` makes a part of the run.
+    calls together may cost, in dollars. `shard="2/3"` makes a part of the run. `baseline` is what the run is held
+    against: a stored run by id, name or tag, or a file of `agentv baseline save`.
     """
 
     targets: tuple[str, ...] = ()
@@ -42,6 +43,7 @@ class RunOptions:
     cache_max_age_s: float | None = None
     budget_usd: float | None = None
     shard: str | None = None
+    baseline: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no run can be made with; a single text stands for a list of one."""

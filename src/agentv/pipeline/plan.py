@@ -9,6 +9,7 @@ from agentv.pipeline.options import RunOptions
 from agentv.pipeline.selection import Selection
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
+from agentv.scoring.comparison.sides import Side
 from agentv.scoring.identity import target_key
 from agentv.scoring.run_verdict import AskedGate
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
@@ -106,6 +107,7 @@ class RunPlan:
 
     `paths` are the eval files as they were asked for, `folder` where from; None for a run that cannot be read again.
     `store` is how the run names the team's database that it is shared in, without a password.
+    `baseline` holds the scores of the run that this one is held against.
     """
 
     suites: tuple[SuitePlan, ...]
@@ -120,6 +122,7 @@ class RunPlan:
     paths: tuple[str, ...] = ()
     folder: str | None = None
     store: str | None = None
+    baseline: Side | None = None
 
     @property
     def targets(self) -> tuple[ResolvedTarget, ...]:

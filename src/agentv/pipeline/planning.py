@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentv.loading import choose_target
+from agentv.pipeline.baseline import baseline_problems, load_baseline
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.plan import RunPlan, SuitePlan
 from agentv.pipeline.priced_targets import budget_problems
@@ -45,6 +46,8 @@ def make_plan(
         check.run()
     gates = _parse_gates(inputs, options, project_gates, findings)
     _check_names(gates or (), checks, findings)
+    for problem in baseline_problems(options, gates or ()):
+        findings.add(problem)
     if findings.problems:
         raise ConfigError("\n".join(findings.problems))
     prices: dict[str, JsonObject] = {}
@@ -52,6 +55,7 @@ def make_plan(
         prices.update(item.suite.prices)
     asked = {id(target) for plan in suites for target in plan.targets}
     judges = {key: judge for check in checks for key, judge in check.judges.items() if key not in asked}
+    options, baseline = load_baseline(options, home)
     made = RunPlan(
         suites=tuple(suites),
         specs=specs,
@@ -62,6 +66,7 @@ def make_plan(
         overrides=overrides or {},
         judges=tuple(judges.values()),
         warnings=tuple(problem.render() for item in inputs for problem in item.suite.warnings),
+        baseline=baseline,
     )
     if options.budget_usd is not None and (problems := list(budget_problems(made))):
         raise ConfigError("\n".join(problems))

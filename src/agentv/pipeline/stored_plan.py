@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from agentv.pipeline.baseline import without_lost_baseline
 from agentv.pipeline.inputs import load_inputs
 from agentv.pipeline.options import RunOptions, make_options
 from agentv.pipeline.plan import RunPlan
@@ -54,10 +55,11 @@ def load_stored_plan(
         options = replace(options, cache="off")
     if budget_usd is not None:
         options = replace(options, budget_usd=budget_usd)
+    options, gone = without_lost_baseline(options, home)
     inputs = load_inputs(paths, options, cwd=cwd, env=env, secrets=secrets)
     suites = change(inputs.suites, inputs.specs)
     plan = make_plan(suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-    return replace(plan, paths=paths, folder=str(cwd))
+    return replace(plan, paths=paths, folder=str(cwd), warnings=(*plan.warnings, *gone))
 
 
 def stored_options(plan: JsonObject) -> RunOptions:

@@ -9,6 +9,7 @@ from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
 from agentv.scoring.summary import Summary
 from agentv.storage.stored_run import StoredRun
+from agentv.types.baselines import BaselineSummary, baseline_from_json, baseline_to_json
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import CaseResult, GateResult, RunReport, RunState, RunVerdict
 
@@ -26,6 +27,7 @@ class Told:
     planned: int | None
     notes: tuple[str, ...]
     duration_s: float
+    baseline: BaselineSummary | None = None
 
 
 def told_to_json(report: RunReport) -> JsonObject:
@@ -38,6 +40,7 @@ def told_to_json(report: RunReport) -> JsonObject:
         "exit_code": report.verdict.exit_code,
         "sentence": report.verdict.sentence,
         "gates": gates,
+        "baseline": None if report.baseline is None else baseline_to_json(report.baseline),
         "planned": report.planned,
         "notes": list(report.notes),
         "duration_s": report.duration_s,
@@ -76,6 +79,7 @@ def load_report(run: StoredRun) -> RunReport:
         notes=told.notes,
         duration_s=told.duration_s,
         folder=str(run.folder),
+        baseline=told.baseline,
     )
 
 
@@ -101,6 +105,7 @@ def _told(run: StoredRun) -> Told | None:
         planned=planned if isinstance(planned, int) else None,
         notes=tuple(map(str, notes)) if isinstance(notes, list) else (),
         duration_s=float(duration_s) if isinstance(duration_s, int | float) else 0.0,
+        baseline=baseline_from_json(told.get("baseline")),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentv.reports.amounts import score_text
-from agentv.reports.comparison_rows import HEAD, difference_text, finding_text, measure_cells
+from agentv.reports.comparison_rows import HEAD, difference_text, measure_cells
 from agentv.reports.comparison_words import (
     FindReasons,
     case_label,
@@ -16,6 +16,7 @@ from agentv.reports.comparison_words import (
 from agentv.reports.markdown_code import inline_code
 from agentv.scoring.comparison.circumstances import find_circumstances
 from agentv.scoring.comparison.compare import Change, Comparison
+from agentv.scoring.comparison.finding import finding_text
 from agentv.types.results import RunVerdict
 
 _NAMED = 20

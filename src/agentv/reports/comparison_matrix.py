@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from agentv.reports.amounts import count_text, score_text
-from agentv.reports.comparison_rows import chance_text, difference_text, finding_text
+from agentv.reports.comparison_rows import chance_text, difference_text
 from agentv.reports.comparison_words import side_title, verdict_text
 from agentv.reports.markdown_code import inline_code
 from agentv.reports.paint import Paint
@@ -12,6 +12,7 @@ from agentv.reports.printable import one_line
 from agentv.reports.signs import Signs
 from agentv.reports.table import table
 from agentv.scoring.comparison.compare import Comparison
+from agentv.scoring.comparison.finding import finding_text
 from agentv.types.results import RunVerdict
 
 _HEAD = ("run", "mean", "difference", "95 % interval", "p", "wins", "losses", "regressed", "cases")

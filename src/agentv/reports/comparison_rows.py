@@ -75,22 +75,3 @@ def chance_text(p: float | None) -> str:
     if p is None:
         return "-"
     return f"<{_LEAST_P}" if p < _LEAST_P else f"{p:.2g}"
-
-
-def finding_text(comparison: Comparison) -> str:
-    """Return the last line: better, worse, or no evidence of a difference and how many cases it would take."""
-    if comparison.finding != "no evidence":
-        return comparison.finding
-    return f"no evidence of a difference (n needed: {_needed(comparison)})"
-
-
-def _needed(comparison: Comparison) -> str:
-    if comparison.score is None:
-        return "not known, no case can be compared"
-    if not comparison.score.difference:
-        return "not known, the means are equal"
-    if comparison.needed is None:
-        return "more than 10,000,000"
-    # With several runs a difference must stand out more than the one that this number is for.
-    is_there = comparison.needed <= comparison.score.cases
-    return f"more than {comparison.score.cases:,}" if is_there else f"{comparison.needed:,}"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agentv.reports.amounts import count_text, score_text
-from agentv.reports.comparison_rows import HEAD, difference_text, finding_text, measure_cells
+from agentv.reports.comparison_rows import HEAD, difference_text, measure_cells
 from agentv.reports.comparison_words import (
     FindReasons,
     case_label,
@@ -21,6 +21,7 @@ from agentv.reports.table import table
 from agentv.reports.text_width import clip, wrap
 from agentv.scoring.comparison.circumstances import Circumstance, find_circumstances
 from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, Finding
+from agentv.scoring.comparison.finding import finding_text
 from agentv.types.results import RunVerdict
 
 LISTED = 10

@@ -11,6 +11,7 @@ from agentv.reports.amounts import (
     seconds_text,
     tokens_text,
 )
+from agentv.reports.baseline_text import baseline_lines, evaluator_difference
 from agentv.reports.paint import Paint, state_colour, without_colour
 from agentv.reports.printable import one_line
 from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
@@ -42,6 +43,7 @@ def end_report(
         table(_spending_rows(report.targets), width, paint),
         _histogram(report, width, signs),
         table(_evaluator_rows(report), width, paint),
+        [] if report.baseline is None else baseline_lines(report.baseline),
         _failing(report, width, signs, paint, labels),
         [f"flaky   {one_line(case)}" for case in report.flaky],
         [f"note    {one_line(note)}" for note in report.notes],
@@ -111,13 +113,17 @@ def _evaluator_rows(report: RunReport) -> list[list[str]]:
     if not report.evaluators:
         return []
     head = ["evaluator", "mean", "rows", "errors", "type"]
-    return [
+    rows = [
         head,
         *(
             [one_line(each.name), score_text(each.mean_score), f"{each.judged:,}", f"{each.errors:,}", each.type]
             for each in report.evaluators
         ),
     ]
+    if report.baseline is None:
+        return rows
+    moved = ["difference", *(evaluator_difference(report.baseline, each.name) for each in report.evaluators)]
+    return [[*row[:2], each, *row[2:]] for row, each in zip(rows, moved, strict=True)]
 
 
 def _histogram(report: RunReport, width: int | None, signs: Signs) -> list[str]:

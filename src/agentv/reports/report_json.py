@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from agentv.reports.printable import printable_json
 from agentv.reports.row_text import row_reason
+from agentv.types.baselines import baseline_to_json
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.results import CaseResult, EvaluatorSummary, RunReport, TargetSummary
@@ -28,6 +29,7 @@ def report_to_json(report: RunReport) -> JsonObject:
         "counts": dict(report.counts),
         "targets": [_target(target) for target in report.targets],
         "evaluators": [_evaluator(evaluator) for evaluator in report.evaluators],
+        **({} if report.baseline is None else {"baseline": baseline_to_json(report.baseline)}),
         "histogram": report.histogram,
         "failing": [_failing(result) for result in report.failing],
         "failing_total": report.failing_total,

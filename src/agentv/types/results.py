@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from agentv.types.baselines import BaselineSummary
 from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -217,6 +218,7 @@ class RunReport:
     duration_s: float = 0.0
     folder: str | None = None
     needs: str = ""
+    baseline: BaselineSummary | None = None
     # Left out of the repr: asyncio writes out what its main task returned whenever it gives the signal handler back.
     results: tuple[CaseResult, ...] = field(default=(), repr=False)
 

@@ -9,7 +9,7 @@ from agentv.scoring.identity import canonical_json
 from agentv.types.json_value import JsonObject, JsonValue
 
 _DIGEST = 12
-_OWN_OPTIONS = ("name", "baseline")
+_OWN_OPTIONS = ("name", "baseline", "gates")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,28 @@
+"""How a run stands to its baseline, in the lines of its report."""
+
+from agentv.reports.amounts import count_text
+from agentv.reports.comparison_rows import difference_text
+from agentv.reports.printable import one_line
+from agentv.types.baselines import BaselineSummary
+
+
+def baseline_lines(summary: BaselineSummary) -> list[str]:
+    """Return the difference of the mean scores, how many cases moved, and the finding."""
+    head = f"baseline  {one_line(summary.baseline)}"
+    if summary.difference is None:
+        return [head, "          no case was judged in both"]
+    found = summary.interval
+    bounds = "" if found is None else f" ({difference_text(found.low)} to {difference_text(found.high)})"
+    cases = f"{count_text(summary.cases, 'case')} in both"
+    return [
+        head,
+        f"          mean {difference_text(summary.difference)}{bounds} over {cases}",
+        f"          {summary.regressed:,} regressed, {summary.improved:,} improved",
+        f"          {summary.finding}",
+    ]
+
+
+def evaluator_difference(summary: BaselineSummary, evaluator: str) -> str:
+    """Return how far an evaluator's mean moved; `-` where the baseline does not have it."""
+    moved = summary.evaluators.get(evaluator)
+    return "-" if moved is None else difference_text(moved)

@@ -1,0 +1,39 @@
+"""What a comparison amounts to, in one line."""
+
+from agentv.scoring.comparison.compare import Comparison
+from agentv.scoring.comparison.rows import evaluator_of
+from agentv.types.baselines import BaselineSummary
+
+
+def finding_text(comparison: Comparison) -> str:
+    """Return better, worse, or no evidence of a difference and how many cases it would take."""
+    if comparison.finding != "no evidence":
+        return comparison.finding
+    return f"no evidence of a difference (n needed: {_needed(comparison)})"
+
+
+def _needed(comparison: Comparison) -> str:
+    if comparison.score is None:
+        return "not known, no case can be compared"
+    if not comparison.score.difference:
+        return "not known, the means are equal"
+    if comparison.needed is None:
+        return "more than 10,000,000"
+    # With several runs a difference must stand out more than the one that this number is for.
+    is_there = comparison.needed <= comparison.score.cases
+    return f"more than {comparison.score.cases:,}" if is_there else f"{comparison.needed:,}"
+
+
+def summarize_baseline(comparison: Comparison) -> BaselineSummary:
+    """Return what a run's report says of its baseline, which is the earlier side."""
+    score = comparison.score
+    return BaselineSummary(
+        baseline=comparison.before.label,
+        cases=0 if score is None else score.cases,
+        finding=finding_text(comparison),
+        difference=None if score is None else score.difference,
+        interval=None if score is None else score.interval,
+        improved=len(comparison.changed("improved")),
+        regressed=len(comparison.changed("regressed")),
+        evaluators={evaluator_of(each.measure) or "": each.difference for each in comparison.evaluators},
+    )

@@ -1,0 +1,94 @@
+"""`agentv baseline save`, and runs that are held against a baseline."""
+
+import json
+from pathlib import Path
+
+from tests.carrying import Project
+
+EVALUATORS = "{name: has, type: contains, value: answer}, {name: long, type: regex, pattern: '.{12}'}"
+
+
+def last_run(project: Project) -> Path:
+    return max((project.folder / ".agentv" / "runs").iterdir())
+
+
+def test_the_same_run_gives_the_same_file_a_line_a_case_without_what_was_said(project: Project) -> None:
+    project.cases = {"b": "question b", "a": "question a"}
+    project.call("run", "suite.yaml", "--trials", "2")
+    assert project.call("baseline", "save")[0] == 0
+    first = (project.folder / "baseline.jsonl").read_text()
+    code, said = project.call("baseline", "save", "latest", "-o", "again.jsonl", "--json")
+    assert (code, json.loads(said)["cases"]) == (0, 2)
+    assert (project.folder / "again.jsonl").read_text() == first
+    assert "question" not in first
+    assert "answer to" not in first
+    head, *cases = map(json.loads, first.splitlines())
+    assert head["schema"] == "agentv-baseline-1"
+    assert [case["eval_id"] for case in cases] == ["a", "b"]
+    assert (cases[0]["rows"], cases[0]["measures"]["score"], cases[0]["measures"]["evaluator:has"]) == (2, 1.0, 1.0)
+
+
+def test_a_run_is_held_against_a_run_a_tag_or_a_file(project: Project) -> None:
+    project.call("run", "suite.yaml", "--name", "first")
+    earlier = last_run(project).name
+    project.call("runs", "tag", "latest", "good")
+    project.call("baseline", "save")
+    project.evaluators = EVALUATORS.replace(".{12}", "question a")
+    for reference in ("first", "good", "baseline.jsonl", "latest", earlier):
+        code, said = project.call("run", "suite.yaml", "--baseline", reference, "--gate", "regressions <= 2")
+        assert (code, said.splitlines()[-1]) == (0, "PASS: regressions is 2, as <= 2. Exit code 0."), reference
+        assert "mean -0.33 (-1.00 to +0.38) over 3 cases in both\n          2 regressed, 0 improved" in said
+        project.call("runs", "rm", "latest", "--yes")
+
+
+def test_the_differences_are_kept_with_the_run_and_reported_alike(project: Project) -> None:
+    project.call("run", "suite.yaml")
+    project.evaluators = EVALUATORS.replace(".{12}", "question a")
+    project.call("run", "suite.yaml", "--baseline", "latest", "--gate", "none", "-o", "first.json")
+    project.call("report", "latest", "-o", "later.json")
+    first, later = (json.loads((project.folder / f"{name}.json").read_text()) for name in ("first", "later"))
+    assert first["baseline"] == later["baseline"]
+    assert (later["baseline"]["regressed"], later["baseline"]["evaluators"]) == (2, {"has": 0.0})
+
+
+def test_latest_stays_the_run_that_it_was_when_the_run_is_taken_up_again(project: Project) -> None:
+    project.call("run", "suite.yaml")
+    earlier = last_run(project).name
+    project.call("run", "suite.yaml", "--baseline", "latest")
+    assert json.loads((last_run(project) / "run.json").read_text())["plan"]["options"]["baseline"] == earlier
+    assert f"baseline  {earlier}" in project.call("resume", "latest")[1]
+    project.call("runs", "rm", earlier, "--yes")
+    code, said = project.call("resume", "latest")
+    assert (code, f"no longer held against its baseline {earlier}" in said) == (0, True)
+
+
+def test_a_gate_on_regressions_needs_a_baseline_that_is_there(project: Project) -> None:
+    code, said = project.call("run", "suite.yaml", "--gate", "regressions <= 0")
+    assert (code, said) == (
+        4,
+        "error: gate 'regressions <= 0': regressions from what? Name the earlier run with --baseline RUN\n",
+    )
+    code, said = project.call("run", "suite.yaml", "--baseline", "nightly")
+    assert (code, said) == (4, "error: there is no run 'nightly'; no run is stored yet\n")
+
+
+def test_exported_rows_and_rows_of_older_programs_are_compared_too(project: Project) -> None:
+    project.call("run", "suite.yaml", "-o", "rows.jsonl")
+    (project.folder / "older.jsonl").write_text('{"evalId": "a", "score": 0.5}\n{"test_id": "b", "score": 1}\n')
+    code, said = project.call("compare", "older.jsonl", "rows.jsonl", "--format", "agentv")
+    assert (code, json.loads(said)["summary"]) == (
+        0,
+        {"total": 5, "matched": 2, "wins": 1, "losses": 0, "ties": 1, "meanDelta": 0.25},
+    )
+
+
+def test_a_file_that_cannot_be_read_is_named_with_its_line(project: Project) -> None:
+    path = project.folder / "bad.jsonl"
+    for text, problem in (
+        ('{"eval_id": "a", "score": 1}\n{"score": 1}\n', "bad.jsonl:2: expected a row with `eval_id` and a `score`"),
+        ("nonsense\n", "bad.jsonl:1: "),
+        ('{"schema": "agentv-baseline-2"}\n', "upgrade agentv"),
+    ):
+        path.write_text(text)
+        code, said = project.call("compare", "bad.jsonl", "bad.jsonl")
+        assert (code, problem in said) == (3, True), said
