@@ -11,7 +11,7 @@ from tests.stored import RUN, at_noon, make_answer, make_case, make_result, make
 
 from agentv.cli.main import main
 from agentv.cli.show import _SORTS, _STATES
-from agentv.scoring.summary import JUDGED_STATES
+from agentv.scoring.tallies import JUDGED_STATES
 from agentv.storage import RunFolder, runs_folder
 from agentv.storage.row_query import SORT_KEYS
 

@@ -6,7 +6,9 @@ from tests.stored import CONTAINS, JUDGE, RUN, make_result
 
 from agentv.types.events import RunStarted
 from agentv.types.failures import Failure
+from agentv.types.intervals import Interval
 from agentv.types.results import EvaluatorSummary, RunReport, RunVerdict, Slot, TargetSummary
+from agentv.types.summaries import GroupSummary, TrialSummary
 from agentv.types.usage import Usage
 
 HOSTILE_TEXT = "\x1b[31mred\x1b[0m \x1b]0;title\x07\n::error::gotcha\r\n\u202eevil\u202c 👩‍👩‍👧 家族 100%, a:b"
@@ -50,13 +52,27 @@ REPORT = RunReport(
         TargetSummary(
             "agent-v1", {"pass": 402, "borderline": 31, "fail": 124, "error": 4}, 0.8124, 402 / 557,
             0.84, None, _USAGE, _USAGE, 1.2, 4.5,
+            pass_rate_interval=Interval(0.6831, 0.7577, "clustered-wilson"),
+            mean_interval=Interval(0.7812, 0.8391, "bounded-t"),
+            latency_median_interval=Interval(1.1, 1.3, "order-statistics"),
+            trials=(
+                TrialSummary(1, 240, 0.722, 0.722),
+                TrialSummary(
+                    3, 180, 0.901, 0.503, Interval(0.849, 0.937, "bounded-t"), Interval(0.43, 0.576, "bounded-t")
+                ),
+            ),
         ),
         TargetSummary(
             "agent-v2-with-a-long-name", {"pass": 2, "fail": 1}, 2 / 3, 2 / 3, 0.0, 0.0, Usage(), Usage(), 0.0034, 75.0
         ),
     ),
     evaluators=(
-        EvaluatorSummary("contains", "contains", 560, 0.81, 0),
+        EvaluatorSummary(
+            "contains", "contains", 560, 0.81, 0,
+            mean_interval=Interval(0.775, 0.841, "bounded-t"),
+            pass_rate=0.75,
+            pass_rate_interval=Interval(0.712, 0.784, "wilson"),
+        ),
         EvaluatorSummary("tone", "llm_judge", 553, 0.9, 7),
     ),
     histogram=(1, 0, 0, 5, 9, 20, 31, 100, 0, 402),
@@ -67,4 +83,5 @@ REPORT = RunReport(
     notes=("the price of 'small' is not known",),
     duration_s=161.0,
     folder="/project/.agentv/runs/20260131T120000-7f3a2b",
+    groups=(GroupSummary("tag", "refund", {"pass": 3, "fail": 1, "error": 1}, 0.75, 0.75),),
 )  # fmt: skip

@@ -12,9 +12,16 @@ from agentv.reports.text_width import display_width
 from agentv.types.results import RunReport, RunVerdict
 
 AT_80 = """\
-target                         pass rate  mean  pass  borderline  fail  errors
-agent-v1                   72.2 % of 557  0.81   402          31   124       4
-agent-v2-with-a-long-name    66.7 % of 3  0.67     2           0     1       0
+target                         pass rate            95 %  mean          95 %
+agent-v1                   72.2 % of 557  68.3 to 75.8 %  0.81  0.78 to 0.84
+agent-v2-with-a-long-name    66.7 % of 3               -  0.67             -
+
+target                     pass  borderline  fail  errors
+agent-v1                    402          31   124       4
+agent-v2-with-a-long-name     2           0     1       0
+
+target    pass@3            95 %  pass^3          95 %  cases
+agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180
 
 target                cost  judges' cost  median    p95   tokens  judges' tokens
 agent-v1             $0.84             -   1.2 s  4.5 s  150.0 k         150.0 k
@@ -22,9 +29,9 @@ agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
 
 scores  0 │▁▁▁      ▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂   ███│ 1   highest bar 402 of 568 rows
 
-evaluator  mean  rows  errors       type
-contains   0.81   560       0   contains
-tone       0.90   553       7  llm_judge
+evaluator  mean          95 %  rows  errors       type
+contains   0.81  0.78 to 0.84   560       0   contains
+tone       0.90             -   553       7  llm_judge
 
 did not pass: 160
 ✗ refund-7  agent-v2  0.33
@@ -49,9 +56,16 @@ retry   agentv retry 20260131T120000-7f3a2b
 FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result. Exit code 1.
 """
 IN_ASCII = """\
-target                         pass rate  mean  pass  borderline  fail  errors
-agent-v1                   72.2 % of 557  0.81   402          31   124       4
-agent-v2-with-a-long-name    66.7 % of 3  0.67     2           0     1       0
+target                         pass rate            95 %  mean          95 %
+agent-v1                   72.2 % of 557  68.3 to 75.8 %  0.81  0.78 to 0.84
+agent-v2-with-a-long-name    66.7 % of 3               -  0.67             -
+
+target                     pass  borderline  fail  errors
+agent-v1                    402          31   124       4
+agent-v2-with-a-long-name     2           0     1       0
+
+target    pass@3            95 %  pass^3          95 %  cases
+agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180
 
 target                cost  judges' cost  median    p95   tokens  judges' tokens
 agent-v1             $0.84             -   1.2 s  4.5 s  150.0 k         150.0 k
@@ -59,9 +73,9 @@ agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
 
 scores  0 |...      ............:::   ###| 1   highest bar 402 of 568 rows
 
-evaluator  mean  rows  errors       type
-contains   0.81   560       0   contains
-tone       0.90   553       7  llm_judge
+evaluator  mean          95 %  rows  errors       type
+contains   0.81  0.78 to 0.84   560       0   contains
+tone       0.90             -   553       7  llm_judge
 
 did not pass: 160
 x refund-7  agent-v2  0.33
@@ -138,20 +152,19 @@ def test_a_run_without_rows_is_its_verdict() -> None:
 
 def test_skipped_rows_get_a_column_when_there_are_any() -> None:
     first = replace(REPORT.targets[0], counts={"pass": 1, "skipped": 2}, pass_rate=1.0)
-    head = end_report(replace(REPORT, targets=(first,))).splitlines()[0]
-    assert head.split()[-1] == "skipped"
+    assert "\ntarget    pass  borderline  fail  errors  skipped\n" in end_report(replace(REPORT, targets=(first,)))
 
 
 def test_a_narrow_terminal_gets_values_below_their_names() -> None:
     lines = end_report(REPORT, width=40).split("\n")
     assert lines[:7] == [
         "agent-v1",
-        "  pass rate 72.2 % of 557  mean 0.81",
-        "  pass 402  borderline 31  fail 124",
-        "  errors 4",
+        "  pass rate 72.2 % of 557",
+        "  95 % 68.3 to 75.8 %  mean 0.81",
+        "  95 % 0.78 to 0.84",
         "agent-v2-with-a-long-name",
-        "  pass rate 66.7 % of 3  mean 0.67",
-        "  pass 2  borderline 0  fail 1  errors 0",
+        "  pass rate 66.7 % of 3  95 % -",
+        "  mean 0.67  95 % -",
     ]
     tables = lines[: lines.index("did not pass: 160")]
     assert max(map(display_width, tables)) <= 40

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import pytest
 from tests.rows import make_row
 
 from agentv.scoring.summary import Summary
@@ -75,7 +76,7 @@ def test_a_score_of_one_stands_in_the_last_bin_of_the_histogram() -> None:
 def test_a_case_whose_trials_disagree_is_flaky() -> None:
     summary = Summary()
     for row in (make_row("a"), make_row("a", score=0.0, trial=1), make_row("b"), make_row("b", trial=1)):
-        summary.add_trial(row)
+        summary.add(row)
     assert summary.flaky == ("a (t)",)
 
 
@@ -102,3 +103,82 @@ def test_what_came_from_the_cache_is_part_of_the_cost_and_told_apart() -> None:
     cached = replace(make_row("b", cost_usd=3.0), cached=True, evaluator_results=(whole,), judge_cost_usd=0.75)
     (target,) = summary_of(asked, cached).targets()
     assert (target.target_cost_usd, target.judge_cost_usd, target.saved_usd) == (5.0, 0.75, 3.5)
+
+
+def repeated(cases: int, trials: int, *, has_trials: bool) -> Summary:
+    """Count cases of which every second passes each time it is asked."""
+    summary = Summary(has_targets=False)
+    for number in range(cases):
+        for trial in range(trials):
+            summary.add(make_row(f"c{number}", score=float(number % 2), trial=trial), has_trials=has_trials)
+    return summary
+
+
+def test_asking_the_same_cases_again_makes_nothing_surer() -> None:
+    (once,) = repeated(40, 1, has_trials=False).targets()
+    (often,) = repeated(40, 5, has_trials=True).targets()
+    assert once.pass_rate_interval is not None
+    assert often.pass_rate_interval is not None
+    assert often.pass_rate_interval.low == pytest.approx(once.pass_rate_interval.low)
+    assert (once.pass_rate_interval.method, often.pass_rate_interval.method) == ("wilson", "clustered-wilson")
+    (naive,) = repeated(40, 5, has_trials=False).targets()
+    assert naive.pass_rate_interval is not None
+    assert naive.pass_rate_interval.low > once.pass_rate_interval.low + 0.05
+
+
+def test_two_targets_on_one_case_are_one_case_over_all_and_cases_of_their_own_in_each() -> None:
+    summary = Summary()
+    for number in range(40):
+        for target in ("t", "u"):
+            summary.add(make_row(f"c{number}", score=float(number % 2), target=target, tags=("x",)), has_trials=False)
+    alone = repeated(40, 1, has_trials=False).targets()[0].pass_rate_interval
+    assert alone is not None
+    assert [each.pass_rate_interval for each in summary.targets()] == [alone, alone]
+    for metric in (("pass_rate", None, None), ("tag", "x", "pass_rate"), ("evaluator", "tone", "pass_rate")):
+        found = summary.interval(*metric)
+        assert found is not None
+        assert (found.low, found.high) == pytest.approx((alone.low, alone.high))
+
+
+def test_a_gate_gets_the_interval_of_what_it_measures_where_there_is_one() -> None:
+    summary = summary_of(*[make_row(f"c{n}", score=n % 4 / 3, tags=("x",)) for n in range(80)])
+    (target,) = summary.targets()
+    (evaluator,) = summary.evaluators()
+    assert summary.interval("mean", None, None) == target.mean_interval
+    assert summary.interval("target", "t", "pass_rate") == target.pass_rate_interval
+    assert summary.interval("evaluator", "tone", "mean") == evaluator.mean_interval
+    assert summary.interval("tag", "x", "mean") == summary.groups()[0].mean_interval
+    for metric in (("errors", None, None), ("cost_usd", None, None), ("tag", "y", "mean"), ("p95", "duration_s", None)):
+        assert summary.interval(*metric) is None
+
+
+def test_the_interval_of_a_latency_is_in_the_unit_asked_for() -> None:
+    summary = Summary()
+    for number in range(100):
+        summary.add(make_row(f"c{number}"), latency_s=number / 10)
+    found, in_ms = (summary.interval("p50", unit, None) for unit in ("duration_s", "duration_ms"))
+    (target,) = summary.targets()
+    assert found == target.latency_median_interval
+    assert found is not None
+    assert in_ms is not None
+    # The 40th and the 61st of the hundred sorted values are the ranks of the binomial distribution.
+    assert 3.9 <= found.low <= 4.0
+    assert 5.9 <= found.high <= 6.0
+    assert in_ms.low == pytest.approx(1000 * found.low)
+    assert target.latency_p95_interval is not None
+
+
+def test_repeats_make_no_percentile_surer() -> None:
+    summary = Summary()
+    for number in range(5):
+        for trial in range(100):
+            summary.add(make_row(f"c{number}", trial=trial), latency_s=1.0)
+    assert summary.targets()[0].latency_median_interval is None
+
+
+def test_evaluators_of_one_name_and_different_types_are_measured_together() -> None:
+    other = replace(make_row("b", score=0.0), evaluator_results=(EvaluatorResult("tone", "regex", 0.0),))
+    summary = summary_of(make_row("a"), other)
+    assert [(each.type, each.mean_score) for each in summary.evaluators()] == [("contains", 1.0), ("regex", 0.0)]
+    assert summary.measure("evaluator", "tone", "mean") == 0.5
+    assert summary.measure("evaluator", "tone", "pass_rate") == 0.5

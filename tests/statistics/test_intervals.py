@@ -37,16 +37,30 @@ def test_the_interval_of_a_rate_is_statsmodels_wilson_interval(passed: int, rows
 
 
 def test_repeats_that_always_agree_are_worth_as_much_as_one_of_them() -> None:
-    cases = [[1.0] * 5] * 30 + [[0.0] * 5] * 10
-    found = rate_interval(of_cases(cases))
-    # The rows are worth the cases, but for the correction of the variance by 40 / 39.
-    expected = wilson_bounds(0.75, 39, stats.t.ppf(0.975, 39))
-    assert bounds(found) == pytest.approx(expected, abs=1e-9)
+    found = rate_interval(of_cases([[1.0] * 5] * 30 + [[0.0] * 5] * 10))
+    assert bounds(found) == pytest.approx(proportion_confint(30, 40, method="wilson"), abs=1e-9)
+    assert found is not None
+    assert found.method == "clustered-wilson"
 
 
-def test_repeats_of_luck_alone_are_worth_their_number() -> None:
+def test_repeats_of_luck_alone_are_worth_nearly_their_number() -> None:
     cases = [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]] * 20
-    assert bounds(rate_interval(of_cases(cases))) == pytest.approx(wilson_bounds(0.5, 120, stats.t.ppf(0.975, 39)))
+    few = (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 39)) ** 2
+    expected = wilson_bounds(0.5, 120 * few, stats.norm.ppf(0.975))
+    assert bounds(rate_interval(of_cases(cases))) == pytest.approx(expected)
+
+
+def test_repeats_in_part_alike_are_worth_the_rows_over_the_design_effect() -> None:
+    cases = [[1.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.0], [1.0, 0.0]] * 8
+    effect = variance_of_means(cases) / (0.6 * 0.4 / 80)
+    few = (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 39)) ** 2
+    expected = wilson_bounds(0.6, 80 / effect * few, stats.norm.ppf(0.975))
+    assert 1 < effect < 2
+    assert bounds(rate_interval(of_cases(cases))) == pytest.approx(expected)
+
+
+def variance_of_means(cases: list[list[float]]) -> float:
+    return float(stats.sem([sum(case) / len(case) for case in cases]) ** 2)
 
 
 def test_when_all_repeats_pass_each_case_counts_once() -> None:
@@ -68,6 +82,19 @@ def test_the_interval_of_a_mean_solves_students_equation_with_a_bounded_variance
     for bound in bounds(mean_interval(of_rows(rows))):
         error_there = error * (bound * (1 - bound) / (mean * (1 - mean))) ** 0.5
         assert abs(bound - mean) / error_there == pytest.approx(stats.t.ppf(0.975, 6), rel=1e-9)
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=40))
+def test_the_mean_of_scores_of_0_and_1_is_a_rate(passed: list[bool]) -> None:
+    moments = of_rows([float(each) for each in passed])
+    assert bounds(mean_interval(moments)) == pytest.approx(bounds(rate_interval(moments)), abs=1e-9)
+
+
+@given(cases_of_scores, st.integers(2, 5))
+def test_asking_each_case_again_with_the_same_outcome_changes_nothing(cases: list[list[float]], times: int) -> None:
+    firsts = [case[0] for case in cases]
+    once, repeated = mean_interval(of_rows(firsts)), mean_interval(of_cases([[score] * times for score in firsts]))
+    assert bounds(repeated) == pytest.approx(bounds(once), abs=1e-6)
 
 
 @pytest.mark.parametrize("cases", [[], [[1.0]], [[1.0, 0.0, 1.0]]])

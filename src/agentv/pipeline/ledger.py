@@ -69,7 +69,8 @@ class Ledger:
     def __post_init__(self) -> None:
         """Count apart what has gates of its own, and what is compared with a baseline."""
         self.beside = None if self.plan.baseline is None else BesideBaseline(self.plan.baseline)
-        self.summary = Summary({asked.suite for asked in self.plan.gates or () if asked.suite is not None})
+        suites = {asked.suite for asked in self.plan.gates or () if asked.suite is not None}
+        self.summary = Summary(suites, has_targets=len(self.plan.targets) > 1)
 
     def expect(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
         """Pass on what is to be done. From the first case with trials on, verdicts are remembered to compare them."""
@@ -122,9 +123,8 @@ class Ledger:
         self.tell(RowKept(result))
 
     def _count(self, result: CaseResult) -> None:
-        self.summary.add(result, latency_s=None if result.duration_ms is None else result.duration_ms / 1000)
-        if self.has_trials:
-            self.summary.add_trial(result)
+        latency_s = None if result.duration_ms is None else result.duration_ms / 1000
+        self.summary.add(result, latency_s=latency_s, has_trials=self.has_trials)
         if self.beside is not None:
             self.beside.add(result)
         if result.error is not None and result.error.stage == "load":
@@ -166,6 +166,7 @@ class Ledger:
             planned=self.plan.planned,
             targets=self.summary.targets(),
             evaluators=self.summary.evaluators(),
+            groups=self.summary.groups(),
             histogram=tuple(self.summary.histogram),
             verdict=verdict,
             failing=tuple(self.summary.failing),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from agentv.pipeline.budget import Spent
 from agentv.scoring.digests import DigestSet
-from agentv.scoring.summary import saved_by_judges
+from agentv.scoring.target_tally import saved_by_judges
 from agentv.storage.stored_run import StoredRun
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.results import CaseResult

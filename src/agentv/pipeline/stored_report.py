@@ -71,6 +71,7 @@ def load_report(run: StoredRun) -> RunReport:
         planned=told.planned,
         targets=summary.targets(),
         evaluators=summary.evaluators(),
+        groups=summary.groups(),
         histogram=tuple(summary.histogram),
         verdict=told.verdict,
         failing=tuple(summary.failing),
@@ -86,7 +87,6 @@ def load_report(run: StoredRun) -> RunReport:
 def count_row(summary: Summary, row: CaseResult) -> None:
     """Add a stored row to a summary, as the run that made it did."""
     summary.add(row, latency_s=None if row.duration_ms is None else row.duration_ms / 1000)
-    summary.add_trial(row)
 
 
 def _told(run: StoredRun) -> Told | None:

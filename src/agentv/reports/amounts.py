@@ -1,5 +1,7 @@
 """Numbers as people read them: shares, scores, money, times, tokens."""
 
+from agentv.types.intervals import Interval
+
 _MINUTE_S = 60
 _HOUR_S = 3600
 _THOUSAND = 1000
@@ -25,6 +27,18 @@ def score_text(score: float | None) -> str:
     if score is None:
         return "-"
     return f"{min(score, 0.99) if score < 1 - 1e-9 else score:.2f}"
+
+
+def percent_interval_text(interval: Interval | None) -> str:
+    """Return an interval of a share as `68.3 to 75.8 %`; `-` for None."""
+    if interval is None:
+        return "-"
+    return f"{percent_text(interval.low).removesuffix(' %')} to {percent_text(interval.high)}"
+
+
+def score_interval_text(interval: Interval | None) -> str:
+    """Return an interval of a score as `0.78 to 0.84`; `-` for None."""
+    return "-" if interval is None else f"{score_text(interval.low)} to {score_text(interval.high)}"
 
 
 def money_text(dollars: float | None) -> str:

@@ -6,7 +6,9 @@ from agentv.reports.amounts import (
     clock_text,
     count_text,
     money_text,
+    percent_interval_text,
     percent_text,
+    score_interval_text,
     score_text,
     seconds_text,
     tokens_text,
@@ -19,6 +21,7 @@ from agentv.reports.signs import ASCII, UNICODE, Signs
 from agentv.reports.table import table, with_reason
 from agentv.scoring.summary import row_state
 from agentv.types.results import CaseResult, RunReport, TargetSummary
+from agentv.types.summaries import TrialSummary
 from agentv.types.usage import Usage
 
 _NARROW = 80
@@ -40,6 +43,8 @@ def end_report(
     signs = UNICODE if unicode else ASCII
     blocks = [
         table(_quality_rows(report.targets), width, paint),
+        table(_count_rows(report.targets), width, paint),
+        table(_trial_rows(report.targets), width, paint),
         table(_spending_rows(report.targets), width, paint),
         _histogram(report, width, signs),
         table(_evaluator_rows(report), width, paint),
@@ -56,12 +61,47 @@ def end_report(
 def _quality_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
     if not targets:
         return []
+    return [["target", "pass rate", "95 %", "mean", "95 %"], *map(_quality, targets)]
+
+
+def _quality(target: TargetSummary) -> list[str]:
+    return [
+        _name(target),
+        _rate(target),
+        percent_interval_text(target.pass_rate_interval),
+        score_text(target.mean_score),
+        score_interval_text(target.mean_interval),
+    ]
+
+
+def _count_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
+    if not targets:
+        return []
     states = {"pass": "pass", "borderline": "borderline", "fail": "fail", "error": "errors"}
     if any(target.counts.get("skipped") for target in targets):
         states["skipped"] = "skipped"
+    return [["target", *states.values()], *([_name(each), *_counts(each, states)] for each in targets)]
+
+
+def _trial_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
+    """Return how often any and all of a case's trials pass, of as many trials as every repeated target has."""
+    most = min((max(trial.k for trial in each.trials) for each in targets if each.trials), default=0)
+    if most <= 1:
+        return []
+    told = [(each, trial) for each in targets for trial in each.trials if trial.k == most]
     return [
-        ["target", "pass rate", "mean", *states.values()],
-        *([_name(each), _rate(each), score_text(each.mean_score), *_counts(each, states)] for each in targets),
+        ["target", f"pass@{most}", "95 %", f"pass^{most}", "95 %", "cases"],
+        *([_name(target), *_trial(trial)] for target, trial in told),
+    ]
+
+
+def _trial(trial: TrialSummary) -> list[str]:
+    return [
+        percent_text(trial.pass_at),
+        percent_interval_text(trial.pass_at_interval),
+        percent_text(trial.pass_hat),
+        percent_interval_text(trial.pass_hat_interval),
+        f"{trial.cases:,}",
     ]
 
 
@@ -112,18 +152,25 @@ def _tokens(usage: Usage) -> str:
 def _evaluator_rows(report: RunReport) -> list[list[str]]:
     if not report.evaluators:
         return []
-    head = ["evaluator", "mean", "rows", "errors", "type"]
+    head = ["evaluator", "mean", "95 %", "rows", "errors", "type"]
     rows = [
         head,
         *(
-            [one_line(each.name), score_text(each.mean_score), f"{each.judged:,}", f"{each.errors:,}", each.type]
+            [
+                one_line(each.name),
+                score_text(each.mean_score),
+                score_interval_text(each.mean_interval),
+                f"{each.judged:,}",
+                f"{each.errors:,}",
+                each.type,
+            ]
             for each in report.evaluators
         ),
     ]
     if report.baseline is None:
         return rows
     moved = ["difference", *(evaluator_difference(report.baseline, each.name) for each in report.evaluators)]
-    return [[*row[:2], each, *row[2:]] for row, each in zip(rows, moved, strict=True)]
+    return [[*row[:3], each, *row[3:]] for row, each in zip(rows, moved, strict=True)]
 
 
 def _histogram(report: RunReport, width: int | None, signs: Signs) -> list[str]:

@@ -7,7 +7,9 @@ from datetime import datetime
 from agentv.reports.amounts import clock_text, count_text, money_text
 from agentv.reports.printable import one_line
 from agentv.reports.signs import Signs
-from agentv.scoring.summary import JUDGED_STATES, row_state, saved_by_judges
+from agentv.scoring.summary import row_state
+from agentv.scoring.tallies import JUDGED_STATES
+from agentv.scoring.target_tally import saved_by_judges
 from agentv.types.events import AnswerArrived, RetryNoted, RowFinished, RowKept, RunEvent, RunStarted, RunStopping
 
 _SUITES_NAMED = 3

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from agentv.reports.printable import printable_json
 from agentv.reports.row_text import row_reason
 from agentv.types.baselines import baseline_to_json
+from agentv.types.intervals import Interval
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.results import CaseResult, EvaluatorSummary, RunReport, TargetSummary
+from agentv.types.summaries import GroupSummary, TrialSummary
 from agentv.types.usage import Usage
 
 REPORT_SCHEMA = "agentv-report-1"
@@ -30,6 +32,7 @@ def report_to_json(report: RunReport) -> JsonObject:
         "targets": [_target(target) for target in report.targets],
         "evaluators": [_evaluator(evaluator) for evaluator in report.evaluators],
         **({} if report.baseline is None else {"baseline": baseline_to_json(report.baseline)}),
+        "groups": [_group(group) for group in report.groups],
         "histogram": report.histogram,
         "failing": [_failing(result) for result in report.failing],
         "failing_total": report.failing_total,
@@ -52,12 +55,48 @@ def _target(target: TargetSummary) -> Mapping[str, JsonValue]:
         "judged": target.judged,
         "counts": dict(target.counts),
         "pass_rate": target.pass_rate,
+        "pass_rate_interval": _interval(target.pass_rate_interval),
         "mean_score": target.mean_score,
+        "mean_interval": _interval(target.mean_interval),
+        "trials": [_trial(trial) for trial in target.trials],
         "cost_usd": {"target": target.target_cost_usd, "judge": target.judge_cost_usd},
         "saved_usd": target.saved_usd,
         "usage": {"target": _usage(target.target_usage), "judge": _usage(target.judge_usage)},
         "latency_median_s": target.latency_median_s,
+        "latency_median_interval": _interval(target.latency_median_interval),
         "latency_p95_s": target.latency_p95_s,
+        "latency_p95_interval": _interval(target.latency_p95_interval),
+    }
+
+
+def _interval(interval: Interval | None) -> JsonValue:
+    if interval is None:
+        return None
+    return {"low": interval.low, "high": interval.high, "level": interval.level, "method": interval.method}
+
+
+def _trial(trial: TrialSummary) -> Mapping[str, JsonValue]:
+    return {
+        "k": trial.k,
+        "cases": trial.cases,
+        "pass_at": trial.pass_at,
+        "pass_at_interval": _interval(trial.pass_at_interval),
+        "pass_hat": trial.pass_hat,
+        "pass_hat_interval": _interval(trial.pass_hat_interval),
+    }
+
+
+def _group(group: GroupSummary) -> Mapping[str, JsonValue]:
+    return {
+        "by": group.by,
+        "name": group.name,
+        "rows": group.rows,
+        "judged": group.judged,
+        "counts": dict(group.counts),
+        "pass_rate": group.pass_rate,
+        "pass_rate_interval": _interval(group.pass_rate_interval),
+        "mean_score": group.mean_score,
+        "mean_interval": _interval(group.mean_interval),
     }
 
 
@@ -77,7 +116,10 @@ def _evaluator(evaluator: EvaluatorSummary) -> Mapping[str, JsonValue]:
         "name": evaluator.name,
         "type": evaluator.type,
         "judged": evaluator.judged,
+        "pass_rate": evaluator.pass_rate,
+        "pass_rate_interval": _interval(evaluator.pass_rate_interval),
         "mean_score": evaluator.mean_score,
+        "mean_interval": _interval(evaluator.mean_interval),
         "errors": evaluator.errors,
     }
 

@@ -16,7 +16,7 @@ from agentv.reports.paint import Paint, state_colour, without_colour
 from agentv.reports.printable import one_line
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.table import table, with_reason
-from agentv.scoring.summary import Tally
+from agentv.scoring.tallies import Tally
 from agentv.types.judged_lines import JudgedLine, ScoreReport
 
 _LONGEST_REASON = 2000

@@ -5,6 +5,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
+from agentv.scoring.statistics.percentiles import percentile_shares
+
 _RUN = 4096
 _LARGEST_OF_FOUR_BYTES = 2**32 - 1
 _LONGEST_S = 1e12
@@ -50,6 +52,24 @@ def percentile_us(durations: Sequence[Durations], share: float) -> float | None:
     low = _ranked(runs, math.floor(position))
     high = _ranked(runs, math.ceil(position))
     return low + (high - low) * (position - math.floor(position))
+
+
+def percentile_interval_us(durations: Sequence[Durations], share: float, cases: int) -> tuple[float, float] | None:
+    """Return the 95 % interval of a percentile, in microseconds, from the ranks alone; None with too few durations.
+
+    They are of so many `cases`. Repeats of a case count as one: nobody knows how alike their durations are.
+    """
+    count = sum(map(len, durations))
+    shares = percentile_shares(share, min(cases, count))
+    if shares is None:
+        return None
+    low, high = (percentile_us(durations, _type_7(each, count)) for each in shares)
+    return None if low is None or high is None else (low, high)
+
+
+def _type_7(share: float, count: int) -> float:
+    """Return as what share of `count` values percentile_us finds the value of rank share * (count + 1)."""
+    return min(max((share * (count + 1) - 1) / (count - 1), 0.0), 1.0)
 
 
 def _ranked(runs: "Sequence[array[int]]", rank: int) -> int:

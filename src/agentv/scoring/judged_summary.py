@@ -6,7 +6,7 @@ from itertools import count
 
 from agentv.scoring.aggregation import verdict_of
 from agentv.scoring.quantiles import Quantiles
-from agentv.scoring.summary import Tally
+from agentv.scoring.tallies import Tally
 from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.judged_lines import CriterionSummary, JudgedLine

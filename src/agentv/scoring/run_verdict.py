@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agentv.scoring.gates import Gate, Measurements
-from agentv.scoring.summary import Tally
+from agentv.scoring.tallies import Tally
 from agentv.types.results import GateResult, RunState, RunVerdict
 
 PASSED = 0

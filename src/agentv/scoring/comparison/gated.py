@@ -6,7 +6,7 @@ from agentv.scoring.comparison.compare import Change, Comparison
 from agentv.scoring.comparison.rows import evaluator_measure
 from agentv.scoring.gates import Measurements
 from agentv.scoring.run_verdict import Counted
-from agentv.scoring.summary import Tally
+from agentv.scoring.tallies import Tally
 
 _HALF = 0.5
 

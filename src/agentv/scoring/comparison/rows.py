@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agentv.scoring.summary import JUDGED_STATES, row_state
+from agentv.scoring.summary import row_state
+from agentv.scoring.tallies import JUDGED_STATES
 from agentv.types.results import CaseResult, RowState, Slot
 from agentv.types.usage import Usage
 

@@ -21,22 +21,17 @@ def wilson_bounds(share: float, count: float, deviate: float) -> tuple[float, fl
 
 
 def rate_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | None:
-    """Return Wilson's interval of a rate; with repeats, on as many rows as the repeats are worth. None below two cases.
+    """Return Wilson's interval of a rate; with repeats, on as many rows as they are worth. None below two cases.
 
-    The design effect is how much larger the clustered variance is than p (1 - p) / rows, at least 1; the rows are
-    divided by it and Student's t with cases - 1 degrees of freedom takes the place of the normal. Korn & Graubard
-    1998, Survey Methodology 24(2), with Wilson's bounds in the place of Clopper and Pearson's.
+    They are worth rate * (1 - rate) / variance, the rows over the design effect, at most the rows themselves.
     """
     if moments.clusters < _FEWEST_CLUSTERS:
         return None
     if not moments.is_repeated:
-        return _wilson(moments.mean, moments.rows, normal_quantile(_upper(level)), "wilson", level)
-    rate, variance = moments.mean, moments.variance
-    if not 0 < rate < 1:
-        # Nothing tells how alike the repeats are: each case counts once.
-        return _wilson(rate, moments.clusters, normal_quantile(_upper(level)), "clustered-wilson", level)
-    effective = min(rate * (1 - rate) / variance, moments.rows) if variance else moments.rows
-    return _wilson(rate, effective, t_quantile(_upper(level), moments.clusters - 1), "clustered-wilson", level)
+        return _wilson(moments.mean, moments.rows, "wilson", level)
+    rate = moments.mean
+    worth = _worth(rate, moments.variance) if 0 < rate < 1 else 0.0
+    return _wilson(rate, _count(min(worth, moments.rows), moments, level), "clustered-wilson", level)
 
 
 def mean_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | None:
@@ -52,13 +47,28 @@ def mean_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | N
     # A sum of many scores may be a rounding error beyond its ends.
     mean, variance = min(max(moments.mean, 0.0), 1.0), moments.variance
     if not variance:
-        return _wilson(mean, moments.clusters, normal_quantile(_upper(level)), "wilson", level)
-    effective = mean * (1 - mean) / variance
-    return _wilson(mean, effective, t_quantile(_upper(level), moments.clusters - 1), "bounded-t", level)
+        return _wilson(mean, moments.effective_clusters, "wilson", level)
+    return _wilson(mean, _count(_worth(mean, variance), moments, level), "bounded-t", level)
 
 
-def _wilson(share: float, count: float, deviate: float, method: IntervalMethod, level: float) -> Interval:
-    return Interval(*wilson_bounds(share, count, deviate), method, level)
+def _worth(mean: float, variance: float) -> float:
+    """Return how many independent passes and fails of that mean are as sure as it is."""
+    return mean * (1 - mean) / variance if variance else math.inf
+
+
+def _count(worth: float, moments: ClusterMoments, level: float) -> float:
+    """Return the number of rows for Wilson's interval: `worth`, less what estimating it from few clusters costs.
+
+    That is the squared ratio of the normal to Student's quantile with clusters - 1 degrees of freedom, Korn & Graubard
+    1998, Survey Methodology 24(2). Never less than each cluster counting once: nothing of 0..1 varies more.
+    """
+    share = _upper(level)
+    few = (normal_quantile(share) / t_quantile(share, moments.clusters - 1)) ** 2
+    return max(worth * few, moments.effective_clusters)
+
+
+def _wilson(mean: float, count: float, method: IntervalMethod, level: float) -> Interval:
+    return Interval(*wilson_bounds(mean, count, normal_quantile(_upper(level))), method, level)
 
 
 def _upper(level: float) -> float:

@@ -41,10 +41,26 @@ class ClusterMoments:
             crosses += size * value
         return cls(count, rows, total, squares, crosses, sizes)
 
+    def __add__(self, other: "ClusterMoments") -> "ClusterMoments":
+        """Return the moments of both, which share no cluster."""
+        return ClusterMoments(
+            clusters=self.clusters + other.clusters,
+            rows=self.rows + other.rows,
+            total=self.total + other.total,
+            squares=self.squares + other.squares,
+            crosses=self.crosses + other.crosses,
+            sizes=self.sizes + other.sizes,
+        )
+
     @property
     def is_repeated(self) -> bool:
         """Whether any cluster holds more than one row."""
         return self.clusters < self.rows
+
+    @property
+    def effective_clusters(self) -> float:
+        """How many clusters of one size say as much when repeats are all alike: rows² / Σ n² (Kish 1965)."""
+        return self.rows**2 / self.sizes
 
     @property
     def mean(self) -> float:

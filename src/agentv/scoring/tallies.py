@@ -1,0 +1,120 @@
+"""Counts of a group of rows, with how sure its rate and its mean are."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agentv.scoring.case_sums import CaseSums
+from agentv.scoring.statistics.intervals import mean_interval, rate_interval
+from agentv.scoring.statistics.moments import ClusterMoments
+from agentv.types.intervals import Interval
+from agentv.types.results import RowState
+
+_NOTHING = ClusterMoments.of_rows(0, 0, 0)
+JUDGED_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail")
+
+
+@dataclass(slots=True)
+class _SingleRows:
+    """Judged rows that are the only ones of their cases."""
+
+    rows: int = 0
+    passed: int = 0
+    score_sum: float = 0.0
+    squares: float = 0.0
+
+    def add(self, score: float, *, passed: bool) -> None:
+        self.rows += 1
+        self.passed += passed
+        self.score_sum += score
+        self.squares += score * score
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts and score sum of one group of rows. Only where cases have several rows is anything kept by case."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    score_sum: float = 0.0
+    single: _SingleRows = field(default_factory=_SingleRows)
+    cases: CaseSums | None = None
+
+    def add(self, state: RowState, score: float | None, case: int | None = None) -> None:
+        """Count one row. `case` (case_sums.case_of) says that its case may have other rows in this group."""
+        self.counts[state] += 1
+        if state not in JUDGED_STATES or score is None:
+            return
+        self.score_sum += score
+        if case is None:
+            self.single.add(score, passed=state == "pass")
+            return
+        if self.cases is None:
+            self.cases = CaseSums()
+        self.cases.add(case, passed=state == "pass", score=score)
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return self.counts.total()
+
+    @property
+    def judged(self) -> int:
+        """Rows that were cleanly judged: the denominator of every rate and mean."""
+        return sum(self.counts[state] for state in JUDGED_STATES)
+
+    @property
+    def judged_cases(self) -> int:
+        """Cases with a row that was cleanly judged."""
+        return self.single.rows + len(self.cases or ())
+
+    @property
+    def mean(self) -> float | None:
+        """Mean score of the judged rows."""
+        return self.score_sum / self.judged if self.judged else None
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Share of the judged rows whose verdict is pass."""
+        return self.counts["pass"] / self.judged if self.judged else None
+
+    @property
+    def error_rate(self) -> float | None:
+        """Share of all rows that have no result."""
+        return self.counts["error"] / self.rows if self.rows else None
+
+    def passes(self) -> ClusterMoments:
+        """Return what an interval of the pass rate needs."""
+        alone = ClusterMoments.of_rows(self.single.rows, self.single.passed, self.single.passed)
+        return alone + ClusterMoments.of_clusters((case.rows, case.passed) for case in self.cases or ())
+
+    def scores(self) -> ClusterMoments:
+        """Return what an interval of the mean needs."""
+        alone = ClusterMoments.of_rows(self.single.rows, self.single.score_sum, self.single.squares)
+        return alone + ClusterMoments.of_clusters((case.rows, case.score_sum) for case in self.cases or ())
+
+    @property
+    def pass_rate_interval(self) -> Interval | None:
+        """95 % interval of the pass rate; None with fewer than two cases."""
+        return rate_interval(self.passes())
+
+    @property
+    def mean_interval(self) -> Interval | None:
+        """95 % interval of the mean; None with fewer than two cases."""
+        return mean_interval(self.scores())
+
+
+def pooled(tallies: Sequence[Tally], metric: str) -> float | None:
+    """Return `mean`, `pass_rate` or `error_rate` over the rows of all tallies together; None without any."""
+    if metric == "error_rate":
+        errors, rows = sum(tally.counts["error"] for tally in tallies), sum(tally.rows for tally in tallies)
+        return errors / rows if rows else None
+    total = sum(tally.counts["pass"] if metric == "pass_rate" else tally.score_sum for tally in tallies)
+    judged = sum(tally.judged for tally in tallies)
+    return total / judged if judged else None
+
+
+def pooled_interval(tallies: Sequence[Tally], metric: str) -> Interval | None:
+    """Return the 95 % interval of `mean` or `pass_rate` over the rows of tallies that share no case."""
+    if metric == "pass_rate":
+        return rate_interval(sum((tally.passes() for tally in tallies), _NOTHING))
+    return mean_interval(sum((tally.scores() for tally in tallies), _NOTHING))
