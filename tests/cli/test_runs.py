@@ -2,30 +2,17 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from tests.carrying import Project
 from tests.stored import at_noon, make_result, make_run
+from tests.typing_terminal import Terminal
 
 from agentv.storage import RunFolder, open_run, runs_folder
 from agentv.storage.run_lock import RunLock
 
 Names = Callable[[], list[str]]
-
-
-@dataclass
-class Terminal:
-    """A standard input where somebody types."""
-
-    typed: str
-
-    def isatty(self) -> bool:
-        return True
-
-    def readline(self, _size: int = -1) -> str:
-        return self.typed
 
 
 @pytest.fixture

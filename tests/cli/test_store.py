@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 from tests.postgres_server import new_database, own_server, upgraded_database
+from tests.typing_terminal import Terminal
 
 from agentv.cli.main import main
 
@@ -276,3 +277,34 @@ def test_without_psycopg_the_extra_is_named_before_the_run(project: Path) -> Non
     ran = subprocess.run(command, env=env, cwd=project, capture_output=True, text=True, check=False)
     assert (ran.returncode, "pip install 'agentv[postgres]'" in ran.stderr) == (4, True)
     assert not (project / ".agentv" / "runs").exists()
+
+
+def test_runs_are_deleted_from_the_database_and_their_folders_stay(
+    call: Call, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = upgraded_database()
+    monkeypatch.setenv("AGENTV_STORE", url)
+    for name in ("first", "second", "third"):
+        call("run", "suite.yaml", "--name", name)
+    code, out, _ = call("store", "rm", "first", "latest", "latest")
+    assert (code, "deleted 2 runs from postgresql://" in out) == (0, True)
+    assert (len(rows(url, "runs")), len(rows(url))) == (1, 3)
+    code, out, _ = call("store", "rm", "second", "--json")
+    told = json.loads(out)
+    assert (code, told["schema"], len(told["deleted"])) == (0, "agentv-store-1", 1)
+    code, _, err = call("store", "rm", "second")
+    assert (code, "has no run 'second'; it has none yet" in err) == (4, True)
+    assert len(list((project / ".agentv" / "runs").iterdir())) == 3
+
+
+def test_on_a_terminal_a_deletion_for_everybody_is_asked_for(
+    call: Call, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = upgraded_database()
+    call("run", "suite.yaml", "--store", url)
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    assert call("store", "rm", "latest", "--store", url)[0] != 0
+    assert len(rows(url, "runs")) == 1
+    monkeypatch.setattr("sys.stdin", Terminal(""))
+    assert call("store", "rm", "latest", "--store", url, "--yes")[0] == 0
+    assert (len(rows(url, "runs")), project.exists()) == (0, True)

@@ -44,7 +44,7 @@ COMMANDS: Mapping[str, Entry] = {
     "label": Entry("agentv.cli.label", "Keep what people say of a run's answers with the run."),
     "runs": Entry("agentv.cli.runs", "List stored runs, delete some, or tag those that are to stay."),
     "cache": Entry("agentv.cli.cache", "List or clear answers and embeddings that are kept between runs."),
-    "store": Entry("agentv.cli.store", "Keep runs in the team's database: upgrade, push, pull, list."),
+    "store": Entry("agentv.cli.store", "Keep runs in the team's database: upgrade, push, pull, list, rm."),
     "generate": Entry("agentv.cli.generate", "Let a model write requirements, or cases, into eval files."),
     "convert": Entry("agentv.cli.convert", "Turn eval files and results into other formats."),
     "serve-fake": Entry("agentv.cli.serve_fake", "Serve fake model APIs, to try a suite with no key."),

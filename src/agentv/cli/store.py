@@ -1,5 +1,6 @@
 """`agentv store`: the team's database of runs."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -134,6 +135,32 @@ def list_command(url: str | None, *, as_json: bool) -> int:
         "\n".join(lines) or f"no run is stored in {place}; `agentv run --store URL` or `agentv store push` brings one"
     )
     _tell({"store": place.shown, "runs": [_to_json(run) for run in runs]}, text, as_json=as_json)
+    return 0
+
+
+@command.command("rm")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask on a terminal.")
+@_store
+@_as_json
+def rm_command(runs: tuple[str, ...], url: str | None, *, yes: bool, as_json: bool) -> int:
+    """Delete runs from the database. Their folders stay where they are.
+
+    RUN is an id, the start of one, a name, latest or latest~1. A run that somebody is writing comes back with its
+    next row.
+    """
+    from agentv.storage.postgres.remove import remove_shared_runs
+    from agentv.storage.postgres.run_rows import find_shared_run
+
+    with _opened(url) as (connection, place):
+        ids = list(dict.fromkeys(find_shared_run(connection, place, run) for run in runs))
+        what = f"{len(ids)} run{'' if len(ids) == 1 else 's'}"
+        for run_id in ids:
+            click.echo(run_id, err=as_json)
+        if not yes and sys.stdin.isatty():
+            click.confirm(f"delete {what} from {place}, for everybody?", abort=True, err=True)
+        gone = remove_shared_runs(connection, place, ids)
+    _tell({"store": place.shown, "deleted": list(gone)}, f"deleted {what} from {place}", as_json=as_json)
     return 0
 
 

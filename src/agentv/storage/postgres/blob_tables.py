@@ -30,10 +30,11 @@ class BlobPusher:
         """Write what is new inside the caller's transaction; return its digests, for `keep` when that is through."""
         new = _digests(self._folder) - self._brought
         for sha256 in sorted(new):
+            # First of all: from here on nobody deletes the value, for want of a run that has it.
+            connection.execute(_REFER, [self._run_id, sha256])
             known = connection.execute(_KNOWN, [sha256]).fetchone()
             if known is None or not known[0]:
                 self._write(connection, sha256)
-            connection.execute(_REFER, [self._run_id, sha256])
         return new
 
     def keep(self, brought: set[str]) -> None:
