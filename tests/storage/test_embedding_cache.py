@@ -1,5 +1,6 @@
 """Embeddings on disk."""
 
+import os
 import threading
 from array import array
 from collections.abc import Callable
@@ -94,3 +95,19 @@ def test_several_writers_leave_one_whole_file_and_nothing_beside_it(tmp_path: Pa
     assert all(seen)
     assert len(seen) == 200
     assert len(files(tmp_path)) == 1
+
+
+def test_what_nobody_used_for_longest_makes_room(tmp_path: Path) -> None:
+    vector = array("f", [1.0] * 250)
+    big = EmbeddingCache(tmp_path)
+    for number in range(8):
+        big.save("model", str(number), Embedding(vector))
+        (path,) = (file for file in files(tmp_path) if file.stat().st_mtime > 10_000)
+        os.utime(path, (1000 + number, 1000 + number))
+    assert big.load("model", "0")  # used just now, so that it stays
+    small = EmbeddingCache(tmp_path, most_bytes=6000)
+    small.save("model", "8", Embedding(vector))
+    assert sum(file.stat().st_size for file in files(tmp_path)) <= 6000
+    assert [number for number in range(9) if small.load("model", str(number))] == [0, 5, 6, 7, 8]
+    small.save("model", "huge", Embedding(array("f", [1.0] * 2500)))
+    assert small.load("model", "huge") is None

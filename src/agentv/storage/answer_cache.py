@@ -4,12 +4,12 @@ A file holds two lines of JSON: where the answer comes from, then the answer. On
 or of a newer version is taken for absent and written again.
 """
 
-import threading
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from agentv.storage.cache_folder import CacheFile, CacheFolder
+from agentv.storage.cache_room import MOST_BYTES, CacheRoom
 from agentv.storage.json_line import decode, encode
 from agentv.storage.record_fields import (
     milliseconds,
@@ -30,11 +30,6 @@ from agentv.types.provider import CachedFrom, ProviderResponse
 
 ANSWERS_FOLDER = "cache/answers"
 ANSWER_SUFFIX = ".json"
-MOST_BYTES = 1 << 30
-"""How much room answers take at most: a gibibyte."""
-
-LEFT_SHARE = 0.9
-"""How much of that is left when there was no more room: not every further answer has to make some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +52,7 @@ class AnswerCache:
     def __init__(self, folder: Path, *, oldest: datetime | None = None, most_bytes: int = MOST_BYTES) -> None:
         self._files = CacheFolder(folder, ANSWER_SUFFIX)
         self._oldest = oldest
-        self._most_bytes = most_bytes
-        self._bytes: int | None = None
-        self._making_room = threading.Lock()
+        self._room = CacheRoom(self._files, most_bytes)
 
     def load(self, key: str, *, touch: bool = True) -> ProviderResponse | None:
         """Return the answer under a key, or None. `touch` notes that it was used now."""
@@ -80,24 +73,8 @@ class AnswerCache:
     def save(self, kept: CachedAnswer) -> None:
         """Keep an answer. One that cannot be written is asked again another time."""
         content = encode(_head(kept)) + b"\n" + encode(_body(kept.response)) + b"\n"
-        if len(content) <= self._most_bytes and self._files.write(kept.source.key, content):
-            self._make_room(len(content))
-
-    def _make_room(self, written: int) -> None:
-        """Count what was written; the first time, and when there is too much, look what is really there."""
-        with self._making_room:
-            if self._bytes is not None and self._bytes + written <= self._most_bytes:
-                self._bytes += written
-                return
-            files = sorted(self._files.files(), key=lambda file: file.used_at)
-            self._bytes = sum(file.size for file in files)
-            if self._bytes <= self._most_bytes:
-                return
-            for file in files:
-                file.remove()
-                self._bytes -= file.size
-                if self._bytes <= self._most_bytes * LEFT_SHARE:
-                    return
+        if len(content) <= self._room.most_bytes and self._files.write(kept.source.key, content):
+            self._room.take(len(content))
 
 
 def read_head(file: CacheFile) -> JsonObject | None:

@@ -10,6 +10,7 @@ from array import array
 from pathlib import Path
 
 from agentv.storage.cache_folder import CacheFolder
+from agentv.storage.cache_room import MOST_BYTES, CacheRoom
 from agentv.types.embeddings import Embedding, Vector
 
 _MARK = b"agentv embedding 1\n"
@@ -23,22 +24,30 @@ VECTOR_SUFFIX = ".vector"
 
 
 class EmbeddingCache:
-    """The cache in one folder, which is made when something is first kept."""
+    """The cache in one folder, which is made when something is first kept. It may be called from several threads.
 
-    def __init__(self, folder: Path) -> None:
+    When there are more than `most_bytes`, those go first that nobody has used for longest.
+    """
+
+    def __init__(self, folder: Path, *, most_bytes: int = MOST_BYTES) -> None:
         self._files = CacheFolder(folder, VECTOR_SUFFIX)
+        self._room = CacheRoom(self._files, most_bytes)
 
     def load(self, space: str, text: str) -> Embedding | None:
         """Return the embedding of a text in a space of vectors, or None when there is none that can be read."""
-        content = self._files.read(_digest(space, text))
+        digest = _digest(space, text)
+        content = self._files.read(digest)
         vector = None if content is None else _read(content)
         if content is None or vector is None:
             return None
+        self._files.touch(digest)
         return Embedding(vector, content[len(_MARK) : _HEAD] == _CUT, cached=True)
 
     def save(self, space: str, text: str, embedding: Embedding) -> None:
         """Keep an embedding. One that cannot be written is asked again another time."""
-        self._files.write(_digest(space, text), _written(embedding))
+        content = _written(embedding)
+        if len(content) <= self._room.most_bytes and self._files.write(_digest(space, text), content):
+            self._room.take(len(content))
 
 
 def _digest(space: str, text: str) -> str:
