@@ -1,16 +1,20 @@
-"""Measures and prints a table: `./run python -m bench [NAME …] [--quick] [--write]`."""
+"""Measures and prints a table: `./run python -m bench [NAME …] [--quick] [--peers] [--write]`."""
 
 import argparse
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from bench.benchmarks import BENCHMARKS
+from bench.benchmarks import BENCHMARKS, COMPARING
+from bench.environments import PEERS, PeerMissingError, cache_folder, version_of, with_environment
+from bench.harness import Harness
 from bench.machine import description
-from bench.measuring import FULL, QUICK
+from bench.measuring import FULL, QUICK, Effort
 from bench.rows import table
 
 README = Path(__file__).parent / "README.md"
-BEGIN, END = "<!-- table -->", "<!-- end -->"
+TABLE, PEERS_TABLE, END = "<!-- table -->", "<!-- peers -->", "<!-- end -->"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -18,29 +22,46 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure what agentv costs.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(BENCHMARKS)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="everything once: whether it works, not how fast")
+    parser.add_argument("--peers", action="store_true", help="beside other tools, and what takes long: half an hour")
+    parser.add_argument("--peer", action="append", choices=PEERS, help="beside this one alone; may be repeated")
     parser.add_argument("--write", action="store_true", help="put the table into bench/README.md")
     asked = parser.parse_args(arguments)
     unknown = [name for name in asked.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"no benchmark named {unknown[0]!r}; there are: {', '.join(BENCHMARKS)}")
-    text = measured(asked.names or list(BENCHMARKS), quick=asked.quick)
+    effort, mark, names = QUICK if asked.quick else FULL, TABLE, list(BENCHMARKS)
+    if asked.peers or asked.peer:
+        peers = present([PEERS[name] for name in asked.peer or PEERS])
+        effort, mark, names = replace(effort, peers=peers, everything=not asked.quick), PEERS_TABLE, list(COMPARING)
+    text = measured(asked.names or names, effort)
     print(text)
     if asked.write:
-        README.write_text(with_table(README.read_text(encoding="utf-8"), text), encoding="utf-8")
+        README.write_text(with_table(README.read_text(encoding="utf-8"), text, mark=mark), encoding="utf-8")
 
 
-def measured(names: Sequence[str], *, quick: bool = False) -> str:
+def present(peers: Sequence[Harness]) -> tuple[Harness, ...]:
+    """Return those peers whose environments are there or can be made, and say why others are left out."""
+    found: list[Harness] = []
+    for peer in peers:
+        try:
+            found.append(with_environment(peer, cache_folder()))
+        except PeerMissingError as error:
+            print(f"{peer.name} is left out: {error}", file=sys.stderr)
+    return tuple(found)
+
+
+def measured(names: Sequence[str], effort: Effort) -> str:
     """Return the table of the named benchmarks, and what it was measured on."""
-    effort = QUICK if quick else FULL
     found = [(name, row) for name in names for row in BENCHMARKS[name](effort)]
-    return f"{table(found)}\n\n{description()}"
+    versions = "".join(f", {peer.name} {version_of(peer)}" for peer in effort.peers)
+    return f"{table(found)}\n\n{description(versions)}"
 
 
-def with_table(page: str, text: str) -> str:
-    """Return a page with another table between its marks."""
-    before, _, rest = page.partition(BEGIN)
+def with_table(page: str, text: str, *, mark: str = TABLE) -> str:
+    """Return a page with another table after its mark."""
+    before, _, rest = page.partition(mark)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{text}\n\n{END}{after}"
+    return f"{before}{mark}\n\n{text}\n\n{END}{after}"
 
 
 if __name__ == "__main__":

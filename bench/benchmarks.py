@@ -36,3 +36,6 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "growth": growth.measure,
     "index_of_runs": index_of_runs.measure,
 }
+
+COMPARING = ("echo_cases", "model_cases", "slow_model", "commands", "growth")
+"""Those that say more with peers beside them."""

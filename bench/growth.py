@@ -21,6 +21,9 @@ def measure(effort: Effort) -> Iterator[Row]:
     yield row_of(f"growth of CPU per case, {FEW:,} to {MANY:,}", grown, target=AtMost(0.1), shown=percent)
     some = [_run(effort, SOME).peak_mb]
     yield row_of(f"peak memory, {SOME:,} cases", some, target=AtMost(110), shown=megabytes)
+    for peer in effort.peers:
+        theirs = [peer.run(_job(effort, SOME)).peak_mb]
+        yield row_of(f"peak memory, {SOME:,} cases", some, beside=peer.name, theirs=theirs, shown=megabytes)
     longest, used = (MILLION, _run(effort, MILLION)) if effort.everything else (MANY, many)
     yield row_of(
         f"memory beyond that of {SOME:,}, {longest:,} cases",
@@ -31,7 +34,11 @@ def measure(effort: Effort) -> Iterator[Row]:
 
 
 def _run(effort: Effort, cases: int) -> Used:
-    return AGENTV.run(Job(kind="echo", cases=effort.calls(cases)))
+    return AGENTV.run(_job(effort, cases))
+
+
+def _job(effort: Effort, cases: int) -> Job:
+    return Job(kind="echo", cases=effort.calls(cases))
 
 
 def _cpu_per_case(used: Used, cases: int) -> float:

@@ -12,12 +12,12 @@ MEASURED_WITH = ("rapidfuzz", "ahocorasick-rs", "msgspec")
 """The packages whose versions change the numbers."""
 
 
-def description() -> str:
-    """Return one sentence on versions, machine, and how busy it was."""
+def description(peers: str = "") -> str:
+    """Return one sentence on versions, machine, and how busy it was; `peers` are versions of others."""
     packages = ", ".join(f"{name} {version(name)}" for name in MEASURED_WITH)
     load, _, _ = os.getloadavg()
     return (
-        f"agentv {__version__}, {platform.python_implementation()} {platform.python_version()}, {packages}; "
+        f"agentv {__version__}, {platform.python_implementation()} {platform.python_version()}, {packages}{peers}; "
         f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores of {_processor()}, load {load:.1f}."
     )
 

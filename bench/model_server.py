@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from urllib.request import urlopen
 
 from bench.harness import ROOT
+from bench.harnesses.job import RUBRIC
 
 HOST = "127.0.0.1"
 ANSWER = "Say what you like"
@@ -44,7 +45,7 @@ def reply_to(body: bytes) -> bytes:
         call = {"name": tool[1].decode(), "arguments": json.dumps(verdict)}
         calls = [{"id": "call-1", "type": "function", "function": call}]
         return _completion({"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls")
-    return _PLAIN
+    return _GRADED if RUBRIC.encode() in body else _PLAIN
 
 
 def _with_text(text: str) -> bytes:
@@ -58,6 +59,8 @@ def _completion(message: dict[str, object], finish: str) -> bytes:
 
 
 _PLAIN = _with_text(ANSWER)
+_GRADED = _with_text('{"score": 10, "pass": true, "reason": "GRADE: C"}')
+"""What other judges look for: JSON, or a grade in the text."""
 
 
 class _FirstRequest:

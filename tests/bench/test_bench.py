@@ -96,7 +96,7 @@ def test_the_page_gets_the_new_table_in_the_place_of_the_old() -> None:
 
 
 def test_a_table_says_what_it_was_measured_on() -> None:
-    told = measured(["tool_trajectory"], quick=True)
+    told = measured(["tool_trajectory"], QUICK)
     assert "rapidfuzz" in told
     assert "CPython" in told or "PyPy" in told
 

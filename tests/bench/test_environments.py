@@ -1,0 +1,71 @@
+"""The environments of peers are pinned, and a peer that cannot be measured says why. None is made here."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.__main__ import README, present
+from bench.environments import PEERS, PeerMissingError, requirements_of, version_of, with_environment
+from bench.harness import AGENTV, PYDANTIC_EVALS, Harness, HarnessError, in_turns
+from bench.harnesses.job import Job
+from bench.measuring import Effort
+
+
+@pytest.mark.parametrize("peer", PEERS.values(), ids=lambda peer: peer.name)
+def test_every_peer_and_all_that_it_needs_is_pinned(peer: Harness) -> None:
+    lines = [line for line in requirements_of(peer).read_text("utf-8").splitlines() if not line.startswith("#")]
+    assert [line for line in lines if "==" not in line] == []
+    assert version_of(peer)
+
+
+@pytest.mark.parametrize("peer", PEERS.values(), ids=lambda peer: peer.name)
+def test_every_peer_has_its_program_and_is_explained(peer: Harness) -> None:
+    assert (README.parent / "harnesses" / f"{peer.program}.py").is_file()
+    assert f"| {peer.name} |" in README.read_text("utf-8")
+
+
+def test_without_uv_a_peer_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PeerMissingError, match="uv makes the environments of peers and is not installed: https://"):
+        with_environment(PEERS[PYDANTIC_EVALS], tmp_path / "cache")
+
+
+def test_a_failed_installation_leaves_no_environment_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uv = tmp_path / "bin" / "uv"
+    uv.parent.mkdir()
+    uv.write_text("#!/bin/sh\necho no route to host >&2\nexit 2\n")
+    uv.chmod(0o755)
+    monkeypatch.setenv("PATH", str(uv.parent))
+    with pytest.raises(PeerMissingError, match="is the network there"):
+        with_environment(PEERS[PYDANTIC_EVALS], tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_peers_that_are_missing_are_left_out_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert present([PEERS[PYDANTIC_EVALS]]) == ()
+    assert "pydantic-evals is left out: uv makes" in capsys.readouterr().err
+
+
+def test_a_harness_that_does_not_pass_every_case_is_no_result() -> None:
+    broken = Harness("broken", "bare_popen", sys.executable)
+    with pytest.raises(HarnessError, match="broken did not do Job"):
+        broken.run(Job(kind="commands", cases=1, at_once=0))
+
+
+def test_harnesses_take_turns_and_slow_ones_take_part_in_fewer_rounds() -> None:
+    job = Job(kind="echo", cases=1)
+    often, once = in_turns((AGENTV, Harness("slow", "bare_loop", rounds=1)), job, rounds=2)
+    assert (len(often), len(once)) == (2, 1)
+
+
+def test_a_peer_is_asked_for_its_kinds_of_jobs_alone() -> None:
+    effort = Effort(peers=tuple(PEERS.values()))
+    named = {peer.name for peer in effort.peers_for(Job(kind="judge", cases=1))}
+    assert "braintrust" not in named
+    assert PYDANTIC_EVALS in named
+    assert effort.peers_for(Job(kind="commands", cases=1)) == ()

@@ -1,0 +1,36 @@
+"""The server of the benchmarks answers as models do, and judges' requests with what each judge looks for."""
+
+import json
+
+from bench.harnesses.job import RUBRIC
+from bench.model_server import ANSWER, reply_to
+
+
+def message_of(body: object) -> dict:
+    reply = json.loads(reply_to(json.dumps(body).encode()))
+    message: dict = reply["choices"][0]["message"]
+    return message
+
+
+def test_whoever_asks_gets_the_answer() -> None:
+    assert message_of({"messages": [{"role": "user", "content": "Say 1"}]})["content"] == ANSWER
+
+
+def test_a_judge_of_agentv_gets_its_nonce_back() -> None:
+    prompt = '- "nonce": the text "7272638f839f3834", copied exactly'
+    verdict = json.loads(message_of({"messages": [{"role": "system", "content": prompt}]})["content"])
+    assert verdict["nonce"] == "7272638f839f3834"
+    assert verdict["score"] == 1.0
+
+
+def test_a_judge_that_brings_a_tool_has_it_called() -> None:
+    tools = [{"type": "function", "function": {"name": "final_result"}}]
+    (call,) = message_of({"messages": [], "tools": tools})["tool_calls"]
+    assert call["function"]["name"] == "final_result"
+    assert json.loads(call["function"]["arguments"])["pass"] is True
+
+
+def test_other_judges_find_json_and_a_grade() -> None:
+    text = message_of({"messages": [{"role": "user", "content": f"Criterion: {RUBRIC}"}]})["content"]
+    assert json.loads(text)["score"] == 10
+    assert "GRADE: C" in text
