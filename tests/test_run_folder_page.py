@@ -1,0 +1,131 @@
+"""docs/run-folder.md names every file, field and event that the code writes, and no other."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from agentv.pipeline.budget import BudgetStop
+from agentv.storage import schema
+from agentv.types.evaluation import EvaluatorStatus, JudgeRole
+from agentv.types.failures import FAILURE_KINDS
+
+SOURCE = Path(__file__).parent.parent / "src" / "agentv"
+PAGE = (Path(__file__).parent.parent / "docs" / "run-folder.md").read_text("utf-8")
+SECTIONS = {
+    title: text for title, _, text in (part.partition("\n") for part in re.split(r"^## ", PAGE, flags=re.MULTILINE))
+}
+NAME = re.compile(r"`([^`]+)`")
+
+RECORDS = {
+    "run.json": [("storage/record_run.py", "run_to_record")],
+    "plan": [("pipeline/plan.py", "to_json"), ("pipeline/run.py", "_run_record")],
+    "cases.jsonl": [("storage/record_run.py", "case_to_record")],
+    "answers.jsonl": [("storage/record_answer.py", "answer_to_record")],
+    "calls": [("storage/record_answer.py", "call_to_record")],
+    "results.jsonl": [("storage/record_result.py", "result_to_record")],
+    "evaluator_results": [("storage/record_evaluator.py", "evaluator_to_record")],
+    "results": [("storage/record_evaluator.py", "_criterion_to_record")],
+    "judge_calls": [("storage/record_evaluator.py", "_judge_call_to_record")],
+    "labels.jsonl": [("storage/labels.py", "label_to_record")],
+    "usage": [("storage/record_fields.py", "usage_to_record")],
+    "error": [("storage/record_fields.py", "failure_to_record")],
+}
+INNER = {"plan": {"path", "sha256", "cases", "name", "provider", "key", "settings"}}
+"""Keys of what stands inside a field, which the page names beside it."""
+
+
+def tree(path: str) -> ast.Module:
+    return ast.parse((SOURCE / path).read_text("utf-8"))
+
+
+def keys_of(node: ast.AST) -> set[str]:
+    """Return the keys of the dicts that are written out below a node, and those that are set one by one."""
+    found: set[str] = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.Dict):
+            found |= {key.value for key in each.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+        if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and isinstance(each.slice, ast.Constant):
+            found.add(str(each.slice.value))
+    return found
+
+
+def written_by(path: str, function: str) -> set[str]:
+    (found,) = [
+        node
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function
+    ]
+    return keys_of(found)
+
+
+def cells(section: str, column: int) -> Iterator[set[str]]:
+    for row in re.findall(r"^\| .* \|$", SECTIONS[section], re.MULTILINE)[1:]:
+        cell = row.strip("| ").split(" | ")[column]
+        if set(cell) - set("-| "):
+            yield set(NAME.findall(cell))
+
+
+@pytest.mark.parametrize("section", RECORDS)
+def test_every_field_of_a_record_stands_in_its_table(section: str) -> None:
+    written = set().union(*(written_by(*place) for place in RECORDS[section])) - INNER.get(section, set())
+    assert set().union(*cells(section, 0)) == written
+
+
+def events_of_the_code() -> dict[str, set[str]]:
+    """Return the types of events, with their fields as far as they are written where the event is."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            is_note = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "note"
+            if not is_note or not isinstance(node, ast.Call) or len(node.args) != 2:
+                continue
+            type_, told = node.args
+            if isinstance(type_, ast.Constant) and re.fullmatch("[a-z_]+", str(type_.value)):
+                found.setdefault(str(type_.value), set()).update(_outer_keys(told))
+            if isinstance(type_, ast.Name) and type_.id == "GENERATION_STARTED":
+                found["generation_started"] = written_by("pipeline/interrupted.py", "to_event")
+    return found
+
+
+def _outer_keys(node: ast.expr) -> set[str]:
+    keys = node.keys if isinstance(node, ast.Dict) else []
+    return {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+
+
+def test_every_event_of_a_run_stands_in_the_table_with_its_fields() -> None:
+    events = events_of_the_code()
+    events["budget_stop"] = {field.name for field in fields(BudgetStop)}  # which is written whole
+    types, listed_fields = list(cells("events.jsonl", 0)), list(cells("events.jsonl", 1))
+    listed = {type_.pop(): names for type_, names in zip(types, listed_fields, strict=True)}
+    assert listed == events
+    assert len(events) > 10
+
+
+def test_every_event_of_the_display_stands_in_the_table() -> None:
+    (function,) = [
+        node
+        for node in ast.walk(tree("reports/json_lines.py"))
+        if isinstance(node, ast.FunctionDef) and node.name == "event_to_json"
+    ]
+    dicts = [node for node in ast.walk(function) if isinstance(node, ast.Dict)]
+    told = {
+        str(value.value)
+        for node in dicts
+        for key, value in zip(node.keys, node.values, strict=True)
+        if isinstance(key, ast.Constant) and key.value == "event" and isinstance(value, ast.Constant)
+    }
+    section = "While a run goes on"
+    assert set().union(*cells(section, 0)) == told
+    assert set().union(*cells(section, 1)) == keys_of(function) - {"event", "kind", "message"} | {"kind", "message"}
+
+
+def test_every_name_of_the_closed_lists_stands_on_the_page() -> None:
+    names = set(NAME.findall(PAGE))
+    schemas = {value for key, value in vars(schema).items() if key.endswith("_SCHEMA") and "CACHED" not in key}
+    assert {*get_args(JudgeRole), *get_args(EvaluatorStatus), *FAILURE_KINDS} <= names
+    assert schemas - {schema.EVENT_SCHEMA} <= names
