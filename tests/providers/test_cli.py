@@ -101,6 +101,16 @@ def test_temporary_files_are_kept_on_request_and_said() -> None:
     folder.rmdir()
 
 
+def test_a_command_that_is_handed_no_file_needs_no_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "there is none"))
+
+    assert ask(target_of("echo {PROMPT}"), make_request("hello")).text == "hello"
+    with pytest.raises(FileNotFoundError):
+        ask(target_of("cat {PROMPT_FILE}"))
+
+
 def test_temporary_files_are_removed_even_when_the_command_fails() -> None:
     failure = failure_of(target_of("echo {PROMPT_FILE} >&2; echo x > {OUTPUT_FILE}; exit 1"))
     left = re.search(r"\S+/prompt.txt", failure.message)

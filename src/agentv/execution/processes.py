@@ -96,7 +96,8 @@ async def run_process(
         timed_out = True
     finally:
         try:
-            await finish(tree.end())
+            if not tree.let_go():
+                await finish(tree.end())
         finally:
             exchange.close()
     return Outcome(
@@ -207,8 +208,10 @@ class _Exchange:
 
     def _close(self, pipe: IO[bytes]) -> None:
         self._open.pop(pipe, None)
-        self._loop.remove_reader(pipe)
-        self._loop.remove_writer(pipe)
+        if pipe is self._process.stdin:
+            self._loop.remove_writer(pipe)
+        else:
+            self._loop.remove_reader(pipe)
         pipe.close()
 
     def _stop_reading_stdout(self) -> None:

@@ -8,8 +8,7 @@ its session or by a mark in its environment. Elsewhere all processes of the mach
 import asyncio
 import atexit
 import contextlib
-import ctypes
-import functools
+import math
 import os
 import secrets
 import signal
@@ -18,26 +17,27 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from pathlib import Path
 
 # Not imported later, although it takes 20 ms: a second Ctrl-C calls kill_all() from a signal handler, which may
 # interrupt this very import and would then find half a module.
 import psutil
 
+from agentv.execution.orphans import MARK, adopt_orphans, mark_of, possible_orphans
+
 GRACE_S = 2.0
 """How long a tree may take to leave after SIGTERM, before SIGKILL."""
-
-MARK = "AGENTV_COMMAND"
-"""The environment variable that tells a command's descendants; nested commands append to it."""
 
 ZOMBIE_S = 10.0
 """How long a dead process that nobody claims is left to whoever may still ask for its exit code."""
 
+LOOK_S = 1.0
+"""How long to wait between two looks for dead processes: many short commands need not look after each."""
+
 _PAUSE_S = 0.01
 _KILL_S = 3.0
-_PR_SET_CHILD_SUBREAPER = 36
 _live: dict[int, "ProcessTree"] = {}
 _unclaimed: dict[int, float] = {}
+_looked_at = -math.inf
 _lock = threading.Lock()
 
 
@@ -55,7 +55,7 @@ class ProcessTree:
         When this itself is cancelled, SIGKILL comes at once.
         """
         try:
-            if self._has_exited() and not self._adopted():
+            if self._is_over():
                 return
             for member in self._members():
                 _send(member, signal.SIGTERM)
@@ -67,6 +67,17 @@ class ProcessTree:
         finally:
             self.process.poll()
             _forget(self)
+
+    def let_go(self) -> bool:
+        """Forget the tree when the command is over and left nobody behind; False when there is somebody to end."""
+        if not self._is_over():
+            return False
+        self.process.poll()
+        _forget(self)
+        return True
+
+    def _is_over(self) -> bool:
+        return self._has_exited() and not self._adopted()
 
     def kill(self) -> bool:
         """Send SIGKILL to everyone who is alive; True when there was nobody."""
@@ -89,11 +100,11 @@ class ProcessTree:
 
     def _adopted(self) -> list[int]:
         """Return the pids of this tree's orphans."""
-        return [pid for pid in _possible_orphans() if pid not in _live and self._owns(pid)]
+        return [pid for pid in possible_orphans() if pid not in _live and self._owns(pid)]
 
     def _owns(self, pid: int) -> bool:
         try:
-            return os.getsid(pid) == self.process.pid or self._mark in _mark_of(pid)
+            return os.getsid(pid) == self.process.pid or self._mark in mark_of(pid)
         except OSError:
             return False
 
@@ -131,7 +142,7 @@ def start_tree(argv: Sequence[str], *, cwd: str | None, env: Mapping[str, str] |
     marks = f"{os.environ.get(MARK, '')}/{mark}"
     with _lock:
         if not _live:
-            _adopt_orphans(True)
+            adopt_orphans(True)
         process = subprocess.Popen(  # noqa: S603 - running what the user wrote is the job
             argv,
             cwd=cwd,
@@ -187,7 +198,7 @@ def reap_unclaimed(now: float) -> None:
     They are told from the host program's own children by their session, and by nobody having asked for them since an
     earlier call, `ZOMBIE_S` seconds before `now`.
     """
-    dead = [pid for pid in _possible_orphans() if pid not in _live and _is_dead_stranger(pid)]
+    dead = [pid for pid in possible_orphans() if pid not in _live and _is_dead_stranger(pid)]
     for pid in _unclaimed.keys() - dead:
         del _unclaimed[pid]
     for pid in dead:
@@ -205,49 +216,20 @@ def _is_dead_stranger(pid: int) -> bool:
 
 
 def _forget(tree: ProcessTree) -> None:
+    global _looked_at  # noqa: PLW0603 - as `_unclaimed`, of this process as a whole
     with _lock:
-        if sys.platform == "linux":
-            reap_unclaimed(time.monotonic())
+        now = time.monotonic()
+        if sys.platform == "linux" and now - _looked_at > LOOK_S:
+            _looked_at = now
+            reap_unclaimed(now)
         _live.pop(tree.process.pid, None)
         if not _live:
-            _adopt_orphans(False)
+            adopt_orphans(False)
 
 
 def _send(process: psutil.Process, number: signal.Signals) -> None:
     with contextlib.suppress(psutil.Error):
         process.send_signal(number)
-
-
-@functools.cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
-
-
-def _adopt_orphans(adopt: bool) -> None:  # noqa: FBT001 - the one argument of the system call
-    """Ask Linux to make us the parent of our descendants' orphans, or stop it."""
-    if sys.platform == "linux":
-        _libc().prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(adopt), 0, 0, 0)
-
-
-def _possible_orphans() -> list[int]:
-    """Return the pids among which orphans are: our own children on Linux, else every process."""
-    try:
-        texts = [(thread / "children").read_text() for thread in Path("/proc/self/task").iterdir()]
-    except OSError:  # not Linux, a kernel without that file, or a thread that ended while we looked
-        return _possible_orphans_by_walk()
-    return [int(pid) for text in texts for pid in text.split()]
-
-
-def _possible_orphans_by_walk() -> list[int]:
-    return [child.pid for child in psutil.Process().children()] if sys.platform == "linux" else psutil.pids()
-
-
-def _mark_of(pid: int) -> str:
-    """Return the marks that a process was started with; empty when its environment cannot be read."""
-    try:
-        return psutil.Process(pid).environ().get(MARK, "")
-    except (psutil.Error, OSError):
-        return ""
 
 
 atexit.register(kill_all)

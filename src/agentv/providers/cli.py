@@ -4,7 +4,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -25,6 +25,8 @@ from agentv.types.targets import ResolvedTarget
 DEFAULT_TIMEOUT_S = 600.0
 MAX_BATCH_BYTES = 256 * 2**20
 _NOTED_CHARACTERS = 2_000
+_FILES = {"PROMPT_FILE": "prompt.txt", "CASES_FILE": "cases.jsonl", "OUTPUT_FILE": "output"}
+"""What the placeholders that stand for files are called in a call's own folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +87,28 @@ class CliProvider:
         """Run the command once for all `requests`, which share their attempt, deadline and folder."""
         first = requests[0]
         timeout_s = first.timeout_s or self._target.timeout_s or DEFAULT_TIMEOUT_S * len(requests)
-        with _temporary_folder(keep=self._settings.keep_temp_files) as folder:
-            output_file = folder / "output"
-            filled = self._fill(requests, values, folder, output_file)
+        with self._folder() as folder:
+            filled = self._fill(requests, values, folder)
             outcome = await run_command(
                 filled, cwd=self._cwd(first), env=self._settings.env, timeout_s=timeout_s, max_bytes=max_bytes
             )
             if "OUTPUT_FILE" in self._template.placeholders:
-                text, notes = decode(read_output_file(output_file, max_bytes), "{OUTPUT_FILE}")
+                text, notes = decode(read_output_file(folder / _FILES["OUTPUT_FILE"], max_bytes), "{OUTPUT_FILE}")
             else:
                 text, notes = decode(outcome.stdout, "standard output")
         if self._settings.verbose:
             notes = (*notes, f"ran in {outcome.duration_s:.1f} s: {shlex.join(filled.argv)[:_NOTED_CHARACTERS]}")
         return _Answered(text, notes, (str(folder),) if self._settings.keep_temp_files else ())
 
-    def _fill(
-        self, requests: Sequence[ProviderRequest], values: Mapping[str, str], folder: Path, output_file: Path
-    ) -> FilledCommand:
+    def _folder(self) -> AbstractContextManager[Path]:
+        """Make a folder for the files of one call; where there are none, none is made, whatever the path says."""
+        keep = self._settings.keep_temp_files
+        is_used = keep or not self._template.placeholders.isdisjoint(_FILES)
+        return _temporary_folder(keep=keep) if is_used else nullcontext(Path())
+
+    def _fill(self, requests: Sequence[ProviderRequest], values: Mapping[str, str], folder: Path) -> FilledCommand:
         """Write the files that the template hands over, and fill it."""
-        paths = {"PROMPT_FILE": folder / "prompt.txt", "CASES_FILE": folder / "cases.jsonl"}
+        paths = {name: folder / file for name, file in _FILES.items() if name in self._template.placeholders}
         if "PROMPT_FILE" in self._template.placeholders:
             _write(paths["PROMPT_FILE"], values["PROMPT"])
         if "CASES_FILE" in self._template.placeholders:
@@ -112,7 +117,6 @@ class CliProvider:
         texts = {
             **{name: _encodable(value) for name, value in values.items()},
             **{name: str(path) for name, path in paths.items()},
-            "OUTPUT_FILE": str(output_file),
             "ATTEMPT": str(requests[0].attempt),
         }
         try:
@@ -142,4 +146,6 @@ def _write(path: Path, text: str) -> None:
 
 def _encodable(text: str) -> str:
     """Return text without lone surrogates, which neither a file nor an argument can hold."""
+    if text.isascii():
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -31,15 +31,23 @@ def parse_output(text: str) -> ProviderResponse:
     In a JSON object the last assistant message that has content is the answer, else its `text`; anything else is the
     answer as it stands, without its last line end.
     """
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, Mapping):
+    value = _object_in(text)
+    if value is None:
         return ProviderResponse(_without_line_end(text))
     answer = parse_answer(value)
     has_answer = answer.output_messages is not None or value.get("text") is not None
     return answer if has_answer else replace(answer, text=_without_line_end(text))
+
+
+def _object_in(text: str) -> JsonObject | None:
+    """Return the JSON object that a text is; most are none, which their first character tells."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, Mapping) else None
 
 
 def parse_answer(value: JsonObject) -> ProviderResponse:
