@@ -81,3 +81,10 @@ def test_a_run_of_a_command_imports_neither_http_nor_screen(project: Path) -> No
         "typing_inspection",
         "yaml",
     }
+
+
+def test_a_run_that_starts_no_command_imports_nothing_that_looks_after_processes(project: Path) -> None:
+    (project / "targets.yaml").write_text("targets: [{name: echo, provider: mock, response: hello}]")
+    modules = imported_by(RUN_MAIN, "run", cwd=project)
+    assert "yaml" in modules, "the run did not get far enough to read its files"
+    assert modules & {"psutil", "regex", "aiohttp", "rich"} == set()

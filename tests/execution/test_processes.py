@@ -12,7 +12,8 @@ import psutil
 import pytest
 from tests.hostile import Family, hostile
 
-from agentv.execution.processes import Command, Outcome, kill_all, run_process
+from agentv.execution.live_trees import kill_all
+from agentv.execution.processes import Command, Outcome, run_process
 from agentv.execution.tree import ZOMBIE_S, reap_unclaimed
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from typing import Any, TextIO, TypeVar
 
 import click
 
-from agentv.execution.processes import kill_all
+from agentv.execution.live_trees import kill_all
 from agentv.loading import choose_target, find_home
 from agentv.loading.text_files import read_text
 from agentv.pipeline.generation import Asking, Wish, make_request

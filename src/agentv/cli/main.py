@@ -1,5 +1,6 @@
 """The `agentv` command: finds a command's file when it is called, and turns errors into exit codes."""
 
+import gc
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
@@ -54,6 +55,17 @@ COMMANDS: Mapping[str, Entry] = {
 }
 
 
+def _imported(module: str) -> click.Command:
+    """Import a command. All that comes with it stays, so that nobody looks for garbage in it, now or later."""
+    gc.disable()
+    try:
+        command: click.Command = importlib.import_module(module).command
+    finally:
+        gc.freeze()
+        gc.enable()
+    return command
+
+
 class LazyGroup(click.Group):
     """A group that imports a command's module only when that command is called."""
 
@@ -66,8 +78,7 @@ class LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        command: click.Command = importlib.import_module(entry.module).command
-        return command
+        return _imported(entry.module)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

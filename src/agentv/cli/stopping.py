@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from agentv.execution.processes import kill_all
+from agentv.execution.live_trees import kill_all
 from agentv.pipeline.ledger import Stop
 from agentv.scoring.run_verdict import SIGNALLED
 

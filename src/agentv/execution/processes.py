@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, TypeAlias
 
-from agentv.execution.tree import finish, kill_all, start_tree
+from agentv.execution.tree import finish, start_tree
 
-__all__ = ["MAX_OUTPUT_BYTES", "Command", "Listener", "Outcome", "kill_all", "run_process"]
+__all__ = ["MAX_OUTPUT_BYTES", "Command", "Listener", "Outcome", "run_process"]
 
 Listener: TypeAlias = Callable[[bytes], bool]
 """Takes standard output as it comes, and says whether the command may go on. It must be quick and not raise."""

@@ -6,7 +6,6 @@ its session or by a mark in its environment. Elsewhere all processes of the mach
 """
 
 import asyncio
-import atexit
 import contextlib
 import math
 import os
@@ -16,12 +15,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-# Not imported later, although it takes 20 ms: a second Ctrl-C calls kill_all() from a signal handler, which may
-# interrupt this very import and would then find half a module.
 import psutil
 
+from agentv.execution.live_trees import KILL_S, LIVE, PAUSE_S, kill_until_gone
 from agentv.execution.orphans import MARK, adopt_orphans, mark_of, possible_orphans
 
 GRACE_S = 2.0
@@ -33,9 +31,6 @@ ZOMBIE_S = 10.0
 LOOK_S = 1.0
 """How long to wait between two looks for dead processes: many short commands need not look after each."""
 
-_PAUSE_S = 0.01
-_KILL_S = 3.0
-_live: dict[int, "ProcessTree"] = {}
 _unclaimed: dict[int, float] = {}
 _looked_at = -math.inf
 _lock = threading.Lock()
@@ -60,9 +55,9 @@ class ProcessTree:
             for member in self._members():
                 _send(member, signal.SIGTERM)
             await _poll(lambda: not self._members(), for_s=GRACE_S)
-            await _poll(self.kill, for_s=_KILL_S)
+            await _poll(self.kill, for_s=KILL_S)
         except asyncio.CancelledError:
-            _kill_until_gone([self])
+            kill_until_gone([self])
             raise
         finally:
             self.process.poll()
@@ -100,7 +95,7 @@ class ProcessTree:
 
     def _adopted(self) -> list[int]:
         """Return the pids of this tree's orphans."""
-        return [pid for pid in possible_orphans() if pid not in _live and self._owns(pid)]
+        return [pid for pid in possible_orphans() if pid not in LIVE and self._owns(pid)]
 
     def _owns(self, pid: int) -> bool:
         try:
@@ -141,7 +136,7 @@ def start_tree(argv: Sequence[str], *, cwd: str | None, env: Mapping[str, str] |
     mark = secrets.token_hex(8)
     marks = f"{os.environ.get(MARK, '')}/{mark}"
     with _lock:
-        if not _live:
+        if not LIVE:
             adopt_orphans(True)
         process = subprocess.Popen(  # noqa: S603 - running what the user wrote is the job
             argv,
@@ -154,13 +149,8 @@ def start_tree(argv: Sequence[str], *, cwd: str | None, env: Mapping[str, str] |
             start_new_session=True,
         )
         tree = ProcessTree(process, mark)
-        _live[process.pid] = tree
+        LIVE[process.pid] = tree
     return tree
-
-
-def kill_all() -> None:
-    """Kill every live tree at once and wait till nobody is left: for a second Ctrl-C and for the end of the process."""
-    _kill_until_gone(list(_live.values()))
 
 
 async def finish(work: Coroutine[None, None, None]) -> None:
@@ -177,19 +167,10 @@ async def finish(work: Coroutine[None, None, None]) -> None:
     task.result()
 
 
-def _kill_until_gone(trees: Iterable[ProcessTree]) -> None:
-    left = list(trees)
-    deadline = time.monotonic() + _KILL_S
-    while left := [tree for tree in left if not tree.kill()]:
-        if time.monotonic() > deadline:  # stuck in the kernel: not even SIGKILL ends it now
-            return
-        time.sleep(_PAUSE_S)
-
-
 async def _poll(is_done: Callable[[], bool], *, for_s: float) -> None:
     deadline = time.monotonic() + for_s
     while not is_done() and time.monotonic() < deadline:  # noqa: ASYNC110 - strangers' children announce their end to nobody
-        await asyncio.sleep(_PAUSE_S)
+        await asyncio.sleep(PAUSE_S)
 
 
 def reap_unclaimed(now: float) -> None:
@@ -198,7 +179,7 @@ def reap_unclaimed(now: float) -> None:
     They are told from the host program's own children by their session, and by nobody having asked for them since an
     earlier call, `ZOMBIE_S` seconds before `now`.
     """
-    dead = [pid for pid in possible_orphans() if pid not in _live and _is_dead_stranger(pid)]
+    dead = [pid for pid in possible_orphans() if pid not in LIVE and _is_dead_stranger(pid)]
     for pid in _unclaimed.keys() - dead:
         del _unclaimed[pid]
     for pid in dead:
@@ -222,14 +203,11 @@ def _forget(tree: ProcessTree) -> None:
         if sys.platform == "linux" and now - _looked_at > LOOK_S:
             _looked_at = now
             reap_unclaimed(now)
-        _live.pop(tree.process.pid, None)
-        if not _live:
+        LIVE.pop(tree.process.pid, None)
+        if not LIVE:
             adopt_orphans(False)
 
 
 def _send(process: psutil.Process, number: signal.Signals) -> None:
     with contextlib.suppress(psutil.Error):
         process.send_signal(number)
-
-
-atexit.register(kill_all)

@@ -24,7 +24,8 @@ class FileModel(BaseModel):
     often put here where they belong. A field whose key is no Python name has it as its pydantic alias.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    # Built when it is first read with: most commands read few of the kinds of files that there are.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True)
     ALIASES: ClassVar[Mapping[str, str]] = {}
     ELSEWHERE: ClassVar[Mapping[str, str]] = {}
 

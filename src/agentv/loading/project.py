@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-import regex
 from pydantic import AfterValidator, Field
 
 from agentv.loading.criteria import named_criteria, read_criteria
@@ -32,6 +31,8 @@ M = TypeVar("M", bound=FileModel)
 
 
 def _check_pattern(pattern: str) -> str:
+    import regex  # noqa: PLC0415 - 20 ms that few projects need
+
     try:
         regex.compile(pattern)
     except regex.error as error:

@@ -3,19 +3,21 @@
 import dataclasses
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, TypeAlias
-
-import regex
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentv.types.errors import ConfigError
+
+if TYPE_CHECKING:
+    import regex
 
 STRUCK = "***"
 TOO_DEEP = "[nested too deeply to be kept]"
 DEEPEST = 100
 PATTERN_TIMEOUT_S = 1.0
-_SURROGATES = regex.compile("[\ud800-\udfff]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _NOTHING_TO_CLEAN = frozenset({type(None), bool, int, datetime})
 _EMPTY_IS_CLEAN = frozenset({tuple, list, dict})
 _NO_PARTS: object = ()
@@ -47,6 +49,8 @@ class Redactor:
 
 
 def _compile(pattern: str) -> "regex.Pattern[str]":
+    import regex  # noqa: PLC0415 - 20 ms that few projects need
+
     try:
         return regex.compile(pattern)
     except regex.error as error:

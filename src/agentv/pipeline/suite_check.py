@@ -7,7 +7,6 @@ from itertools import islice
 from pathlib import Path
 
 from agentv.evaluators.isolation import config_of
-from agentv.execution.workspace_sources import missing_source
 from agentv.loading import content_problems, missing_files, read_settings
 from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.capture import Redactor
@@ -16,7 +15,7 @@ from agentv.pipeline.embedding_models import check_embedder, embeds_for_money
 from agentv.pipeline.judges import judge_targets, member_configs, named_runs, needs_judge
 from agentv.pipeline.plan import SuitePlan
 from agentv.pipeline.recorded_answers import run_folder
-from agentv.pipeline.workspaces import wanted_workspace
+from agentv.pipeline.workspaces import WantedWorkspace, wanted_workspace
 from agentv.registry import Specs
 from agentv.storage.find_run import find_run
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
@@ -90,8 +89,15 @@ class SuiteCheck:
                 self._say(f"workspace: target {target.name!r} ({target.provider}) works in no folder; remove it")
             elif target.provider_batching:
                 self._say(f"workspace: target {target.name!r} batches, and a batch has no folder for each case")
-            elif missing := missing_source(wanted.config, wanted.base_dir):
-                self._say(missing)
+            else:
+                self._check_source(wanted)
+
+    def _check_source(self, wanted: WantedWorkspace) -> None:
+        from agentv.execution.workspace_sources import missing_source  # noqa: PLC0415 - 30 ms that few suites need
+
+        missing = missing_source(wanted.config, wanted.base_dir)
+        if missing is not None:
+            self._say(missing)
 
     def _check(self, evaluator: EvaluatorLike) -> None:
         config = config_of(evaluator)

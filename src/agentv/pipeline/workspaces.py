@@ -3,14 +3,17 @@
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agentv.execution.workspaces import Workspace, open_workspace
 from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.toolbox import Toolbox
 from agentv.types.cases import EvalCase, EvalSuite
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.targets import ResolvedTarget
 from agentv.types.workspaces import Captured, Keep, WorkspaceConfig, workspace_from_json
+
+if TYPE_CHECKING:
+    from agentv.execution.workspaces import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +39,10 @@ def _wanted(written: JsonObject, base_dir: str) -> WantedWorkspace:
     return WantedWorkspace(workspace_from_json(written), Path(base_dir))
 
 
-def open_wanted(wanted: WantedWorkspace, name: str, toolbox: Toolbox) -> AbstractAsyncContextManager[Workspace]:
+def open_wanted(wanted: WantedWorkspace, name: str, toolbox: Toolbox) -> "AbstractAsyncContextManager[Workspace]":
     """Return the workspace, to be entered. Raises ProviderError then when it cannot be made."""
+    from agentv.execution.workspaces import open_workspace  # noqa: PLC0415 - 30 ms that few runs need
+
     return open_workspace(
         wanted.config, name=name, base_dir=wanted.base_dir, home=Path(toolbox.home), shared=toolbox.shared
     )
@@ -48,7 +53,7 @@ def row_name(task: CaseTask) -> str:
     return f"{task.case.id}-{task.target.name}-{task.trial}"
 
 
-def captured_to_json(captured: Captured, workspace: Workspace, *, keep: Keep) -> JsonObject:
+def captured_to_json(captured: Captured, workspace: "Workspace", *, keep: Keep) -> JsonObject:
     """Return what an answer keeps of its workspace: the changed files, the diff, and where one that stays will be."""
     fields: dict[str, JsonValue] = {
         "diff": captured.diff,

@@ -5,15 +5,22 @@ which nothing else in the process runs.
 """
 
 import unicodedata
-from typing import Literal, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import regex
+if TYPE_CHECKING:
+    import regex
 
 NormalForm: TypeAlias = Literal["NFC", "NFD", "NFKC"]
 
-# Marks, and the two sound marks of half-width Katakana, which become marks. No script puts thirty on one letter
-# (Unicode Standard Annex 15, Stream-Safe Text Format).
-_LONG_RUN = regex.compile(r"[\p{M}\uff9e\uff9f]{30}(?=[\p{M}\uff9e\uff9f])")
+
+@cache
+def _long_run() -> "regex.Pattern[str]":
+    import regex  # noqa: PLC0415 - 20 ms that plain English does not need
+
+    # Marks, and the two sound marks of half-width Katakana, which become marks. No script puts thirty on one letter
+    # (Unicode Standard Annex 15, Stream-Safe Text Format).
+    return regex.compile(r"[\p{M}\uff9e\uff9f]{30}(?=[\p{M}\uff9e\uff9f])")
 
 
 def normalized(form: NormalForm, text: str) -> str:
@@ -24,7 +31,7 @@ def normalized(form: NormalForm, text: str) -> str:
     """
     if text.isascii():
         return text
-    ends = [run.end() for run in _LONG_RUN.finditer(text)]
+    ends = [run.end() for run in _long_run().finditer(text)]
     if not ends:
         return unicodedata.normalize(form, text)
     pieces = (text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True))
