@@ -223,7 +223,8 @@ def test_an_end_that_nobody_knows_is_refused_with_those_there_are(install: Insta
     install("lister2", REPORT.format(name="list.txt", text="''"), group="reports", **{"list.txt": "lines"})
     done = agentv("run", "-o", "x.txt", cwd=project)
     assert done.returncode == 4
-    assert "a file for -o ends in .jsonl, .yaml, .yml, .json, .html or .list.txt, or is -" in done.stderr
+    assert "a file for -o ends in .jsonl, " in done.stderr
+    assert " or .list.txt, or is -" in done.stderr
 
 
 STORES = """

@@ -13,7 +13,7 @@ from agentv.reports.comparison_words import (
     side_title,
     verdict_text,
 )
-from agentv.reports.markdown_code import inline_code
+from agentv.reports.markdown_code import cell_code, inline_code
 from agentv.scoring.comparison.circumstances import find_circumstances
 from agentv.scoring.comparison.compare import Change, Comparison
 from agentv.scoring.comparison.finding import finding_text
@@ -49,7 +49,7 @@ def _table(comparison: Comparison) -> Iterator[str]:
         yield f"| {' | '.join(HEAD)} |"
         yield f"|{' --- |' + ' ---: |' * (len(HEAD) - 1)}"
         for name, *cells in rows:
-            yield f"| {inline_code(name)} | {' | '.join(cells)} |"
+            yield f"| {cell_code(name)} | {' | '.join(cells)} |"
         yield ""
 
 

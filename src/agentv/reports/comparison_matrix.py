@@ -6,7 +6,7 @@ from typing import TypeAlias
 from agentv.reports.amounts import count_text, score_text
 from agentv.reports.comparison_rows import chance_text, difference_text
 from agentv.reports.comparison_words import side_title, verdict_text
-from agentv.reports.markdown_code import inline_code
+from agentv.reports.markdown_code import cell_code, inline_code
 from agentv.reports.paint import Paint
 from agentv.reports.printable import one_line
 from agentv.reports.signs import Signs
@@ -38,7 +38,7 @@ def matrix_text(
 
 def matrix_markdown(comparisons: Sequence[Comparison], verdicts: Verdicts) -> str:
     """Return the matrix as Markdown."""
-    rows = ([inline_code(name), *cells] for name, *cells in map(_cells, comparisons))
+    rows = ([cell_code(name), *cells] for name, *cells in map(_cells, comparisons))
     lines = [
         *(f"- {inline_code(line)}" for line in (*_findings(comparisons), *_said(comparisons, verdicts))),
         "",

@@ -84,6 +84,13 @@ REPORTS: Registry = make_registry(
         _spec(
             "html", "a page for people: verdict, tables, every row with its transcript", "make_html", module="html_page"
         ),
+        _spec(
+            "md", "a summary in Markdown, for a job or a pull request", "make_markdown", "markdown", module="markdown"
+        ),
+        _spec("junit.xml", "JUnit XML with a testcase for each row", "make_junit", "xml", module="junit"),
+        _spec("sarif", "a SARIF log of the rows that did not pass", "make_sarif", "sarif.json", module="sarif"),
+        _spec("csv", "a table of all rows for spreadsheets", "make_csv", module="csv_table"),
+        _spec("github", "annotations of GitHub Actions", "make_annotations", module="github"),
     ),
 )
 

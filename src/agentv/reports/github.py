@@ -1,7 +1,11 @@
 """GitHub Actions: failures as annotations, and text of strangers that cannot become a workflow command."""
 
+from agentv.reports.formats import Format, ReportTools
+from agentv.reports.printable import one_line
 from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason
-from agentv.types.results import CaseResult
+from agentv.scoring.summary import row_state
+from agentv.types.events import RowFinished, RowKept, RunEnded, RunEvent
+from agentv.types.results import CaseResult, RunReport
 
 
 def error_command(result: CaseResult, labels: RowLabels = PLAIN_LABELS) -> str:
@@ -24,3 +28,21 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def make_annotations(_tools: ReportTools) -> Format:
+    """Return the format that writes an annotation for each row that did not pass, and one for the verdict."""
+
+    def line(event: RunEvent) -> str:
+        if isinstance(event, RowFinished | RowKept):
+            shown = row_state(event.result) not in ("pass", "skipped")
+            return f"{error_command(event.result)}\n" if shown else ""
+        return f"{_verdict_command(event.report)}\n" if isinstance(event, RunEnded) else ""
+
+    return Format(line)
+
+
+def _verdict_command(report: RunReport) -> str:
+    return (
+        f"::{'notice' if report.exit_code == 0 else 'error'} title=agentv::{_data(one_line(report.verdict.sentence))}"
+    )

@@ -3,19 +3,21 @@
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 
 from agentv.reports.chosen_rows import WORST_FIRST, ChosenRows, choose_rows
 from agentv.reports.formats import Format, ReportTools
 from agentv.reports.html_row import row_element
-from agentv.reports.html_summary import evaluator_table, histogram, target_table, verdict_band
-from agentv.reports.markup import Html, element, join, verbatim
-from agentv.reports.row_text import RowLabels
+from agentv.reports.html_summary import baseline_section, evaluator_table, histogram, target_table, verdict_band
+from agentv.reports.markup import Html, element, verbatim
+from agentv.reports.row_detail import RowDetail
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.results import RunRecord, RunReport
 
 MOST_ROWS = 2_000
+MOST_CHARACTERS = 20_000_000
+"""Of rows with all that is kept of them; those that follow are a line each."""
 _ROWS_AT_ONCE = 100
 
 
@@ -32,25 +34,19 @@ def html_page(report: RunReport, tools: ReportTools) -> str:
     """Return the page. At most 2,000 rows are on it, those that did not pass first; it says what is left out."""
     record = tools.record(report)
     chosen = choose_rows(tools.rows(report), most=MOST_ROWS)
-    labels = _labels(chosen)
-    rows = join(_rows(report, tools, chosen, labels))
+    rows = element("div", *_rows(report, tools, chosen), id="rows", class_=_columns(report))
     body = element(
         "body",
         element(
             "main",
             verdict_band(report, record),
             target_table(report.targets) if report.targets else None,
-            element("div", histogram(report.histogram), evaluator_table(report.evaluators), class_="side-by-side"),
+            baseline_section(report.baseline),
+            histogram(report.histogram),
             _list("Flaky cases", report.flaky),
             _list("Notes", report.notes),
-            element(
-                "section",
-                element("h2", "Rows"),
-                _left_out(report, chosen),
-                _controls(report, chosen),
-                element("div", rows, id="rows"),
-                class_="rows",
-            ),
+            element("section", element("h2", "Rows"), _left_out(report, chosen), _controls(report, chosen), rows),
+            evaluator_table(report.evaluators),
         ),
         verbatim("script", _asset("report.js")),
     )
@@ -85,17 +81,22 @@ def _asset(name: str) -> str:
     return resources.files("agentv.reports").joinpath("page", name).read_text("utf-8")
 
 
-def _labels(chosen: ChosenRows) -> RowLabels:
-    suites = {row.slot.suite for row in chosen.rows}
-    return RowLabels(with_suite=len(suites) > 1)
+def _columns(report: RunReport) -> str:
+    return "several-targets" if len(report.targets) > 1 else "one-target"
 
 
-def _rows(report: RunReport, tools: ReportTools, chosen: ChosenRows, labels: RowLabels) -> Iterator[Html]:
-    number = 0
+def _rows(report: RunReport, tools: ReportTools, chosen: ChosenRows) -> Iterator[Html]:
+    """Yield the rows with all that is kept of them; once the page is large, their lines alone."""
+    with_suite = len({row.slot.suite for row in chosen.rows}) > 1
+    line_of = partial(row_element, run_id=report.run_id, with_suite=with_suite, with_target=len(report.targets) > 1)
+    made = 0
     for start in range(0, len(chosen.rows), _ROWS_AT_ONCE):
-        for detail in tools.details(report, chosen.rows[start : start + _ROWS_AT_ONCE]):
-            number += 1
-            yield row_element(detail, number=number, labels=labels)
+        rows = chosen.rows[start : start + _ROWS_AT_ONCE]
+        is_full = made > MOST_CHARACTERS
+        for number, detail in enumerate(map(RowDetail, rows) if is_full else tools.details(report, rows), start + 1):
+            row = line_of(detail, number=number, is_brief=made > MOST_CHARACTERS)
+            made += len(row.markup)
+            yield row
 
 
 def _list(title: str, items: Sequence[str]) -> Html | None:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from agentv.reports.amounts import money_text, score_text, seconds_text, tokens_text
+from agentv.reports.amounts import count_text, money_text, score_text, seconds_text
 from agentv.reports.chosen_rows import shortened
+from agentv.reports.figures import usage_text
 from agentv.reports.markup import Child, Html, element, join
 from agentv.reports.row_detail import RowDetail
-from agentv.reports.row_text import RowLabels, row_reason, row_score
+from agentv.reports.row_text import PLAIN_LABELS, row_reason, row_score
 from agentv.reports.signs import UNICODE
 from agentv.scoring.summary import row_state
 from agentv.types.evaluation import EvaluatorResult
@@ -16,26 +17,33 @@ from agentv.types.messages_json import content_text, pretty_json
 from agentv.types.results import CaseResult
 
 _LONGEST_REASON = 400
-_MOST_STEPS = 200
+_MOST_CHARACTERS = 100_000
 
 
-def row_element(detail: RowDetail, *, number: int, labels: RowLabels) -> Html:
-    """Return a row that opens without a script. `data-` attributes are what the script filters and sorts by."""
+def row_element(
+    detail: RowDetail, *, number: int, run_id: str, with_suite: bool, with_target: bool, is_brief: bool = False
+) -> Html:
+    """Return a row that opens without a script. `data-` attributes are what the script filters and sorts by.
+
+    Suite and target are named where a run has several. A brief row only says where the rest is found.
+    """
     result, state = detail.result, row_state(detail.result)
     score = row_score(result)
     reason = "" if state == "pass" else row_reason(result)
+    suite = element("small", result.slot.suite) if with_suite else None
+    target = element("span", result.slot.target, class_="target", dir="auto") if with_target else None
     line = element(
         "summary",
         element("span", UNICODE.marks[state], class_="mark", title=state),
-        element("span", labels.label(result), class_="case", dir="auto"),
-        element("span", result.slot.target, class_="target", dir="auto"),
+        element("span", PLAIN_LABELS.label(result), suite, class_="case", dir="auto"),
+        target,
         element("span", score or state, class_="score"),
         element("span", shortened(reason, most=_LONGEST_REASON), class_="reason", dir="auto"),
     )
     return element(
         "details",
         line,
-        element("div", *_parts(detail), class_="inside"),
+        element("div", *([_elsewhere(detail, run_id)] if is_brief else _parts(detail)), class_="inside"),
         class_=f"row {state}",
         id=f"row-{number}",
         data_state=state,
@@ -44,6 +52,11 @@ def row_element(detail: RowDetail, *, number: int, labels: RowLabels) -> Html:
         data_took=None if result.duration_ms is None else f"{result.duration_ms:.0f}",
         data_cost=None if result.cost_usd is None else repr(result.cost_usd),
     )
+
+
+def _elsewhere(detail: RowDetail, run_id: str) -> Html:
+    command = element("code", f"agentv show {run_id} {detail.result.eval_id}")
+    return element("p", "The page is large enough without the rest of this row: ", command, class_="notice")
 
 
 def _parts(detail: RowDetail) -> Iterator[Html | None]:
@@ -69,7 +82,7 @@ def _text(title: str, text: str) -> Html | None:
 
 
 def _block(text: str, class_: str = "text") -> Html:
-    return element("div", shortened(text), class_=class_, dir="auto")
+    return element("div", text, class_=class_, dir="auto")
 
 
 def _error(result: CaseResult) -> Html | None:
@@ -100,7 +113,7 @@ def _evaluator(result: EvaluatorResult) -> Html:
     )
     said = [*(("hit", f"✓ {hit}") for hit in result.hits), *(("miss", f"✗ {miss}") for miss in result.misses)]
     criteria = result.results if len(result.results) > 1 else ()
-    items = [element("li", shortened(text), class_=kind, dir="auto") for kind, text in said]
+    items = [element("li", text, class_=kind, dir="auto") for kind, text in said]
     items += [
         element(
             "li",
@@ -114,7 +127,7 @@ def _evaluator(result: EvaluatorResult) -> Html:
         "section",
         head,
         None if result.error is None else _block(f"error ({result.error.kind}): {result.error.message}"),
-        element("ul", *items) if items else None,
+        element("ul", *_as_many_as_fit(items)) if items else None,
         _block(result.reasoning) if result.reasoning else None,
         *map(_evaluator, result.evaluator_results),
         class_="evaluator",
@@ -141,11 +154,20 @@ def _transcript(detail: RowDetail) -> Html | None:
     steps = [step for message in messages for step in _message(message)] or list(map(_event, trace))
     if not steps:
         return None
-    left_out = len(steps) - _MOST_STEPS
-    more = element("li", f"and {left_out:,} steps more") if left_out > 0 else None
-    return element(
-        "section", element("h3", "Transcript"), element("ol", *steps[:_MOST_STEPS], more, class_="transcript")
-    )
+    kept = list(_as_many_as_fit(steps))
+    left_out = len(steps) - len(kept)
+    more = element("li", f"and {count_text(left_out, 'step')} more") if left_out else None
+    return element("section", element("h3", "Transcript"), element("ol", *kept, more, class_="transcript"))
+
+
+def _as_many_as_fit(parts: Sequence[Html]) -> Iterator[Html]:
+    """Yield parts until they are as much as a reader can want of one row."""
+    made = 0
+    for part in parts:
+        made += len(part.markup)
+        if made > _MOST_CHARACTERS and made > len(part.markup):
+            return
+        yield part
 
 
 def _message(message: Message) -> Iterator[Html]:
@@ -190,18 +212,14 @@ def _facts(detail: RowDetail) -> Html:
         "took": "" if result.duration_ms is None else seconds_text(result.duration_ms / 1000),
         "cost": "" if result.target_cost_usd is None else money_text(result.target_cost_usd),
         "judges' cost": "" if result.judge_cost_usd is None else money_text(result.judge_cost_usd),
-        "tokens": ""
-        if result.target_usage is None
-        else tokens_text(result.target_usage.total or result.target_usage.input + result.target_usage.output),
+        "tokens": usage_text(result.target_usage).removeprefix("-"),
         "tags": ", ".join(result.tags),
         "metadata": pretty_json(result.metadata) if result.metadata else "",
         "tries": _tries(detail),
         "logs": ", ".join(detail.answer.log_paths) if detail.answer else "",
     }
     known: Sequence[tuple[str, str]] = [(name, value) for name, value in facts.items() if value]
-    return element(
-        "dl", *(join((element("dt", name), element("dd", shortened(value)))) for name, value in known), class_="facts"
-    )
+    return element("dl", *(join((element("dt", name), element("dd", value))) for name, value in known), class_="facts")
 
 
 def _tries(detail: RowDetail) -> str:

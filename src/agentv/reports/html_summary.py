@@ -2,22 +2,14 @@
 
 from collections.abc import Sequence
 
-from agentv.reports.amounts import (
-    clock_text,
-    count_text,
-    money_text,
-    percent_text,
-    score_text,
-    seconds_text,
-    tokens_text,
-)
+from agentv.reports.amounts import clock_text, count_text
+from agentv.reports.figures import Figure, baseline_table, evaluator_figures, target_figures
 from agentv.reports.markup import Child, Html, element, join
 from agentv.reports.signs import UNICODE
+from agentv.types.baselines import BaselineSummary
 from agentv.types.json_value import JsonObject
-from agentv.types.results import EvaluatorSummary, RowState, RunRecord, RunReport, TargetSummary
-from agentv.types.usage import Usage
+from agentv.types.results import EvaluatorSummary, RunRecord, RunReport, TargetSummary
 
-_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail", "error", "skipped")
 _BAR_WIDTH = 36
 _BAR_GAP = 4
 _CHART_HEIGHT = 96
@@ -61,7 +53,7 @@ def _facts(report: RunReport, record: RunRecord | None) -> list[Html]:
         facts["commit"] = _commit(record.git)
         facts["agentv"] = record.agentv_version
         facts["tags"] = ", ".join(record.tags)
-    return [join((element("dt", name), element("dd", value))) for name, value in facts.items() if value]
+    return [element("div", element("dt", name), element("dd", value)) for name, value in facts.items() if value]
 
 
 def _commit(git: JsonObject | None) -> str:
@@ -71,43 +63,21 @@ def _commit(git: JsonObject | None) -> str:
 
 def target_table(targets: Sequence[TargetSummary]) -> Html:
     """Return a row per target: rates and means over the judged rows, the states, what it took."""
-    heads = (
-        "target",
-        "pass rate",
-        "mean score",
-        *_STATES[:3],
-        "errors",
-        "skipped",
-        "cost",
-        "judges' cost",
-        "median",
-        "p95",
-        "tokens",
-    )
-    return element(
-        "section",
-        element("h2", "Targets"),
-        _table(heads, [_target_cells(each) for each in targets]),
-    )
-
-
-def _target_cells(target: TargetSummary) -> list[Child]:
-    rate = "none judged" if target.pass_rate is None else f"{percent_text(target.pass_rate)} of {target.judged:,}"
-    return [
-        target.target,
-        join((rate, _share_bar(target.pass_rate))),
-        score_text(target.mean_score),
-        *(f"{target.counts.get(state, 0):,}" for state in _STATES),
-        money_text(target.target_cost_usd),
-        money_text(target.judge_cost_usd),
-        seconds_text(target.latency_median_s),
-        seconds_text(target.latency_p95_s),
-        _tokens(target.target_usage),
+    told = [{figure.name: figure for figure in target_figures(each)} for each in targets]
+    names = list(dict.fromkeys(name for figures in told for name in figures))
+    rows = [
+        [each.target, *(_figure(figures.get(name)) for name in names)]
+        for each, figures in zip(targets, told, strict=True)
     ]
+    return element("section", element("h2", "Targets"), _table(["target", *names], rows))
 
 
-def _tokens(usage: Usage) -> str:
-    return tokens_text(usage.total or usage.input + usage.output) if usage != Usage() else "-"
+def _figure(figure: Figure | None) -> Html | None:
+    """Return a number with its interval below, a rate with a bar as well."""
+    if figure is None:
+        return None
+    interval = element("small", figure.interval) if figure.interval else None
+    return join((element("span", figure.value), _share_bar(figure.share), interval))
 
 
 def _share_bar(share: float | None) -> Html | None:
@@ -121,17 +91,27 @@ def _share_bar(share: float | None) -> Html | None:
     )
 
 
+def baseline_section(summary: BaselineSummary | None) -> Html | None:
+    """Return how the run stands to its baseline; None without one."""
+    if summary is None:
+        return None
+    heads = ("metric", "difference", "95 % interval", "improved", "regressed")
+    rows = [
+        [each.name, each.difference, each.interval, each.improved, each.regressed] for each in baseline_table(summary)
+    ]
+    told = element("p", element("b", summary.finding), f", against {summary.baseline}")
+    return element("section", element("h2", "Baseline"), told, _table(heads, rows) if rows else None)
+
+
 def evaluator_table(evaluators: Sequence[EvaluatorSummary]) -> Html | None:
     """Return a row per evaluator; None when there are none."""
     if not evaluators:
         return None
-    cells = [
-        [each.name, each.type, score_text(each.mean_score), f"{each.judged:,}", f"{each.errors:,}"]
-        for each in evaluators
-    ]
-    return element(
-        "section", element("h2", "Evaluators"), _table(("evaluator", "type", "mean score", "rows", "errors"), cells)
-    )
+    rows: list[list[Child]] = []
+    for each in evaluators:
+        mean, *_ = evaluator_figures(each)
+        rows.append([each.name, each.type, _figure(mean), f"{each.errors:,}"])
+    return element("section", element("h2", "Evaluators"), _table(("evaluator", "type", "mean score", "errors"), rows))
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[Child]]) -> Html:

@@ -1,4 +1,4 @@
-"""Text that is HTML already, and the one way to make it: everything that is plain text is escaped on its way in.
+"""Text that is HTML already, and the one way to make it: plain text is cut, cleaned and escaped on its way in.
 
 Our own sixty lines and no template library: a page is a tree of elements, jinja2 and markupsafe would be two more
 distributions in the core, and a template that forgets to escape looks like one that does not.
@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import TypeAlias
 
+from agentv.reports.chosen_rows import shortened
 from agentv.reports.printable import printable
 
+_LONGEST_ATTRIBUTE = 1_000
 _VOID = frozenset({"meta", "link", "br", "input"})
 
 
@@ -52,11 +54,11 @@ def verbatim(tag: str, text: str, **attributes: str) -> Html:
 def _markup(child: Child) -> str:
     if child is None:
         return ""
-    return child.markup if isinstance(child, Html) else escape(printable(child), quote=False)
+    return child.markup if isinstance(child, Html) else escape(printable(shortened(child)), quote=False)
 
 
 def _attribute(name: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""
     shown = name.rstrip("_").replace("_", "-")
-    return f" {shown}" if value is True else f' {shown}="{escape(printable(value))}"'
+    return f" {shown}" if value is True else f' {shown}="{escape(printable(value[:_LONGEST_ATTRIBUTE]))}"'

@@ -14,6 +14,8 @@ from agentv.types.results import CaseResult
 _CASE_WIDTH = 10
 _TARGET_WIDTH = 10
 _LONGEST_REASON = 2000
+_READ_OF_A_TEXT = 8 * _LONGEST_REASON
+"""Of a text of ten million letters no more is cleaned than can be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,9 @@ class RowLabels:
         number = slot.trial + 1
         suite = f" ({slot.suite})" if self.with_suite else ""
         of_all = f" of {self.trials}" if 1 < self.trials >= number else ""
-        return one_line(f"{slot.eval_id}{suite}") + (f" trial {number}{of_all}" if of_all or number > 1 else "")
+        return one_line(f"{slot.eval_id}{suite}"[:_READ_OF_A_TEXT]) + (
+            f" trial {number}{of_all}" if of_all or number > 1 else ""
+        )
 
 
 PLAIN_LABELS = RowLabels()
@@ -47,42 +51,53 @@ def row_score(result: CaseResult) -> str:
 
 def row_reason(result: CaseResult) -> str:
     """Return on one line why a row did not pass: the error, else what its evaluators missed; at most 2,000 letters."""
-    reason = _whole_reason(result)
+    reason = _Reason(longest=_READ_OF_A_TEXT).of_row(result)
     return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}..."
 
 
-def _whole_reason(result: CaseResult) -> str:
-    if result.error is not None:
-        took = f" ({seconds_text(result.duration_ms / 1000)})" if result.duration_ms else ""
-        return f"error {result.error.stage}: {one_line(result.error.message) or result.error.kind}{took}"
-    broken = [each for each in result.evaluator_results if not is_requirement_met(each)]
-    others = [each for each in result.evaluator_results if is_requirement_met(each) and each.weight > 0]
-    said = [*map(_broken_requirement, broken), *filter(None, map(_evaluator_reason, others))]
-    return " | ".join(said) or one_line(result.reasoning or "no reason was given")
+def whole_reason(result: CaseResult) -> str:
+    """Return on one line why a row did not pass, however long it is."""
+    return _Reason(longest=None).of_row(result)
 
 
-def _evaluator_reason(result: EvaluatorResult) -> str:
-    """Say what one evaluator missed; empty when it is content or did not judge."""
-    name = one_line(result.name)
-    if result.error is not None:
-        return f"{name}: error: {one_line(result.error.message)}"
-    if result.status == "skipped" or (result.score >= 1 and result.verdict in (None, "pass")):
-        return ""
-    return f"{name}: {_why(result) or score_text(result.score)}"
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """Why something did not pass, on one line. No more than `longest` characters of a text are read; None is all."""
 
+    longest: int | None
 
-def _broken_requirement(result: EvaluatorResult) -> str:
-    """Say which requirement decided the verdict: that of the evaluator, or of items of its rubric."""
-    unmet = [one_line(item.criterion_name) for item in result.results if not required_items_met((item,))]
-    name = f"{', '.join(unmet)} of {one_line(result.name)}" if unmet else one_line(result.name)
-    if result.error is not None:
-        return f"required {name}: error: {one_line(result.error.message)}"
-    wanted = f" where {result.required:g} is required" if not isinstance(result.required, bool) else ""
-    return f"required {name}: {_why(result) or score_text(result.score) + wanted}"
+    def of_row(self, result: CaseResult) -> str:
+        if result.error is not None:
+            took = f" ({seconds_text(result.duration_ms / 1000)})" if result.duration_ms else ""
+            return f"error {result.error.stage}: {self._line(result.error.message) or result.error.kind}{took}"
+        broken = [each for each in result.evaluator_results if not is_requirement_met(each)]
+        others = [each for each in result.evaluator_results if is_requirement_met(each) and each.weight > 0]
+        said = [*map(self._broken_requirement, broken), *filter(None, map(self._of_evaluator, others))]
+        return " | ".join(said) or self._line(result.reasoning or "no reason was given")
 
+    def _of_evaluator(self, result: EvaluatorResult) -> str:
+        """Say what one evaluator missed; empty when it is content or did not judge."""
+        name = self._line(result.name)
+        if result.error is not None:
+            return f"{name}: error: {self._line(result.error.message)}"
+        if result.status == "skipped" or (result.score >= 1 and result.verdict in (None, "pass")):
+            return ""
+        return f"{name}: {self._why(result) or score_text(result.score)}"
 
-def _why(result: EvaluatorResult) -> str:
-    return "; ".join(map(one_line, result.misses)) or one_line(result.reasoning or "")
+    def _broken_requirement(self, result: EvaluatorResult) -> str:
+        """Say which requirement decided the verdict: that of the evaluator, or of items of its rubric."""
+        unmet = [self._line(item.criterion_name) for item in result.results if not required_items_met((item,))]
+        name = f"{', '.join(unmet)} of {self._line(result.name)}" if unmet else self._line(result.name)
+        if result.error is not None:
+            return f"required {name}: error: {self._line(result.error.message)}"
+        wanted = f" where {result.required:g} is required" if not isinstance(result.required, bool) else ""
+        return f"required {name}: {self._why(result) or score_text(result.score) + wanted}"
+
+    def _why(self, result: EvaluatorResult) -> str:
+        return "; ".join(map(self._line, result.misses)) or self._line(result.reasoning or "")
+
+    def _line(self, text: str) -> str:
+        return one_line(text[: self.longest])
 
 
 def failure_line(mark: str, result: CaseResult, labels: RowLabels = PLAIN_LABELS) -> str:

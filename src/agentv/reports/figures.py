@@ -1,0 +1,123 @@
+"""The numbers that a report tells of a target or an evaluator, as text: the same in every format."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agentv.reports.amounts import (
+    count_text,
+    money_text,
+    percent_interval_text,
+    percent_text,
+    score_interval_text,
+    score_text,
+    seconds_text,
+    tokens_text,
+)
+from agentv.reports.comparison_rows import difference_text
+from agentv.types.baselines import BaselineSummary
+from agentv.types.intervals import Interval
+from agentv.types.results import EvaluatorSummary, RowState, TargetSummary
+from agentv.types.usage import Usage
+
+STATE_NAMES: dict[RowState, str] = {
+    "pass": "pass",
+    "borderline": "borderline",
+    "fail": "fail",
+    "error": "errors",
+    "skipped": "skipped",
+}
+"""The states of rows as they stand in the head of a table of counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number with its name, as people read it. `interval` is empty where there is none, `share` is 0..1 of a rate."""
+
+    name: str
+    value: str
+    interval: str = ""
+    share: float | None = None
+
+
+def target_figures(target: TargetSummary) -> Iterator[Figure]:
+    """Yield what is told of a target: rates and means over the judged rows, the states, what it took."""
+    rate = f"{percent_text(target.pass_rate)} of {target.judged:,}" if target.judged else "none judged"
+    yield Figure("pass rate", rate, _of_share(target.pass_rate_interval), share=target.pass_rate)
+    yield Figure("mean score", score_text(target.mean_score), _of_score(target.mean_interval))
+    yield from _trial_figures(target)
+    for state, name in STATE_NAMES.items():
+        if state != "skipped" or target.counts.get(state):
+            yield Figure(name, f"{target.counts.get(state, 0):,}")
+    yield Figure("cost", _cost_text(target.target_cost_usd, target.target_usage))
+    yield Figure("judges' cost", _cost_text(target.judge_cost_usd, target.judge_usage))
+    if target.saved_usd:
+        yield Figure("not billed", money_text(target.saved_usd))
+    yield Figure("median", seconds_text(target.latency_median_s), _of_time(target.latency_median_interval))
+    yield Figure("p95", seconds_text(target.latency_p95_s), _of_time(target.latency_p95_interval))
+    yield Figure("tokens", usage_text(target.target_usage))
+    yield Figure("judges' tokens", usage_text(target.judge_usage))
+
+
+def evaluator_figures(evaluator: EvaluatorSummary) -> Iterator[Figure]:
+    """Yield what is told of an evaluator beside its name and type."""
+    mean = f"{score_text(evaluator.mean_score)} of {evaluator.judged:,}"
+    yield Figure("mean score", mean, _of_score(evaluator.mean_interval))
+    if evaluator.errors:
+        yield Figure("errors", f"{evaluator.errors:,}")
+
+
+def _trial_figures(target: TargetSummary) -> Iterator[Figure]:
+    """Yield how often any and all of a case's trials pass, of as many trials as there are."""
+    most = max(target.trials, key=lambda trial: trial.k, default=None)
+    if most is not None and most.k > 1:
+        yield Figure(f"pass@{most.k}", percent_text(most.pass_at), _of_share(most.pass_at_interval))
+        yield Figure(f"pass^{most.k}", percent_text(most.pass_hat), _of_share(most.pass_hat_interval))
+
+
+def _of_share(interval: Interval | None) -> str:
+    return "" if interval is None else percent_interval_text(interval)
+
+
+def _of_score(interval: Interval | None) -> str:
+    return "" if interval is None else score_interval_text(interval)
+
+
+def _of_time(interval: Interval | None) -> str:
+    return "" if interval is None else f"{seconds_text(interval.low)} to {seconds_text(interval.high)}"
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineLine:
+    """One line of how a run stands to its baseline, as people read it; the first is of the whole, then evaluators."""
+
+    name: str
+    difference: str
+    interval: str = ""
+    improved: str = ""
+    regressed: str = ""
+
+
+def baseline_table(summary: BaselineSummary) -> Iterator[BaselineLine]:
+    """Yield the difference of the mean scores with the cases that moved, then that of each evaluator."""
+    if summary.difference is None:
+        return
+    found = summary.interval
+    yield BaselineLine(
+        name=f"mean score of {count_text(summary.cases, 'case')} in both",
+        difference=difference_text(summary.difference),
+        interval="" if found is None else f"{difference_text(found.low)} to {difference_text(found.high)}",
+        improved=f"{summary.improved:,}",
+        regressed=f"{summary.regressed:,}",
+    )
+    for evaluator, difference in summary.evaluators.items():
+        yield BaselineLine(evaluator, difference_text(difference))
+
+
+def usage_text(usage: Usage | None) -> str:
+    """Return all tokens of a usage; `-` where there were none."""
+    return tokens_text(usage.total or usage.input + usage.output) if usage and usage != Usage() else "-"
+
+
+def _cost_text(dollars: float | None, usage: Usage) -> str:
+    """Return a cost; `-` where there were neither tokens nor dollars to tell of."""
+    return "-" if not dollars and usage == Usage() else money_text(dollars)

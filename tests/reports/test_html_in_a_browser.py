@@ -1,0 +1,122 @@
+"""The page in a real browser: our script runs, nobody else's does, and nothing is asked for."""
+
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from tests.browser import dom_after_scripts, needs_browser
+from tests.hostile_texts import HOSTILE_TEXTS, RUNNING
+from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_detail, report_of, tools_of
+from tests.reports.rows import FAILED, PASSED, UNANSWERED
+
+from agentv.reports.html_page import html_page
+from agentv.reports.row_detail import RowDetail
+
+pytestmark = [needs_browser, pytest.mark.slow]
+
+OWNED = 'data-owned="yes"'
+
+
+def root_of(dom: str) -> str:
+    """Return the first tag, which whatever runs puts its mark on."""
+    found = re.search(r"<html[^>]*>", dom)
+    assert found is not None
+    return found[0]
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "page.html"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_nothing_of_a_stranger_runs_and_our_script_does(tmp_path: Path) -> None:
+    dom = dom_after_scripts(write(tmp_path, html_page(HOSTILE_REPORT, HOSTILE_TOOLS)), tmp_path)
+    assert OWNED not in root_of(dom)
+    assert f">{len(HOSTILE_TEXTS)} of {len(HOSTILE_TEXTS)}</output>" in dom
+
+
+@pytest.mark.parametrize("text", RUNNING, ids=range(len(RUNNING)))
+def test_the_same_texts_run_on_a_page_that_does_not_escape(tmp_path: Path, text: str) -> None:
+    naive = f"<!doctype html><html><title>x</title><body><p>{text}</p></body></html>"
+    assert OWNED in root_of(dom_after_scripts(write(tmp_path, naive), tmp_path))
+
+
+def test_the_policy_alone_would_stop_them(tmp_path: Path) -> None:
+    page = html_page(report_of([FAILED]), tools_of([RowDetail(FAILED)]))
+    unescaped = page.replace("<main>", f"<main>{' '.join(RUNNING)}", 1)
+    assert OWNED not in root_of(dom_after_scripts(write(tmp_path, unescaped), tmp_path))
+
+
+def test_ten_million_letters_are_shown_and_run_nothing(tmp_path: Path) -> None:
+    detail = hostile_detail("".join(HOSTILE_TEXTS) * 20_000)
+    page = html_page(report_of([detail.result]), tools_of([detail]))
+    dom = dom_after_scripts(write(tmp_path, page), tmp_path)
+    assert OWNED not in root_of(dom)
+    assert ">1 of 1</output>" in dom
+
+
+def test_with_scripts_off_everything_is_there_but_the_controls(tmp_path: Path) -> None:
+    details = [RowDetail(row) for row in (FAILED, PASSED, UNANSWERED)]
+    page = html_page(report_of([each.result for each in details]), tools_of(details))
+    # A browser with scripts off cannot tell its document either; to the page a policy without our script is the same.
+    without = re.sub(r"script-src &#x27;.*?&#x27;", "script-src &#x27;none&#x27;", page, count=1)
+    dom = dom_after_scripts(write(tmp_path, without), tmp_path)
+    assert re.search(r'<form id="controls" hidden', dom)
+    assert "FAIL: nothing passed." in dom
+    assert dom.count('<details class="row ') == 3
+
+
+def test_a_link_to_a_row_opens_it(tmp_path: Path) -> None:
+    page = write(tmp_path, html_page(report_of([FAILED]), tools_of([RowDetail(FAILED)])))
+    dom = dom_after_scripts(page, tmp_path, anchor="#row-1")
+    assert re.search(r'<details class="row fail" id="row-1"[^>]* open', dom)
+
+
+class Listener(HTTPServer):
+    """A server on this machine that remembers what it was asked for."""
+
+    asked: list[str]
+
+
+class Remember(BaseHTTPRequestHandler):
+    server: Listener
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    server = Listener(("127.0.0.1", 0), Remember)
+    server.asked = []
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_no_request_leaves_the_page(tmp_path: Path, listener: Listener) -> None:
+    address = f"http://127.0.0.1:{listener.server_port}"
+    calling = (
+        f'<img src="{address}/img"><link rel=stylesheet href="{address}/css"><script src="{address}/js"></script>'
+        f'<style>body{{background:url({address}/background)}}</style><link rel=prefetch href="{address}/prefetch">'
+    )
+    detail = hostile_detail(calling)
+    page = html_page(report_of([detail.result], note=calling), tools_of([detail], name=calling))
+    dom_after_scripts(write(tmp_path, page), tmp_path)
+    assert listener.asked == []
+    dom_after_scripts(write(tmp_path, page.replace("<main>", f"<main>{calling}", 1)), tmp_path)
+    assert listener.asked == [], "the policy alone stops them, too"
+    dom_after_scripts(write(tmp_path, f"<!doctype html><html><body>{calling}</body></html>"), tmp_path)
+    assert {"/img", "/css", "/js", "/background"} <= set(listener.asked), "the control page asks"

@@ -1,0 +1,117 @@
+"""The page: what stands on it with scripts off, that texts are texts, what it leaves out, how large it is."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.hostile_texts import HOSTILE_TEXTS
+from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_detail, report_of, tools_of
+from tests.reports.rows import FAILED, PASSED, UNANSWERED
+from tests.stored import make_answer, make_case, make_result
+
+from agentv.reports.html_page import MOST_ROWS, html_page
+from agentv.reports.row_detail import RowDetail
+
+EXPECTED_TAGS = {
+    "html", "head", "meta", "link", "title", "style", "body", "main", "header", "section", "div", "p", "h1", "h2", "h3",
+    "ul", "ol", "li", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "svg", "rect", "text", "details",
+    "summary", "span", "small", "b", "code", "form", "input", "label", "select", "option", "output", "script",
+}  # fmt: skip
+
+
+class Page(HTMLParser):
+    """The elements of a page with their attributes, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page_of(*details: RowDetail) -> Page:
+    return Page(html_page(report_of([each.result for each in details]), tools_of(details)))
+
+
+def test_the_page_holds_the_verdict_the_numbers_and_everything_of_a_row() -> None:
+    detail = RowDetail(FAILED, make_case(), make_answer())
+    text = page_of(detail, RowDetail(UNANSWERED), RowDetail(PASSED)).text
+    for said in (
+        "FAIL: nothing passed.", "Exit code 1", "50 % of 2", "May I return order 7?", "Refund granted within policy",
+        "You have 30 days.", "We will look into it.", "lookup_order", '"status": "paid"', "Friendly throughout.",
+        'expected "30 days", got', "HTTP 503 after 3 attempts", "evals/refunds.yaml:12",
+    ):  # fmt: skip
+        assert said in text
+
+
+def test_rows_that_did_not_pass_stand_first() -> None:
+    page = page_of(RowDetail(PASSED), RowDetail(UNANSWERED), RowDetail(FAILED))
+    assert [each["data-state"] for tag, each in page.elements if "data-state" in each] == ["fail", "error", "pass"]
+
+
+def test_hostile_texts_are_texts() -> None:
+    page = Page(html_page(HOSTILE_REPORT, HOSTILE_TOOLS))
+    assert {tag for tag, _ in page.elements} <= EXPECTED_TAGS
+    assert [tag for tag, _ in page.elements].count("script") == 1
+    names = {name for _, attributes in page.elements for name in attributes}
+    assert not [name for name in names if name.startswith("on") or name in ("style", "srcdoc", "action")]
+    assert {(tag, attributes.get("href")) for tag, attributes in page.elements if "href" in attributes} == {
+        ("link", "data:,")
+    }
+    assert not {"\x1b", "\x00", "\u202e", "\x9b", "\u200b"} & set(page.text)
+    assert "javascript:document" in page.text
+
+
+@given(st.text(st.characters(codec=None), min_size=1, max_size=20))
+def test_every_text_is_escaped(text: str) -> None:
+    detail = hostile_detail(f"<b {text}")
+    elements = page_of(detail).elements
+    assert {tag for tag, _ in elements} <= EXPECTED_TAGS
+    html_page(report_of([detail.result]), tools_of([detail])).encode()
+
+
+def test_the_policy_allows_nothing_but_our_style_and_script() -> None:
+    page = page_of(RowDetail(FAILED))
+    policy = next(each["content"] for _, each in page.elements if each.get("http-equiv") == "Content-Security-Policy")
+    assert re.fullmatch(
+        r"default-src 'none'; style-src 'sha256-\S{44}'; script-src 'sha256-\S{44}'; "
+        r"base-uri 'none'; form-action 'none'",
+        policy or "",
+    )
+
+
+def test_the_page_is_small_beside_its_data() -> None:
+    assert len(html_page(report_of([]), tools_of([])).encode()) < 30_000
+    details = [RowDetail(make_result(), make_case(), make_answer()) for _ in range(100)]
+    report = report_of([each.result for each in details])
+    assert len(html_page(report, tools_of(details)).encode()) < 400_000
+
+
+def test_above_its_limit_it_keeps_what_did_not_pass_and_says_what_it_left_out() -> None:
+    passed, failed = [replace(PASSED) for _ in range(MOST_ROWS + 500)], [replace(FAILED) for _ in range(7)]
+    page = page_of(*(RowDetail(row) for row in (*passed, *failed)))
+    states = [each["data-state"] for _, each in page.elements if "data-state" in each]
+    assert (len(states), states.count("fail")) == (MOST_ROWS, 7)
+    assert "Not on this page: 507 rows: 507 pass." in page.text
+
+
+def test_a_long_text_is_cut_and_says_so() -> None:
+    text = "".join(HOSTILE_TEXTS) * 20_000
+    assert len(text) > 10_000_000
+    page = html_page(report_of([(detail := hostile_detail(text)).result]), tools_of([detail]))
+    assert len(page) < 2_000_000
+    assert "characters are left out here" in page
+
+
+def test_many_long_texts_do_not_make_an_endless_page() -> None:
+    details = [RowDetail(make_result(candidate_answer="x" * 30_000)) for _ in range(MOST_ROWS)]
+    page = html_page(report_of([each.result for each in details]), tools_of(details))
+    assert len(page) < 40_000_000

@@ -1,0 +1,227 @@
+"""Markdown: what it says, that it fits, and that GitHub's own parser finds nothing of a stranger's in it."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import cmarkgfm  # type: ignore[import-untyped]
+import pytest
+from cmarkgfm.cmark import Options  # type: ignore[import-untyped]
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, report_of, tools_of
+from tests.reports.rows import FAILED, PASSED, REPORT, UNANSWERED
+from tests.stored import make_result
+
+from agentv.reports.markdown import LONGEST, markdown
+from agentv.reports.markdown_code import cell_code, inline_code
+from agentv.reports.printable import one_line
+from agentv.reports.row_detail import RowDetail
+from agentv.types.results import RunReport, RunVerdict
+
+ROWS = (FAILED, UNANSWERED, PASSED)
+
+
+def written(report: RunReport, *, name: str | None = None) -> str:
+    return markdown(report, tools_of([RowDetail(row) for row in report.results], name=name))
+
+
+def rendered(text: str) -> str:
+    """Return the HTML that GitHub makes of a text before it cleans it."""
+    return str(cmarkgfm.github_flavored_markdown_to_html(text, options=Options.CMARK_OPT_UNSAFE))
+
+
+class Outside(HTMLParser):
+    """Collects the elements of a page, and its text that stands in no code."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.text = ""
+        self.code: list[str] = []
+        self._in_code = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 - the parser's signature
+        self.tags.add(tag)
+        self._in_code = self._in_code or tag == "code"
+        if tag == "code":
+            self.code.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_code = self._in_code and tag != "code"
+
+    def handle_data(self, data: str) -> None:
+        if self._in_code:
+            self.code[-1] += data
+        else:
+            self.text += data
+
+
+ONE_TARGET = """\
+<!-- agentv-report -->
+
+### ✗ agentv
+
+**`FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result.`** Exit code 1.
+
+| metric | value |
+| --- | ---: |
+| rows | 1 pass, 1 fail, 1 error |
+| pass rate | 50 % of 2 |
+| mean score | 0.67 |
+| pass@2 | 100 % |
+| pass^2 | 0 % |
+| cost | $0.0063 |
+| judges' cost | $0.0012 |
+| tokens | 450 |
+| judges' tokens | 300 |
+
+**Did not pass: 2**
+
+- ✗ `refund-7` on `agent-v2` 0.33 at `evals/refunds.yaml:12`\\
+  `contains: expected "30 days", got "We will look into it."`
+- ! `order-9` on `agent-v2` at `evals/refunds.yaml:40`\\
+  `error target: HTTP 503 after 3 attempts (12.4 s)`
+
+| evaluator | value |
+| --- | ---: |
+| `contains` mean score | 0.00 of 1 |
+| `tone` mean score | 1.00 of 2 |
+
+<sub>run `20260131T120000-7f3a2b` · 3 rows · took 00:00 · agentv `0.1.0`</sub>
+"""
+
+
+def test_the_verdict_stands_first_then_the_numbers_then_what_did_not_pass() -> None:
+    assert written(replace(report_of(ROWS), verdict=REPORT.verdict)) == ONE_TARGET
+
+
+TWO_TARGETS = """\
+<!-- agentv-report: nightly-refunds -->
+
+### ✗ agentv · `nightly refunds`
+
+**`FAIL: nothing passed.`** Exit code 1.
+
+- ✗ `pass_rate is 10 %, not >= 90 %`
+- ✗ `pass_rate is 10 %, not >= 90 %`
+
+| metric | value | 95 % interval |
+| --- | ---: | ---: |
+| rows | 404 pass, 31 borderline, 125 fail, 4 error |  |
+| `agent-v1` pass rate | 72.2 % of 557 | 68.3 to 75.8 % |
+| `agent-v1` mean score | 0.81 | 0.78 to 0.84 |
+| `agent-v1` pass@3 | 90.1 % | 84.9 to 93.7 % |
+| `agent-v1` pass^3 | 50.3 % | 43 to 57.6 % |
+| `agent-v1` cost | $0.84 |  |
+| `agent-v1` median | 1.2 s | 1.1 s to 1.3 s |
+| `agent-v1` p95 | 4.5 s |  |
+| `agent-v1` tokens | 150.0 k |  |
+| `agent-v1` judges' tokens | 150.0 k |  |
+| `agent-v2-with-a-long-name` pass rate | 66.7 % of 3 |  |
+| `agent-v2-with-a-long-name` mean score | 0.67 |  |
+| `agent-v2-with-a-long-name` median | 3 ms |  |
+| `agent-v2-with-a-long-name` p95 | 01:15 |  |
+
+**Did not pass: 160**
+
+- ✗ `refund-7` on `agent-v2` 0.33 at `evals/refunds.yaml:12`\\
+  `contains: expected "30 days", got "We will look into it."`
+- ! `order-9` on `agent-v2` at `evals/refunds.yaml:40`\\
+  `error target: HTTP 503 after 3 attempts (12.4 s)`
+- and 158 more: `agentv show 20260131T120000-7f3a2b --failed`
+
+| evaluator | value | 95 % interval |
+| --- | ---: | ---: |
+| `contains` mean score | 0.81 of 560 | 0.78 to 0.84 |
+| `tone` mean score | 0.90 of 553 |  |
+| `tone` errors | 7 |  |
+
+**Flaky cases**
+
+- `refund-3 (agent-v1)`
+
+**Notes**
+
+- `the price of 'small' is not known`
+
+<sub>run `20260131T120000-7f3a2b` · 564 rows · took 02:41 · agentv `0.1.0`</sub>
+"""
+
+
+def test_two_targets_stand_by_name_and_gates_one_by_one() -> None:
+    gates = report_of(ROWS, note="pass_rate is 10 %, not >= 90 %").verdict
+    text = written(replace(REPORT, verdict=gates, results=ROWS), name="nightly refunds")
+    assert text == TWO_TARGETS
+
+
+def test_a_run_without_rows_says_its_verdict() -> None:
+    nothing = replace(report_of(()), verdict=RunVerdict(5, "NOTHING SELECTED: no case matches what was asked for."))
+    assert "**`NOTHING SELECTED: no case matches what was asked for.`** Exit code 5." in written(nothing)
+
+
+def test_the_first_line_is_the_same_for_every_run_of_a_name() -> None:
+    assert written(report_of(ROWS)).split("\n")[0] == "<!-- agentv-report -->"
+    assert written(report_of(()), name="Nightly --> <b>").split("\n")[0] == "<!-- agentv-report: nightly-b -->"
+
+
+def test_nothing_of_a_stranger_is_markup() -> None:
+    page = Outside(rendered(markdown(HOSTILE_REPORT, HOSTILE_TOOLS)))
+    assert page.tags <= {
+        "h3",
+        "p",
+        "strong",
+        "code",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "ul",
+        "li",
+        "br",
+        "sub",
+    } | {
+        "details",
+        "summary",
+    }
+    assert not re.search(r"[@#<>]|://|www\.|owned|evil", page.text)
+
+
+def test_the_naive_way_makes_links_and_mentions() -> None:
+    page = Outside(rendered("**FAIL: [click](https://evil.example) <img src=x> @octocat**"))
+    assert {"a", "img"} <= page.tags
+    assert "@octocat" in page.text
+
+
+@pytest.mark.parametrize("count", [0, 1, 5_000])
+def test_it_fits_a_comment_and_counts_what_does_not(count: int) -> None:
+    rows = [make_result(candidate_answer="x" * 1000) for _ in range(count)]
+    text = written(report_of(rows, note="n" * 10_000_000, sentence="FAIL: " + "y" * 10_000_000))
+    assert len(text) < 65_536
+    assert len(text.encode()) < 2**20
+    assert LONGEST < 65_536
+    if count == 5_000:
+        shown = text.count("\n- ✗ `refund-7`")
+        assert f"- and {count - shown:,} more: `agentv show" in text
+
+
+any_text = st.text(st.sampled_from("a `|\\*<@#_\n\x1b\u202e[]()!&~"), max_size=30)
+
+
+@given(any_text)
+def test_a_text_in_code_is_shown_as_it_is(text: str) -> None:
+    page = Outside(rendered(f"- {inline_code(text)} end"))
+    assert page.tags <= {"ul", "li", "code"}
+    assert page.code == [one_line(text) or "-"]
+
+
+@given(any_text)
+def test_a_text_in_a_table_stays_in_its_cell(text: str) -> None:
+    page = Outside(rendered(f"| a | b |\n| --- | --- |\n| {cell_code(text)} | end |\n"))
+    assert page.tags <= {"table", "thead", "tbody", "tr", "th", "td", "code"}
+    shown = one_line(text) or "-"
+    assert page.code == [shown.replace("|", r"\x7c") if "\\" in shown else shown]
+    assert "end" in page.text
