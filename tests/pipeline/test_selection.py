@@ -1,3 +1,8 @@
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import repeat
+
 import pytest
 
 from agentv.pipeline.options import RunOptions, make_options
@@ -52,6 +57,43 @@ def test_a_sample_is_the_same_for_the_same_seed_and_keeps_the_order() -> None:
     assert first == again == sorted(first)
     assert first != other
     assert len(first) == 20
+
+
+def test_what_a_filter_chose_of_a_long_stream_costs_ten_bytes_a_case() -> None:
+    count = 100_000
+
+    @dataclass(frozen=True)
+    class Stream:
+        count: None = None
+
+        def __iter__(self) -> Iterator[EvalCase]:
+            return repeat(case("a", "slow"), count)
+
+    tracemalloc.start()
+    try:
+        chosen = select_cases(EvalSuite("s.jsonl", Stream()), RunOptions(tags=("slow",)))
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert chosen.count == count
+    assert grown / count < 10
+
+
+def test_nothing_is_read_behind_the_last_case_that_was_chosen() -> None:
+    read: list[str] = []
+
+    @dataclass(frozen=True)
+    class Stream:
+        count: None = None
+
+        def __iter__(self) -> Iterator[EvalCase]:
+            for name in "abc":
+                read.append(name)
+                yield case(name)
+
+    chosen = select_cases(EvalSuite("s.jsonl", Stream()), RunOptions(case_globs=("a",)))
+    read.clear()
+    assert [each.id for each in chosen] == read == ["a"]
 
 
 def test_a_line_that_cannot_be_read_is_never_filtered_away() -> None:

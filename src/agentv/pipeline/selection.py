@@ -2,7 +2,8 @@
 
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -20,13 +21,13 @@ MOST_WORDS = 200
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The cases of one suite that a run takes. `places` are their positions in the source; None takes all.
+    """The cases of one suite that a run takes. `places` are their positions in the source, in order; None takes all.
 
     With a `shard` only those of its part are taken, as they come.
     """
 
     suite: EvalSuite
-    places: frozenset[int] | None
+    places: Sequence[int] | None
     count: int | None
     shard: Shard | None = None
 
@@ -36,7 +37,7 @@ class Selection:
             return (case for case in self.suite.cases if self.shard.takes(self.suite.path, case.id))
         if self.places is None:
             return iter(self.suite.cases)
-        return (case for place, case in enumerate(self.suite.cases) if place in self.places)
+        return (case for _, case in _cases_at(self.places, self.suite))
 
 
 def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
@@ -50,18 +51,31 @@ def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
             return _within(shard, suite, range(suite.cases.count))
         return Selection(suite, None, suite.cases.count, shard)
     wanted = _make_filter(suite, options)
-    places = [place for place, case in enumerate(suite.cases) if wanted(case)]
+    places = array("Q", (place for place, case in enumerate(suite.cases) if wanted(case)))
     if options.sample is not None and options.sample < len(places):
-        places = sorted(random.Random(options.seed).sample(places, options.sample))  # noqa: S311 - a sample, no secret
-    return Selection(suite, frozenset(places), len(places)) if shard is None else _within(shard, suite, places)
+        drawn = random.Random(options.seed).sample(places, options.sample)  # noqa: S311 - a sample, no secret
+        places = array("Q", sorted(drawn))
+    return Selection(suite, places, len(places)) if shard is None else _within(shard, suite, places)
 
 
-def _within(shard: Shard, suite: EvalSuite, places: Iterable[int]) -> Selection:
+def _within(shard: Shard, suite: EvalSuite, places: Sequence[int]) -> Selection:
     """Return what a part takes of the cases at some places."""
-    wanted = frozenset(places)
-    taken = (place for place, case in enumerate(suite.cases) if place in wanted and shard.takes(suite.path, case.id))
-    mine = frozenset(taken)
+    mine = array("Q", (place for place, case in _cases_at(places, suite) if shard.takes(suite.path, case.id)))
     return Selection(suite, mine, len(mine))
+
+
+def _cases_at(places: Sequence[int], suite: EvalSuite) -> Iterator[tuple[int, EvalCase | BrokenCase]]:
+    """Yield the cases at some places, which are in order, with their places; nothing is read after the last."""
+    wanted = iter(places)
+    next_place = next(wanted, None)
+    if next_place is None:
+        return
+    for place, case in enumerate(suite.cases):
+        if place == next_place:
+            yield place, case
+            next_place = next(wanted, None)
+            if next_place is None:
+                return
 
 
 def _make_filter(suite: EvalSuite, options: RunOptions) -> Callable[[EvalCase | BrokenCase], bool]:
