@@ -1,0 +1,217 @@
+"""Synthetic runs whose truth is known: how often an interval holds it. `python -m tests.statistics.coverage` prints
+the tables of docs/numbers.md.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentv.scoring.statistics.intervals import mean_interval, rate_interval
+from agentv.scoring.statistics.moments import ClusterMoments
+from agentv.scoring.statistics.percentiles import percentile_shares
+from agentv.scoring.statistics.trials import pass_hat
+from agentv.types.intervals import Interval
+
+RUNS = 2000
+CASES = (20, 50, 200, 2000)
+PROMISED = (0.93, 0.97)
+LEAST = 0.85
+_AT_ONCE = 2_000_000
+
+Values = NDArray[np.float64]
+Shape = tuple[int, ...]
+Draw = Callable[[np.random.Generator, Shape], Values]
+ToInterval = Callable[[ClusterMoments], Interval | None]
+
+
+@dataclass(frozen=True)
+class Population:
+    """Scores as cases could get them. `mean` is the truth; `to_interval` is what is tried on them."""
+
+    name: str
+    mean: float
+    draw: Draw
+    to_interval: ToInterval = mean_interval
+
+
+@dataclass(frozen=True)
+class Design:
+    """How cases are asked: so often each, the scores of one case correlated by `alike`."""
+
+    trials: int = 1
+    alike: float = 0.0
+
+    def __str__(self) -> str:
+        return "once" if self.trials == 1 else f"{self.trials} times, correlation {self.alike:g}"
+
+
+def of_rate(rate: float) -> Population:
+    return Population(
+        f"{100 * rate:g} %", rate, lambda rng, shape: (rng.random(shape) < rate).astype(float), rate_interval
+    )
+
+
+def _either(share: float, one: Draw, other: Draw) -> Draw:
+    return lambda rng, shape: np.where(rng.random(shape) < share, one(rng, shape), other(rng, shape))
+
+
+def _beta(a: float, b: float) -> Draw:
+    return lambda rng, shape: rng.beta(a, b, shape)
+
+
+def _always(score: float) -> Draw:
+    return lambda _rng, shape: np.full(shape, score)
+
+
+RATES = tuple(of_rate(rate) for rate in (0.1, 0.3, 0.5, 0.7, 0.9))
+SCORES = (
+    Population("high, Beta(5, 1)", 5 / 6, _beta(5, 1)),
+    Population("low with a long tail, Beta(0.3, 3)", 1 / 11, _beta(0.3, 3)),
+    Population("nearly all or nothing, Beta(0.5, 0.1)", 5 / 6, _beta(0.5, 0.1)),
+    Population("between 0.5 and 1, mostly near 0.5", 0.5 + 0.5 / 7, lambda rng, shape: 0.5 + rng.beta(1, 6, shape) / 2),
+    Population("70 % are 1, the others anything", 0.85, _either(0.7, _always(1.0), _beta(1, 1))),
+    Population("90 % are 1, the others anything", 0.95, _either(0.9, _always(1.0), _beta(1, 1))),
+    Population(
+        "80 % are 1, 10 % 0.5, 10 % 0", 0.85, _either(0.8, _always(1.0), _either(0.5, _always(0.5), _always(0)))
+    ),
+    Population("10 % are 0, the others near 0.9", 0.9 * 20 / 22, _either(0.1, _always(0.0), _beta(20, 2))),
+)
+RARE = (of_rate(0.02), of_rate(0.05))
+RATE_DESIGNS = (Design(), Design(3, 0.2), Design(3, 0.8), Design(5, 0.5))
+SCORE_DESIGNS = (Design(), Design(3, 0.5))
+
+
+def drawn(population: Population, design: Design, cases: int, rng: np.random.Generator, runs: int) -> Values:
+    """Return scores by run, case and trial. A trial repeats its case's own score, or has a new one by luck."""
+    own = population.draw(rng, (runs, cases, 1))
+    if design.trials == 1:
+        return own
+    shape = (runs, cases, design.trials)
+    return np.where(rng.random(shape) < math.sqrt(design.alike), own, population.draw(rng, shape))
+
+
+def moments(values: Values, *, is_clustered: bool = True) -> Iterator[ClusterMoments]:
+    """Yield the moments of each run; not clustered, each row counts as a case."""
+    runs, _, trials = values.shape
+    sums, size = (values.sum(axis=2), trials) if is_clustered else (values.reshape(runs, -1), 1)
+    clusters = sums.shape[1]
+    for total, squares in zip(sums.sum(axis=1), (sums**2).sum(axis=1), strict=True):
+        yield ClusterMoments(clusters, clusters * size, total, squares, size * total, size**2 * clusters)
+
+
+def coverage(
+    population: Population, design: Design, cases: int, *, runs: int = RUNS, is_clustered: bool = True
+) -> float:
+    """Return the share of synthetic runs whose interval holds the truth. Seeded by the cell."""
+    rng = np.random.default_rng([cases, design.trials, round(100 * design.alike), *population.name.encode()])
+    held, left = 0, runs
+    while left:
+        now = min(left, max(_AT_ONCE // (cases * design.trials), 1))
+        left -= now
+        for each in moments(drawn(population, design, cases, rng, now), is_clustered=is_clustered):
+            interval = population.to_interval(each)
+            held += interval is not None and interval.low <= population.mean <= interval.high
+    return held / runs
+
+
+@dataclass(frozen=True)
+class Luck:
+    """Cases that pass with a chance of their own, Beta(a, b), asked `trials` times."""
+
+    a: float
+    b: float
+    trials: int = 5
+
+    def all_of(self, k: int) -> float:
+        """Return the chance that k trials of a case all pass."""
+        return math.prod((self.a + each) / (self.a + self.b + each) for each in range(k))
+
+    def values(self, k: int, cases: int, runs: int) -> Values:
+        """Return pass^k as estimated for each case of each run."""
+        rng = np.random.default_rng([k, cases, round(10 * self.a), round(10 * self.b)])
+        passed = rng.binomial(self.trials, rng.beta(self.a, self.b, (runs, cases)))
+        told = [pass_hat(k, count, self.trials) for count in range(self.trials + 1)]
+        return np.array(told, dtype=float)[passed]
+
+
+LUCK = (Luck(2, 1), Luck(0.5, 0.5), Luck(1, 2))
+
+
+def coverage_of_all_of(k: int, luck: Luck, cases: int, *, runs: int = RUNS) -> float:
+    """Return the share of synthetic runs whose interval of pass^k holds the truth."""
+    intervals = (mean_interval(each) for each in moments(luck.values(k, cases, runs)[:, :, None]))
+    return sum(each is not None and each.low <= luck.all_of(k) <= each.high for each in intervals) / runs
+
+
+def coverage_of_percentile(share: float, cases: int, *, trials: int = 1, runs: int = RUNS) -> float | None:
+    """Return the share of synthetic runs whose interval of a percentile holds the truth, whatever is measured.
+
+    With trials, the durations of a case are correlated by 0.5. None where there is no interval.
+    """
+    bounds = percentile_shares(share, cases)
+    if bounds is None:
+        return None
+    rng = np.random.default_rng([cases, trials, round(100 * share)])
+    own, lucky = rng.standard_normal((runs, cases, 1)), rng.standard_normal((runs, cases, trials))
+    values = np.sort((own + (lucky if trials > 1 else 0)).reshape(runs, -1), axis=1)
+    truth = NormalDist(0, math.sqrt(1 + (trials > 1))).inv_cdf(share)
+    count = cases * trials
+    low, high = (_at(values, each * (count + 1) - 1) for each in bounds)
+    return float(np.mean((low <= truth) & (truth <= high)))
+
+
+def _at(ordered: Values, position: float) -> Values:
+    whole = min(max(int(position), 0), ordered.shape[1] - 2)
+    part = min(max(position - whole, 0.0), 1.0)
+    found: Values = ordered[:, whole] * (1 - part) + ordered[:, whole + 1] * part
+    return found
+
+
+def shown(share: float | None) -> str:
+    """Return a coverage as the tables have it: in percent, with a star outside what is promised."""
+    if share is None:
+        return "none"
+    return f"{100 * share:.1f}{'' if PROMISED[0] <= share <= PROMISED[1] else '*'}"
+
+
+def table(populations: Sequence[Population], designs: Sequence[Design], *, of: str) -> Iterator[str]:
+    """Yield the lines of a Markdown table."""
+    yield f"| {of} | each case asked | {' | '.join(f'{cases:,} cases' for cases in CASES)} |"
+    yield "| --- | --- |" + " ---: |" * len(CASES)
+    for design in designs:
+        for population in populations:
+            cells = " | ".join(shown(coverage(population, design, cases)) for cases in CASES)
+            yield f"| {population.name} | {design} | {cells} |"
+
+
+def table_of_others() -> Iterator[str]:
+    """Yield the lines of the table of pass^k and percentiles."""
+    yield f"| number | {' | '.join(f'{cases:,} cases' for cases in CASES)} |"
+    yield "| --- |" + " ---: |" * len(CASES)
+    for luck in LUCK:
+        cells = " | ".join(shown(coverage_of_all_of(3, luck, cases)) for cases in CASES)
+        yield f"| pass^3 of 5 trials, a mean of {luck.all_of(3):.2f} | {cells} |"
+    for share, name in ((0.5, "median"), (0.95, "95th percentile")):
+        for trials, asked in ((1, "once"), (3, "3 times, correlation 0.5")):
+            cells = " | ".join(shown(coverage_of_percentile(share, cases, trials=trials)) for cases in CASES)
+            yield f"| {name} of durations, each case asked {asked} | {cells} |"
+
+
+def tables() -> Iterator[str]:
+    """Yield the lines of all tables, an empty one between them."""
+    yield from table(RATES, RATE_DESIGNS, of="rate")
+    yield from tuple(table(RARE, RATE_DESIGNS[:1], of="rate"))[2:]
+    yield ""
+    yield from table(SCORES, SCORE_DESIGNS, of="scores")
+    yield ""
+    yield from table_of_others()
+
+
+if __name__ == "__main__":
+    for line in tables():
+        sys.stdout.write(f"{line}\n")

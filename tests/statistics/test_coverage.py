@@ -1,0 +1,123 @@
+"""95 % intervals hold the truth in 93 to 97 % of synthetic runs, or docs/numbers.md says where they do not."""
+
+import re
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from tests.statistics.coverage import (
+    LEAST,
+    LUCK,
+    PROMISED,
+    RATE_DESIGNS,
+    RATES,
+    RUNS,
+    SCORE_DESIGNS,
+    SCORES,
+    Design,
+    Luck,
+    Population,
+    coverage,
+    coverage_of_all_of,
+    coverage_of_percentile,
+    drawn,
+    moments,
+    tables,
+)
+
+from agentv.scoring.statistics.moments import ClusterMoments
+
+PAGE = (Path(__file__).parents[2] / "docs" / "numbers.md").read_text("utf-8")
+ROW = re.compile(r"^\|.* \d\d\.\d\*? \|$")
+SHARE = re.compile(r"(\d+\.\d)(\*?)")
+CELLS = [
+    (population, design, cases)
+    for populations, designs in ((RATES, RATE_DESIGNS), (SCORES, SCORE_DESIGNS))
+    for population in populations
+    for design in designs
+    for cases in (20, 200)
+]
+
+
+def documented(name: str, cases: int) -> tuple[float, bool]:
+    """Return what the page says of a row: coverage, and whether it is said to lie outside what is promised."""
+    (line,) = [line for line in PAGE.splitlines() if line.startswith(f"| {name} |")]
+    share, star = SHARE.findall(line.split(" | ")[{20: -4, 50: -3, 200: -2, 2000: -1}[cases]])[0]
+    return float(share) / 100, bool(star)
+
+
+@pytest.mark.parametrize(("population", "design", "cases"), CELLS, ids=lambda each: getattr(each, "name", str(each)))
+def test_an_interval_holds_the_truth_as_often_as_it_says(population: Population, design: Design, cases: int) -> None:
+    held = coverage(population, design, cases)
+    told, is_outside = documented(f"{population.name} | {design}", cases)
+    assert held >= LEAST
+    assert is_outside or PROMISED[0] <= held <= PROMISED[1]
+    # The draws are seeded; another version of numpy may draw others.
+    assert held == pytest.approx(told, abs=0.015)
+
+
+@pytest.mark.parametrize("luck", LUCK)
+@pytest.mark.parametrize("cases", [20, 200])
+def test_an_interval_of_pass_hat_k_holds_the_truth_as_often_as_it_says(luck: Luck, cases: int) -> None:
+    held = coverage_of_all_of(3, luck, cases)
+    assert PROMISED[0] <= held <= PROMISED[1]
+    told, is_outside = documented(f"pass^3 of 5 trials, a mean of {luck.all_of(3):.2f}", cases)
+    assert held == pytest.approx(told, abs=0.015)
+    assert not is_outside
+
+
+@pytest.mark.parametrize(("share", "cases"), [(0.5, 20), (0.5, 200), (0.95, 200)])
+def test_an_interval_of_a_percentile_holds_the_truth_as_often_as_it_says(share: float, cases: int) -> None:
+    held = coverage_of_percentile(share, cases)
+    assert held is not None
+    assert PROMISED[0] <= held <= PROMISED[1]
+    with_repeats = coverage_of_percentile(share, cases, trials=3)
+    assert with_repeats is not None
+    assert with_repeats >= PROMISED[0]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_page_has_the_tables_as_they_come_out() -> None:
+    shown = [line for line in PAGE.splitlines() if ROW.match(line)]
+    computed = [line for line in tables() if ROW.match(line)]
+    assert [SHARE.sub("", line) for line in shown] == [SHARE.sub("", line) for line in computed]
+    for there, here in zip(shown, computed, strict=True):
+        pairs = zip(SHARE.findall(there), SHARE.findall(here), strict=True)
+        assert all(abs(float(one) - float(other)) < 1.5 for (one, _), (other, _) in pairs), there
+
+
+# Controls: what does not know better fails the same tests.
+
+
+@pytest.mark.parametrize("design", [each for each in RATE_DESIGNS if each.alike >= 0.5])
+@pytest.mark.parametrize("cases", [20, 200])
+def test_counting_every_repeat_as_a_case_does_not(design: Design, cases: int) -> None:
+    assert coverage(RATES[1], design, cases) >= PROMISED[0]
+    assert coverage(RATES[1], design, cases, is_clustered=False) < LEAST
+
+
+def test_students_own_interval_does_not_where_scores_are_skewed() -> None:
+    population = next(each for each in SCORES if each.name.startswith("90 %"))
+    values = drawn(population, Design(), 50, np.random.default_rng(1), RUNS)[:, :, 0]
+    half = 2.0096 * values.std(axis=1, ddof=1) / 50**0.5
+    student = float(np.mean(np.abs(values.mean(axis=1) - population.mean) <= half))
+    assert student < 0.91 < coverage(population, Design(), 50)
+
+
+def test_a_bootstrap_over_cases_does_not_with_few_cases() -> None:
+    rng = np.random.default_rng(1)
+    weights = rng.multinomial(20, [1 / 20] * 20, size=1000) / 20
+    for luck in LUCK[1:]:
+        low, high = np.percentile(luck.values(3, 20, RUNS) @ weights.T, [2.5, 97.5], axis=1)
+        assert np.mean((low <= luck.all_of(3)) & (luck.all_of(3) <= high)) < PROMISED[0]
+
+
+def test_walds_interval_of_a_rate_does_not_with_few_cases() -> None:
+    def holds(each: ClusterMoments) -> bool:
+        half = NormalDist().inv_cdf(0.975) * (each.mean * (1 - each.mean) / each.rows) ** 0.5
+        return bool(abs(each.mean - 0.9) <= half)
+
+    values = drawn(RATES[-1], Design(), 20, np.random.default_rng(1), RUNS)
+    assert sum(map(holds, moments(values))) / RUNS < LEAST + 0.03
