@@ -74,9 +74,9 @@ tone          0.57    0.53       -0.03       -1.00 to +1.00  1      3
 3 cases cannot show any difference; it takes 6 at least
 
 what differs
-  target t: model  small -> large
-  target t: system_prompt  none -> Be kind.
-  agentv  0.1.0 -> 0.2.0
+  model of target t: small -> large
+  system_prompt of target t: none -> Be kind.
+  agentv: 0.1.0 -> 0.2.0
 
 regressed: 1
 ✗ case-0  1.00 -> 0.50  -0.50  content changed
@@ -179,7 +179,7 @@ def test_more_runs_are_a_matrix_against_the_first_corrected_for_their_number(pro
         0,
         """\
 before  r1
-after   2 runs, each on its own
+after   2 runs, each by itself
 
 run  mean  difference   95 % interval      p  wins  losses  regressed  cases
 r2   0.90       +0.70  +0.04 to +0.82  0.062     6       0          0      6

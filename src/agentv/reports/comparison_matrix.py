@@ -11,6 +11,7 @@ from agentv.reports.paint import Paint
 from agentv.reports.printable import one_line
 from agentv.reports.signs import Signs
 from agentv.reports.table import table
+from agentv.reports.text_width import wrap
 from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.finding import finding_text
 from agentv.types.results import RunVerdict
@@ -28,10 +29,12 @@ def matrix_text(
     """Return the matrix; there are two comparisons or more, all with the same first run."""
     first = comparisons[0].before
     blocks = [
-        [f"before  {side_title(first)}", f"after   {count_text(len(comparisons), 'run')}, each on its own"],
+        _within(
+            [f"before  {side_title(first)}", f"after   {count_text(len(comparisons), 'run')}, each by itself"], width
+        ),
         table([_HEAD, *([one_line(name), *cells] for name, *cells in map(_cells, comparisons))], width, paint),
-        _said(comparisons, verdicts),
-        _findings(comparisons),
+        _within(_said(comparisons, verdicts), width),
+        _within(_findings(comparisons), width),
     ]
     return signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
@@ -49,6 +52,10 @@ def matrix_markdown(comparisons: Sequence[Comparison], verdicts: Verdicts) -> st
         *(f"| {' | '.join(row)} |" for row in rows),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _within(texts: Sequence[str], width: int | None) -> list[str]:
+    return [line for text in texts for line in ([text] if width is None else wrap(text, width))]
 
 
 def _findings(comparisons: Sequence[Comparison]) -> list[str]:

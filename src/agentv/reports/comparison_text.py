@@ -48,22 +48,37 @@ class ComparisonView:
         blocks = [
             self._head(comparison),
             table([HEAD, *cells], self.width, self.paint) if cells else [],
-            [line for line in (moves_text(comparison), passes_text(comparison), detectable_text(comparison)) if line],
+            self._sums(comparison),
             self._circumstances(find_circumstances(comparison.before, comparison.after)),
             self._changed(comparison, "regressed", reasons),
             self._changed(comparison, "improved", reasons),
             self._aside(comparison),
-            [] if verdict is None else [self.paint(verdict_text(verdict), "red" if verdict.exit_code else "green")],
+            [] if verdict is None else self._verdict(verdict),
             [self.paint(finding_text(comparison), _COLOURS[comparison.finding])],
         ]
         return self.signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
     def _head(self, comparison: Comparison) -> list[str]:
         return [
-            f"before  {side_title(comparison.before)}",
-            f"after   {side_title(comparison.after)}",
+            self._clipped(f"before  {side_title(comparison.before)}"),
+            self._clipped(f"after   {side_title(comparison.after)}"),
             f"paired  {count_text(len(comparison.cases), 'case')} judged in both",
         ]
+
+    def _clipped(self, line: str) -> str:
+        return line if self.width is None else clip(line, self.width, mark=self.signs.ellipsis)
+
+    def _sums(self, comparison: Comparison) -> list[str]:
+        told = (moves_text(comparison), passes_text(comparison), detectable_text(comparison))
+        return [line for text in told if text for line in self._wrapped(text)]
+
+    def _verdict(self, verdict: RunVerdict) -> list[str]:
+        return [
+            self.paint(line, "red" if verdict.exit_code else "green") for line in self._wrapped(verdict_text(verdict))
+        ]
+
+    def _wrapped(self, text: str) -> list[str]:
+        return [text] if self.width is None else wrap(text, self.width)
 
     def _circumstances(self, found: tuple[Circumstance, ...]) -> list[str]:
         if not found:
@@ -71,7 +86,7 @@ class ComparisonView:
         lines = [self.paint("what differs", "bold")]
         for each in found:
             values = f"{self._value(each.before)} -> {self._value(each.after)}"
-            lines.extend(self._indented(f"{one_line(each.name)}  {values}"))
+            lines.extend(self._indented(f"{one_line(each.name)}: {values}"))
         return lines
 
     def _value(self, value: str | None) -> str:
@@ -103,7 +118,7 @@ class ComparisonView:
         lines = [f"{mark} {shown}  {moved}{note}"]
         for side, reason in (("before", told.before), ("after", told.after)):
             if reason is not None:
-                lines.extend(self._reason(f"{side}: {reason}"))
+                lines.extend(self._reason(f"{side}: {one_line(reason)}"))
         return lines
 
     def _reason(self, text: str) -> list[str]:

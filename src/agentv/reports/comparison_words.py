@@ -62,7 +62,7 @@ def detectable_text(comparison: Comparison) -> str:
     cases = 0 if comparison.score is None else comparison.score.cases
     least = comparison.detectable
     if least is not None:
-        return f"{count_text(cases, 'case')} show a difference of {least:.2g} in 80 of 100 comparisons"
+        return f"{count_text(cases, 'case')} show a difference of {least:.2g} or more in 80 of 100 comparisons"
     if cases < FEWEST_CASES:
         return f"{count_text(cases, 'case')} cannot show any difference; it takes {FEWEST_CASES} at least"
     return "all cases moved by the same"

@@ -1,7 +1,7 @@
 """What two runs were made with, as far as it differs: suites, targets, scripts, options, versions, code."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentv.scoring.comparison.rows import evaluator_of
 from agentv.scoring.comparison.sides import Side
@@ -9,7 +9,7 @@ from agentv.scoring.identity import canonical_json
 from agentv.types.json_value import JsonObject, JsonValue
 
 _DIGEST = 12
-_OWN_OPTIONS = ("name", "baseline", "gates")
+_OWN_OPTIONS = ("name", "targets", "baseline", "gates")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def _of_plan(before: JsonObject, after: JsonObject) -> Iterator[Circumstance]:
     was, is_now = _entry(before, "plan"), _entry(after, "plan")
     yield from _named("suite", _suites(was), _suites(is_now))
     yield from _targets(_by_name(was), _by_name(is_now))
-    yield from _named("script of", _scripts(was), _scripts(is_now))
+    yield from _named("script", _scripts(was), _scripts(is_now))
     yield from _named("option", _options(was), _options(is_now))
     for key in ("seed", "price_table_date", "python"):
         yield Circumstance(key.replace("_", " "), _shown(was.get(key)), _shown(is_now.get(key)))
@@ -57,8 +57,9 @@ def _targets(before: Mapping[str, JsonObject], after: Mapping[str, JsonObject]) 
         yield Circumstance(f"target {name}", _present(name in before), _present(name in after))
         if name in before and name in after:
             old, new = before[name], after[name]
-            yield Circumstance(f"target {name}: provider", _shown(old.get("provider")), _shown(new.get("provider")))
-            yield from _named(f"target {name}:", _entry(old, "settings"), _entry(new, "settings"))
+            settings = [{"provider": each.get("provider"), **_entry(each, "settings")} for each in (old, new)]
+            for each in _named("", *settings):
+                yield replace(each, name=f"{each.name.strip()} of target {name}")
 
 
 def _by_name(plan: JsonObject) -> dict[str, JsonObject]:
@@ -79,8 +80,8 @@ def _suites(plan: JsonObject) -> dict[str, JsonValue]:
 
 def _scripts(plan: JsonObject) -> dict[str, JsonValue]:
     return {
-        f"{target}: {path}": f"sha256 {str(digest)[:_DIGEST]}"
-        for target, scripts in _entry(plan, "scripts").items()
+        path: f"sha256 {str(digest)[:_DIGEST]}"
+        for scripts in _entry(plan, "scripts").values()
         if isinstance(scripts, Mapping)
         for path, digest in scripts.items()
     }

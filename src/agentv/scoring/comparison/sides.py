@@ -1,5 +1,6 @@
 """One side of a comparison: the rows of a run, gathered by case in columns, so that a hundred thousand fit."""
 
+import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +9,8 @@ from typing import NamedTuple
 from agentv.scoring.comparison.rows import SCORE, Place, ScoredRow
 from agentv.types.json_value import JsonObject
 
-_NOWHERE = Place(0, 0, 0)
+_BELOW_ALL = -1.0
+"""Stands for the score of a row that has none: it is the first whose reason is wanted."""
 
 
 class CaseName(NamedTuple):
@@ -48,7 +50,8 @@ class Side:
         self._columns: dict[str, _Column] = {}
         self._rows = array("I")
         self._broken = array("I")
-        self._worst: list[tuple[float, Place] | None] = []
+        self._worst_scores = array("d")
+        self._worst_places = tuple(array("Q") for _ in Place._fields)
         self._keys: dict[tuple[str, str], str] = {}
 
     def add(self, row: ScoredRow) -> None:
@@ -60,11 +63,11 @@ class Side:
         self._broken[at] += row.state == "error"
         for name, value in row.measures.items():
             self._columns.setdefault(name, _Column()).add(at, value)
-        if row.place is not None:
-            score = row.measures.get(SCORE, -1.0)
-            worst = self._worst[at]
-            if worst is None or score < worst[0]:
-                self._worst[at] = (score, row.place)
+        score = row.measures.get(SCORE, _BELOW_ALL)
+        if row.place is not None and score < self._worst_scores[at]:
+            self._worst_scores[at] = score
+            for numbers, number in zip(self._worst_places, row.place, strict=True):
+                numbers[at] = number
 
     def add_case(self, suite: str, eval_id: str, case_key: str) -> None:
         """Remember the key of a case's content: question, expectations, evaluators."""
@@ -76,7 +79,9 @@ class Side:
             at = self._places[name] = len(self._rows)
             self._rows.append(0)
             self._broken.append(0)
-            self._worst.append(None)
+            self._worst_scores.append(math.inf)
+            for numbers in self._worst_places:
+                numbers.append(0)
         return at
 
     @property
@@ -129,5 +134,6 @@ class Side:
     def worst_row(self, name: CaseName) -> Place | None:
         """Return where the lowest-scored row of a case stands, when that is known."""
         at = self._places.get(name)
-        worst = None if at is None else self._worst[at]
-        return None if worst is None else worst[1]
+        if at is None or math.isinf(self._worst_scores[at]):
+            return None
+        return Place(*(numbers[at] for numbers in self._worst_places))

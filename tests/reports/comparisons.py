@@ -1,0 +1,35 @@
+"""Comparisons to be laid out."""
+
+import random
+from collections.abc import Iterable
+
+from tests.rows import make_row
+
+from agentv.reports.comparison_words import Reasons
+from agentv.scoring.comparison.compare import CaseDifference, Comparison, compare_sides
+from agentv.scoring.comparison.rows import scored_row
+from agentv.scoring.comparison.sides import Side
+from agentv.types.json_value import JsonObject
+from agentv.types.results import CaseResult
+
+
+def side_of(label: str, rows: Iterable[CaseResult], about: JsonObject | None = None) -> Side:
+    side = Side(label, about)
+    for row in rows:
+        side.add(scored_row(row))
+    return side
+
+
+def compared(before: Iterable[CaseResult], after: Iterable[CaseResult], *, label: str = "after") -> Comparison:
+    return compare_sides(side_of("before", before), side_of(label, after), rng=random.Random(0))
+
+
+def moved(name: str = "case") -> Comparison:
+    """Return a comparison in which one case regressed and another improved."""
+    before = [make_row(f"{name}-1"), make_row(f"{name}-2", score=0.0)]
+    after = [make_row(f"{name}-1", score=0.0), make_row(f"{name}-2")]
+    return compared(before, after)
+
+
+def no_reasons(_case: CaseDifference) -> Reasons:
+    return Reasons(None, None)

@@ -1,0 +1,38 @@
+"""A comparison as Markdown: what a model said stays code."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.reports.comparisons import moved
+
+from agentv.reports.comparison_markdown import comparison_markdown
+from agentv.reports.comparison_words import Reasons
+from agentv.reports.markdown_code import inline_code
+
+HOSTILE = "</code> <img src=x onerror=alert(1)> [a](javascript:b) @team `x` | y\n# head\n```\nfence"
+
+
+@given(st.text())
+def test_code_closes_where_its_text_ends(text: str) -> None:
+    code = inline_code(text)
+    fence = re.match(r"`+", code)
+    assert fence is not None
+    inner = code[len(fence[0]) : -len(fence[0])]
+    assert code == f"{fence[0]}{inner}{fence[0]}"
+    assert fence[0] not in re.findall(r"`+", inner)
+    assert "\n" not in code
+    assert "|" not in code
+
+
+@pytest.mark.parametrize("text", ["plain", HOSTILE])
+def test_the_finding_stands_first_and_a_reason_in_code(text: str) -> None:
+    shown = comparison_markdown(moved(), lambda _case: Reasons(text, None), listed=10)
+    assert shown.splitlines()[0] == "**no evidence of a difference (n needed: not known, the means are equal)**"
+    assert f"  - before: {inline_code(text, longest=300)}\n" in shown
+
+
+def test_what_is_not_listed_is_counted() -> None:
+    shown = comparison_markdown(moved(), lambda _case: Reasons(None, None), listed=0)
+    assert shown.count("- and 1 more") == 2

@@ -1,0 +1,90 @@
+"""A comparison on a terminal: narrow, without Unicode, and with text of strangers in it."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.reports.comparisons import compared, moved, no_reasons, side_of
+from tests.rows import make_row
+
+from agentv.reports.comparison_matrix import matrix_text
+from agentv.reports.comparison_text import ComparisonView
+from agentv.reports.comparison_words import Reasons
+from agentv.reports.paint import in_colour, without_colour
+from agentv.reports.signs import ASCII, UNICODE
+from agentv.reports.text_width import display_width
+from agentv.scoring.comparison.compare import compare_sides
+from agentv.types.json_value import JsonObject
+
+HOSTILE = "\x1b[2J\x07 a\u202eb\r\n ::error::x " + "word " * 80
+
+
+@given(st.text(max_size=40), st.text(max_size=200), st.integers(80, 120))
+def test_no_line_is_wider_than_the_terminal(name: str, reason: str, width: int) -> None:
+    shown = ComparisonView(width).render(moved(name), lambda _case: Reasons(reason, HOSTILE))
+    assert max(map(display_width, shown.splitlines())) <= width
+
+
+def test_without_unicode_every_character_is_ascii() -> None:
+    view = ComparisonView(80, ASCII, in_colour)
+    assert view.render(moved("caf\u00e9"), lambda _case: Reasons("\u2713", None)).isascii()
+
+
+def test_what_a_model_said_moves_no_cursor_and_starts_no_line() -> None:
+    shown = ComparisonView(None).render(moved(), lambda _case: Reasons(HOSTILE, HOSTILE))
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert not any(line.startswith("::") for line in shown.splitlines())
+
+
+@pytest.mark.parametrize("cases", [1, 30])
+def test_the_last_line_is_one_of_three(cases: int) -> None:
+    rng = random.Random(1)
+    before = [make_row(f"c{number}", score=rng.random()) for number in range(cases)]
+    for change in (-0.3, 0.0, 0.3):
+        after = [make_row(row.eval_id, score=min(1.0, max(0.0, (row.score or 0) + change))) for row in before]
+        last = ComparisonView().render(compared(before, after), no_reasons).splitlines()[-1]
+        expected = {-0.3: "worse", 0.3: "better"}.get(change) if cases > 1 else None
+        assert last == expected or last.startswith("no evidence of a difference (n needed: ")
+        assert expected in (None, last)
+
+
+def test_runs_without_a_common_case_say_so() -> None:
+    shown = ComparisonView().render(compared([make_row("a")], [make_row("b")]), no_reasons)
+    assert (
+        shown
+        == """\
+before  before
+after   after
+paired  0 cases judged in both
+
+0 wins, 0 losses, 0 ties at a threshold of 0.1
+0 cases cannot show any difference; it takes 6 at least
+
+only before: 1
+  a
+only after: 1
+  b
+
+no evidence of a difference (n needed: not known, no case can be compared)
+"""
+    )
+
+
+def prompted(prompt: str) -> JsonObject:
+    return {"plan": {"targets": [{"name": "t", "settings": {"system_prompt": prompt}}]}}
+
+
+def test_what_differs_between_the_runs_is_cut_to_the_terminal() -> None:
+    before, after = (side_of("run", [make_row("c")], prompted(word * 60)) for word in ("a", "b "))
+    shown = ComparisonView(80).render(compare_sides(before, after, rng=random.Random(0)), no_reasons)
+    assert f"system_prompt of target t: {'a' * 27}… -> b b b" in shown
+
+
+def test_the_matrix_fits_the_terminal_and_is_safe() -> None:
+    comparisons = [compared([make_row("a")], [make_row("a", score=0.0)], label=HOSTILE[:30]) for _ in range(2)]
+    for signs in (UNICODE, ASCII):
+        shown = matrix_text(comparisons, [None, None], width=80, signs=signs, paint=without_colour)
+        assert max(map(len, shown.splitlines())) <= 80
+        assert "\x1b" not in shown

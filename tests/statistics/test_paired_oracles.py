@@ -1,0 +1,70 @@
+"""Paired tests, corrections and power against SciPy's and statsmodels'."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import TTestPower
+
+from agentv.scoring.statistics.differences import PairedDifferences
+from agentv.scoring.statistics.holm import holm
+from agentv.scoring.statistics.mcnemar import mcnemar_test
+from agentv.scoring.statistics.power import cases_needed, detectable_difference, power_of
+from agentv.scoring.statistics.sign_flips import sign_flip_test
+
+
+@pytest.mark.parametrize(("gained", "lost"), [(0, 0), (0, 1), (3, 12), (10, 10), (40, 61), (700, 800), (5000, 5200)])
+def test_mcnemar_is_statsmodels_exact_test(gained: int, lost: int) -> None:
+    # Without a changed case statsmodels divides by zero; nothing changed, so nothing is shown.
+    expected = mcnemar([[9, gained], [lost, 9]], exact=True).pvalue if gained + lost else 1.0
+    assert mcnemar_test(gained, lost) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("cases", [2, 5, 9, 12])
+@pytest.mark.parametrize("decimals", [1, 4])
+def test_sign_flips_are_scipys_permutation_test(cases: int, decimals: int) -> None:
+    rng = random.Random(cases)
+    for _ in range(5):
+        differences = [round(rng.uniform(-0.6, 1), decimals) for _ in range(cases)]
+        expected = stats.permutation_test(
+            (differences,), np.sum, permutation_type="samples", n_resamples=np.inf, vectorized=False
+        )
+        # SciPy doubles the smaller of two tails that both hold the middle; ours counts what is as far from 0.
+        p = sign_flip_test(differences, random.Random(0)).p
+        assert p == pytest.approx(min(1.0, expected.pvalue), abs=1e-9)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_holm_is_statsmodels(chances: list[float]) -> None:
+    assert holm(chances) == pytest.approx(multipletests(chances, method="holm")[1], abs=1e-9)
+
+
+@pytest.mark.parametrize("cases", [2, 3, 6, 10, 37, 200, 5000])
+@pytest.mark.parametrize("effect", [0.0, 0.03, 0.2, 0.5, 1.0, 2.5])
+def test_power_is_statsmodels(cases: int, effect: float) -> None:
+    # Where nothing can be missed statsmodels gives up.
+    expected = np.nan_to_num(TTestPower().power(effect, cases, 0.05), nan=1.0)
+    assert power_of(effect, cases) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("cases", [6, 20, 300])
+def test_what_is_detectable_and_how_many_cases_it_takes_are_statsmodels(cases: int) -> None:
+    least = detectable_difference(0.3, cases)
+    assert least is not None
+    expected = TTestPower().solve_power(nobs=cases, alpha=0.05, power=0.8)
+    assert least / 0.3 == pytest.approx(expected, abs=1e-6)
+    assert cases_needed(least, 0.3) == cases
+
+
+@given(st.lists(st.floats(-1, 1).map(lambda value: round(value, 3)), min_size=3, max_size=40))
+def test_the_interval_of_a_difference_is_scipys(differences: list[float]) -> None:
+    found = PairedDifferences.of(differences).interval()
+    if found is not None:
+        expected = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
+        assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-9)
