@@ -5,8 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-from agentv.scoring.digests import DigestMap, digest_of
+from agentv.scoring.digests import digest_of
 from agentv.storage.blobs import BlobFolder
+from agentv.storage.generations import Generations, SlotLine, slot_name
 from agentv.storage.json_line import decode
 from agentv.storage.line_index import LineIndex
 from agentv.storage.records import record_to_answer, record_to_result
@@ -18,13 +19,6 @@ from agentv.types.results import Answer, CaseResult, Slot
 _NONE = -1
 
 
-class _Slot(msgspec.Struct, frozen=True):
-    suite: str = ""
-    eval_id: str = ""
-    target: str = ""
-    trial: int = 0
-
-
 class _Reference(msgspec.Struct, frozen=True):
     seq: int = _NONE
 
@@ -32,7 +26,7 @@ class _Reference(msgspec.Struct, frozen=True):
 class _Head(msgspec.Struct, frozen=True):
     """As much of a row or an answer as says whose it is."""
 
-    slot: _Slot = _Slot()
+    slot: SlotLine = SlotLine()
     seq: int = _NONE
     generation: int = 0
     answer_key: str = ""
@@ -53,7 +47,7 @@ class KeptRows:
     def __init__(self, run: StoredRun) -> None:
         self._blobs = BlobFolder(run.folder / "blobs")
         rows, answers = run.folder / "results.jsonl", run.folder / "answers.jsonl"
-        self._rows = LineIndex(rows, lambda line: _name(_decode_head(line).slot))
+        self._rows = LineIndex(rows, lambda line: slot_name(_decode_head(line).slot))
         self._answers = LineIndex(answers, lambda line: _question(_decode_head(line)))
         self._unjudged: dict[int, int] = {}
         self._index_answers(answers, self._index_rows(rows))
@@ -65,7 +59,7 @@ class KeptRows:
 
     def take(self, slot: Slot) -> CaseResult | None:
         """Return the current row of a slot, None when there is none; what is taken is not among those left."""
-        line = self._rows.pop(_name(slot))
+        line = self._rows.pop(slot_name(slot))
         return None if line is None else record_to_result(self._record(line))
 
     def left(self) -> Iterator[Slot]:
@@ -75,7 +69,7 @@ class KeptRows:
 
     def find(self, slot: Slot) -> CaseResult | None:
         """Return the current row of a slot and leave it where it is."""
-        line = self._rows.get(_name(slot))
+        line = self._rows.get(slot_name(slot))
         return None if line is None else record_to_result(self._record(line))
 
     def answer(self, suite: str, key: str) -> Answer | None:
@@ -85,20 +79,17 @@ class KeptRows:
 
     def next_generation(self, slot: Slot, row: CaseResult | None) -> int:
         """Return the generation of what takes the place of a slot's `row` and of its answers; 0 for a new slot."""
-        unjudged = self._unjudged.get(digest_of(_name(slot)), _NONE)
+        unjudged = self._unjudged.get(digest_of(slot_name(slot)), _NONE)
         return 1 + max(unjudged, _NONE if row is None else row.generation)
 
     def _index_rows(self, path: Path) -> bytearray:
         """Find the current row of each slot; return, a bit for each answer, which ones were judged."""
         judged = bytearray()
-        highest = DigestMap("I")
+        generations = Generations()
         for at, head in _heads(path):
-            name = _name(head.slot)
-            if head.generation < (highest.get(name) or 0):
+            if not generations.add(head.slot, head.generation):
                 continue
-            if head.generation:
-                highest.put(name, head.generation)
-            self._rows.put(name, at)
+            self._rows.put(slot_name(head.slot), at)
             _set_bit(judged, head.answer_ref.seq)
         return judged
 
@@ -108,7 +99,7 @@ class KeptRows:
             if head.error is None or self._has_no_good_answer(key):
                 self._answers.put(key, at)
             if not _has_bit(judged, head.seq):
-                name = digest_of(_name(head.slot))
+                name = digest_of(slot_name(head.slot))
                 self._unjudged[name] = max(head.generation, self._unjudged.get(name, _NONE))
 
     def _has_no_good_answer(self, key: str) -> bool:
@@ -118,10 +109,6 @@ class KeptRows:
     def _record(self, line: bytes) -> JsonObject:
         record = decode(line)
         return self._blobs.resolve(record) if b'"$blob":' in line else record
-
-
-def _name(slot: Slot | _Slot) -> str:
-    return f"{slot.suite}\0{slot.eval_id}\0{slot.target}\0{slot.trial}"
 
 
 def _question(head: _Head) -> str:

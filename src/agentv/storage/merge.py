@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agentv.scoring.digests import DigestMap, digest_of
+from agentv.storage.generations import slot_name
 from agentv.storage.labels import append_labels
 from agentv.storage.run_folder import RunFolder
 from agentv.storage.stored_run import StoredRun
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
-from agentv.types.results import CaseResult, Slot
+from agentv.types.results import CaseResult
 
 _SHOWN = 5
 
@@ -25,7 +26,7 @@ def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
     twice: list[str] = []
     for place, run in enumerate(runs):
         for row in run.results():
-            name, key = _name(row.slot), _key(row)
+            name, key = slot_name(row.slot), _key(row)
             known = keys.get(name)
             if known is None:
                 owners.put(name, place)
@@ -55,27 +56,23 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> No
         store.append_case(case)
     numbers = array("q")
     for answer in run.all_answers():
-        owner = owners.get(_name(answer.slot))
+        owner = owners.get(slot_name(answer.slot))
         if owner is None:  # answered, and not judged yet
-            owners.put(_name(answer.slot), place)
+            owners.put(slot_name(answer.slot), place)
         is_taken = owner in (None, place)
         kept = store.append_answer(answer, run_id=run.run_id).seq if is_taken else None
         numbers.append(-1 if kept is None else kept)
     for row in run.all_results():
-        if owners.get(_name(row.slot)) in (None, place):
+        if owners.get(slot_name(row.slot)) in (None, place):
             seq = None if row.answer_seq is None else numbers[row.answer_seq]
             store.append(replace(row, answer_seq=seq))
     for slot in run.retired():
         fields: JsonObject = {"suite": slot.suite, "eval_id": slot.eval_id, "target": slot.target, "trial": slot.trial}
         store.note("case_retired", {"slot": fields})
-    mine = (label for label in run.all_labels() if owners.get(_name(label.slot)) == place)
+    mine = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == place)
     labels = [replace(label, answer_seq=numbers[label.answer_seq]) for label in mine]
     if labels:
         append_labels(run.folder.parent / store.run_id, labels, run_id=store.run_id)
-
-
-def _name(slot: Slot) -> str:
-    return f"{slot.suite}\0{slot.eval_id}\0{slot.target}\0{slot.trial}"
 
 
 def _key(row: CaseResult) -> int:

@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from agentv.storage.blobs import BlobFolder
+from agentv.storage.generations import Generations, SlotLine
 from agentv.storage.json_line import decode
 from agentv.storage.labels import LABELS_FILE, current_labels, record_to_label
 from agentv.storage.line_file import whole_lines
@@ -27,17 +28,10 @@ from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord, Slot
 Row = TypeVar("Row")
 
 
-class _SlotLine(msgspec.Struct, frozen=True):
-    suite: str = ""
-    eval_id: str = ""
-    target: str = ""
-    trial: int = 0
-
-
 class _RowHead(msgspec.Struct, frozen=True):
     """As much of a row as says where it belongs; the rest of the line is skipped unread."""
 
-    slot: _SlotLine = _SlotLine()
+    slot: SlotLine = SlotLine()
     generation: int = 0
     status: str = ""
     verdict: str | None = None
@@ -52,7 +46,7 @@ class _CaseHead(msgspec.Struct, frozen=True):
 
 class _Retirement(msgspec.Struct, frozen=True):
     type: str = ""
-    slot: _SlotLine = _SlotLine()
+    slot: SlotLine = SlotLine()
 
 
 _decode_case_head = msgspec.json.Decoder(_CaseHead).decode
@@ -145,10 +139,10 @@ class StoredRun:
     def counts(self) -> dict[str, int]:
         """Count the current rows by state: pass, borderline, fail, error, skipped."""
         counts: dict[str, int] = {}
-        current = self._generations("results.jsonl")
+        generations = self._generations("results.jsonl")
         retired = self._retired()
         for _, _, head in self._heads("results.jsonl"):
-            if head.generation == current.get(head.slot, 0) and head.slot not in retired:
+            if head.generation == generations.of(head.slot) and head.slot not in retired:
                 state = head.status if head.status in ("error", "skipped") else head.verdict or head.status
                 counts[state] = counts.get(state, 0) + 1
         return counts
@@ -179,12 +173,12 @@ class StoredRun:
 
     def current_lines(self, name: str) -> Iterator[tuple[int, int, bytes]]:
         """Yield number, first byte and bytes of the lines that count: of each slot the highest generation."""
-        current, retired = self._generations(name), self._retired()
-        is_plain = not current and not retired
+        generations, retired = self._generations(name), self._retired()
+        is_plain = generations.are_all_first and not retired
         offset = 0
         for number, line in enumerate(whole_lines(self.folder / name), start=1):
             head = None if is_plain else self._head(name, number, line)
-            if head is None or (head.generation == current.get(head.slot, 0) and head.slot not in retired):
+            if head is None or (head.generation == generations.of(head.slot) and head.slot not in retired):
                 yield number, offset, line
             offset += len(line) + 1
 
@@ -192,8 +186,8 @@ class StoredRun:
         """Return the slots whose case is no longer in the suite: their rows stay, and count nowhere."""
         return frozenset(Slot(each.suite, each.eval_id, each.target, each.trial) for each in self._retired())
 
-    def _retired(self) -> set[_SlotLine]:
-        retired: set[_SlotLine] = set()
+    def _retired(self) -> set[SlotLine]:
+        retired: set[SlotLine] = set()
         for line in whole_lines(self.folder / "events.jsonl"):
             if b'"case_re' in line:
                 event = _decode_retirement(line)
@@ -202,13 +196,11 @@ class StoredRun:
                     change(event.slot)
         return retired
 
-    def _generations(self, name: str) -> dict[_SlotLine, int]:
-        """Return the highest generation of each slot that has one above 0; most runs have none."""
-        highest: dict[_SlotLine, int] = {}
+    def _generations(self, name: str) -> Generations:
+        generations = Generations()
         for _, _, head in self._heads(name):
-            if head.generation > highest.get(head.slot, 0):
-                highest[head.slot] = head.generation
-        return highest
+            generations.add(head.slot, head.generation)
+        return generations
 
     def _heads(self, name: str) -> Iterator[tuple[int, bytes, _RowHead]]:
         """Yield the number and the bytes of each line, with as much of it as says where it belongs."""
