@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bench.comparison import Comparison, compare, wall_per_case
-from bench.harness import AGENTV, BARE_POPEN
+from bench.harness import BARE_POPEN
 from bench.harnesses.job import Job
 from bench.measuring import Effort
 from bench.rows import AtMostTimes, Row
@@ -17,9 +17,8 @@ def measure(effort: Effort) -> Iterator[Row]:
     job = Job(kind="commands", cases=effort.calls(CASES), at_once=AT_ONCE)
     asked = Comparison(
         work=f"time per case of {CASES}, {AT_ONCE} at once",
-        job=job,
         take=wall_per_case(job),
         target=AtMostTimes(1.4),
         against=BARE_POPEN.name,
     )
-    yield from compare(asked, AGENTV, (BARE_POPEN, *effort.peers_for(job)), rounds=effort.rounds)
+    yield from compare(asked, job, (BARE_POPEN, *effort.peers_for(job)), rounds=effort.rounds)

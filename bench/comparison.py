@@ -1,9 +1,9 @@
 """Jobs done side by side: ours in turn with all others, then one row for each of them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.harness import Harness, in_turns
+from bench.harness import AGENTV, Harness, in_turns
 from bench.harnesses.job import Job, Used
 from bench.rows import Row, Shown, Target, duration, row_of
 
@@ -16,25 +16,31 @@ class Comparison:
     """
 
     work: str
-    job: Job
     take: Callable[[Used], float]
     target: Target | None = None
     against: str = ""
     shown: Shown = duration
 
 
-def compare(asked: Comparison, ours: Harness, others: Sequence[Harness], *, rounds: int) -> Iterator[Row]:
-    """Yield a row for each of the others; one of ours alone comes first where the target's peer is not among them."""
-    mine, *theirs = (
-        [asked.take(used) for used in done] for done in in_turns((ours, *others), asked.job, rounds=rounds)
-    )
-    names = [other.name for other in others]
+def compared(asked: Comparison, done: Mapping[str, Sequence[Used]], ours: str, others: Iterable[str]) -> Iterator[Row]:
+    """Yield a row for each of the others; one of ours alone comes first where the target's peer is not among them.
+
+    `done` is what the job took each harness, by name.
+    """
+    mine, names = [asked.take(used) for used in done[ours]], list(others)
     held_by = asked.against or next(iter(names), "")
     if held_by not in names:
         yield row_of(asked.work, mine, target=asked.target, shown=asked.shown)
-    for name, numbers in zip(names, theirs, strict=True):
+    for name in names:
+        theirs = [asked.take(used) for used in done[name]]
         target = asked.target if name == held_by else None
-        yield row_of(asked.work, mine, beside=name, theirs=numbers, target=target, shown=asked.shown)
+        yield row_of(asked.work, mine, beside=name, theirs=theirs, target=target, shown=asked.shown)
+
+
+def compare(asked: Comparison, job: Job, others: Sequence[Harness], *, rounds: int) -> Iterator[Row]:
+    """Do a job with `agentv run` and all others in turn, and yield a row for each of the others."""
+    done = in_turns((AGENTV, *others), job, rounds=rounds)
+    yield from compared(asked, done, AGENTV.name, [other.name for other in others])
 
 
 def cpu_per_case(job: Job) -> Callable[[Used], float]:

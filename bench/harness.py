@@ -64,11 +64,11 @@ BARE_LOOP = Harness("bare aiohttp loop", "bare_loop")
 BARE_POPEN = Harness("bare Popen loop", "bare_popen")
 
 
-def in_turns(harnesses: Sequence[Harness], job: Job, *, rounds: int) -> list[list[Used]]:
-    """Return for each harness what the job took it, once a round; within a round they take turns."""
-    done: list[list[Used]] = [[] for _ in harnesses]
+def in_turns(harnesses: Sequence[Harness], job: Job, *, rounds: int) -> dict[str, list[Used]]:
+    """Return what the job took each harness, by name, once a round; within a round they take turns."""
+    done: dict[str, list[Used]] = {harness.name: [] for harness in harnesses}
     for number in range(rounds):
-        for harness, used in zip(harnesses, done, strict=True):
+        for harness in harnesses:
             if number < harness.rounds:
-                used.append(harness.run(job))
+                done[harness.name].append(harness.run(job))
     return done

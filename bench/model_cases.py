@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bench.comparison import Comparison, compare, cpu_per_case
-from bench.harness import AGENTV, BARE_LOOP, PYDANTIC_EVALS
+from bench.harness import BARE_LOOP, PYDANTIC_EVALS
 from bench.harnesses.job import Job, Kind
 from bench.measuring import Effort
 from bench.model_server import serving
@@ -24,9 +24,8 @@ def measure(effort: Effort) -> Iterator[Row]:
             job = Job(kind=kind, cases=effort.calls(CASES), at_once=AT_ONCE, url=server.url)
             asked = Comparison(
                 work=f"CPU per case of {CASES:,}, {AT_ONCE} at once, {judged}",
-                job=job,
                 take=cpu_per_case(job),
                 target=target,
                 against=PYDANTIC_EVALS,
             )
-            yield from compare(asked, AGENTV, (BARE_LOOP, *effort.peers_for(job)), rounds=effort.rounds)
+            yield from compare(asked, job, (BARE_LOOP, *effort.peers_for(job)), rounds=effort.rounds)

@@ -86,7 +86,7 @@ def megabytes(count: float) -> str:
     >>> megabytes(104.4)
     '104 MB'
     """
-    return f"{count:.0f} MB"
+    return f"{round(count)} MB"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from bench.comparison import Comparison, compare
-from bench.harness import AGENTV, BARE_LOOP
+from bench.harness import BARE_LOOP
 from bench.harnesses.job import Job, Used
 from bench.measuring import Effort
 from bench.model_server import serving
@@ -12,8 +12,8 @@ from bench.rows import AtLeast, Row, percent
 CASES = 5000
 DELAY_S = 0.2
 TARGETS = {100: AtLeast(0.97), 500: AtLeast(0.85)}
-ROUNDS = 3
-"""A round of ours and the bare loop takes half a minute; what is measured is mostly waiting, which varies little."""
+ROUNDS = 1
+"""Without peers: a round takes half a minute, and what is measured is mostly waiting, which varies little."""
 
 
 def measure(effort: Effort) -> Iterator[Row]:
@@ -24,12 +24,11 @@ def measure(effort: Effort) -> Iterator[Row]:
             job = Job(kind="ask", cases=effort.calls(CASES), at_once=at_once, url=server.url)
             asked = Comparison(
                 work=f"share of the ideal time, {CASES:,} at 200 ms, {at_once} at once",
-                job=job,
                 take=_share_of_ideal(job),
                 target=target,
                 shown=percent,
             )
-            yield from compare(asked, AGENTV, (BARE_LOOP, *effort.peers_for(job)), rounds=rounds)
+            yield from compare(asked, job, (BARE_LOOP, *effort.peers_for(job)), rounds=rounds)
 
 
 def _share_of_ideal(job: Job) -> Callable[[Used], float]:
