@@ -1,13 +1,25 @@
 """`agentv report`: whatever a run told at its end is told of the stored run, in every format."""
 
+import html
 import json
+import re
 from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
 
 import pytest
 from tests.carrying import Project
 
 from agentv.pipeline.stored_report import load_report
+from agentv.reports.amounts import percent_text
 from agentv.storage import RunFolder, open_run
+
+TALKING_AGENT = """
+def answer(request):
+    call = {"tool": "lookup", "input": {"id": 1}}
+    said = f"answer to {request.question}"
+    return {"text": said, "output_messages": [{"role": "assistant", "content": said, "tool_calls": [call]}]}
+"""
 
 
 def write(project: Project, *arguments: str) -> None:
@@ -47,11 +59,144 @@ def test_a_stored_run_is_told_as_it_was_at_its_end(project: Project, options: tu
     assert json.loads((project.folder / "again.json").read_text())["exit_code"] == code
 
 
+STATES = ("pass", "fail", "error")
+
+
+class Told(NamedTuple):
+    """What one format tells of a run."""
+
+    sentence: str
+    exit_code: int
+    counts: tuple[int, ...]
+    """Of rows that passed, failed, and have no result."""
+    pass_rate: str
+
+
+def told_on_the_terminal(text: str) -> Told:
+    rates, counts, *_ = (re.split(r"  +", line) for line in text.splitlines() if line.startswith("t "))
+    verdict = re.fullmatch(r"(.*) Exit code (\d+)\.", text.splitlines()[-1])
+    assert verdict is not None
+    return Told(verdict[1], int(verdict[2]), tuple(int(counts[at]) for at in (1, 3, 4)), rates[1])
+
+
+def told_in_markdown(text: str) -> Told:
+    verdict = re.search(r"^\*\*`(.*)`\*\* Exit code (\d+)\.$", text, re.MULTILINE)
+    assert verdict is not None
+    cells = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", text, re.MULTILINE))
+    states = {state: int(count) for count, state in re.findall(r"(\d+) (\w+)", cells["rows"])}
+    counts = tuple(states.get(state, 0) for state in STATES)
+    return Told(verdict[1], int(verdict[2]), counts, cells.get("pass rate", "none judged"))
+
+
+def told_on_the_page(text: str) -> Told:
+    verdict = re.search(r"<h1[^>]*>(.*?)</h1><p class=\"exit\">Exit code (\d+)</p>", text)
+    assert verdict is not None
+    states = re.findall(r'data-state="(\w+)"', text)
+    (rate,) = re.findall(r'<th scope="row">t</th><td><span>(.*?)</span>', text)
+    counts = tuple(states.count(state) for state in STATES)
+    return Told(html.unescape(verdict[1]), int(verdict[2]), counts, rate)
+
+
+def told_in_junit(text: str) -> Told:
+    root = ET.fromstring(text.encode())
+    told = {each.attrib["name"]: each.attrib["value"] for each in root.iter("property")}
+    tests, failed, errors = (int(root.attrib[name]) for name in ("tests", "failures", "errors"))
+    passed = tests - failed - errors
+    rate = f"{percent_text(passed / (passed + failed))} of {passed + failed}" if passed + failed else "none judged"
+    return Told(told["agentv.verdict"], int(told["agentv.exit_code"]), (passed, failed, errors), rate)
+
+
+def told_in_json(text: str) -> Told:
+    report = json.loads(text)
+    (target,) = report["targets"]
+    rate = (
+        "none judged" if target["pass_rate"] is None else f"{percent_text(target['pass_rate'])} of {target['judged']}"
+    )
+    counts = tuple(target["counts"].get(state, 0) for state in STATES)
+    return Told(report["verdict"], report["exit_code"], counts, rate)
+
+
+def told_in_sarif(text: str, like: Told) -> Told:
+    (run,) = json.loads(text)["runs"]
+    (invocation,) = run["invocations"]
+    rules = [result["ruleId"] for result in run["results"]]
+    counts = (like.counts[0], *(rules.count(f"agentv/{state}") for state in STATES[1:]))
+    return Told(invocation["exitCodeDescription"], invocation["exitCode"], counts, like.pass_rate)
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong", "broken", "exit_code"),
+    [
+        ((), "", "", 0),
+        ((), "b", "", 1),
+        ((), "", "b", 3),
+        ((), "a", "b", 1),
+        ((), "", "a b c", 3),
+        (("--max-errors", "1"), "", "b", 0),
+        (("--gate", "pass_rate >= 50%"), "a", "", 0),
+        (("--gate", "pass_rate >= 90%", "--gate", "mean >= 0.5"), "a", "", 1),
+        (("--gate", "none"), "a b c", "", 0),
+        (("--fail-fast", "--gate", "none"), "a", "", 2),
+    ],
+)
+def test_every_format_tells_the_same(
+    project: Project, options: tuple[str, ...], wrong: str, broken: str, exit_code: int
+) -> None:
+    (project.folder / "broken").write_text(broken)
+    for name in wrong.split():
+        project.cases[name] = "nothing of that"
+    project.evaluators = "{name: has, type: contains, value: question}"
+    files = ("x.md", "x.html", "x.junit.xml", "x.json", "x.sarif")
+    code, said = project.call("run", "suite.yaml", *options, *(f"-o{file}" for file in files))
+    texts = [(project.folder / file).read_text() for file in files]
+    told = told_on_the_terminal(said)
+    assert (code, told.exit_code) == (exit_code, exit_code)
+    readers = (told_in_markdown, told_on_the_page, told_in_junit, told_in_json)
+    assert [read(text) for read, text in zip(readers, texts, strict=False)] == [told] * 4
+    assert told_in_sarif(texts[4], told) == told
+    write(project, *(f"-o{file}" for file in files))
+    same = [(project.folder / file).read_text() for file in files]
+    assert same[:3] == texts[:3]
+    assert told_in_json(same[3]) == told
+
+
 def test_rows_are_those_that_the_run_exported(project: Project) -> None:
     project.call("run", "suite.yaml", "-o", "then.jsonl", "-o", "then.yaml")
     write(project, "-o", "now.jsonl", "-o", "now.yaml")
     for suffix in ("jsonl", "yaml"):
         assert (project.folder / f"now.{suffix}").read_text() == (project.folder / f"then.{suffix}").read_text()
+
+
+def test_traces_are_taken_from_the_answers(project: Project) -> None:
+    (project.folder / "agent.py").write_text(TALKING_AGENT)
+    project.call("run", "suite.yaml", "-o", "then.jsonl", "--include-trace")
+    write(project, "-o", "now.jsonl", "--include-trace")
+    assert '"lookup"' in (project.folder / "now.jsonl").read_text()
+    assert (project.folder / "now.jsonl").read_text() == (project.folder / "then.jsonl").read_text()
+    write(project, "-o", "without.jsonl")
+    assert "output_messages" not in (project.folder / "without.jsonl").read_text()
+
+
+@pytest.mark.parametrize("name", ["md", "junit.xml", "html", "csv", "sarif", "github", "yaml", "json"])
+def test_standard_output_gets_any_format(project: Project, name: str) -> None:
+    project.call("run", "suite.yaml")
+    write(project, "-o", f"x.{name}")
+    code, said = project.call("report", "--format", name)
+    assert (code, said) == (0, (project.folder / f"x.{name}").read_text())
+
+
+def test_json_on_the_screen_is_the_report(project: Project) -> None:
+    project.call("run", "suite.yaml", "-o", "x.json")
+    code, said = project.call("report", "--json")
+    assert (code, json.loads(said)["schema"]) == (0, "agentv-report-1")
+    assert project.call("report", "--json", "-o", "-")[0] == 4
+
+
+def test_a_format_that_there_is_not_is_refused(project: Project) -> None:
+    project.call("run", "suite.yaml")
+    code, said = project.call("report", "--format", "htm")
+    assert code == 4
+    assert "Did you mean 'html'?" in said
 
 
 def test_without_a_file_the_end_of_the_run_is_printed_again(project: Project) -> None:

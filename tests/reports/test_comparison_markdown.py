@@ -23,7 +23,6 @@ def test_code_closes_where_its_text_ends(text: str) -> None:
     assert code == f"{fence[0]}{inner}{fence[0]}"
     assert fence[0] not in re.findall(r"`+", inner)
     assert "\n" not in code
-    assert "|" not in code
 
 
 @pytest.mark.parametrize("text", ["plain", HOSTILE])

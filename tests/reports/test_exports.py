@@ -15,6 +15,7 @@ from tests.stored import make_result
 
 from agentv.reports import make_export
 from agentv.reports.formats import ReportTools
+from agentv.reports.printable import UNSAFE
 from agentv.reports.yaml_text import yaml_item
 from agentv.storage import export_record
 from agentv.types.errors import ConfigError
@@ -97,7 +98,8 @@ def test_yaml_is_readable() -> None:
 
 
 yaml_texts = st.text(
-    st.sampled_from("ab \n\t#-:'\"|>%@`\x07\x7f\x85\u2028\ufeff\ud7ff\U0001f600é{}[]!&*?,~0"), max_size=12
+    st.sampled_from("ab \n\t#-:'\"|>%@`\r\x07\x7f\x85\u202e\U000e0041\uffff\u2028\ufeff\ud7ff\U0001f600é{}[]!&*?,~0"),
+    max_size=12,
 )
 yaml_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | yaml_texts,
@@ -143,6 +145,12 @@ def test_a_text_that_looks_like_something_else_stays_a_text(word: str) -> None:
 
 def test_a_key_longer_than_readers_look_is_still_a_key() -> None:
     record: JsonObject = {"x" * 2000: {"y" * 2000: [1]}, "z": 2}
+    assert yaml.safe_load(yaml_item(record)) == [record]
+
+
+def test_yaml_is_safe_to_look_at() -> None:
+    record: JsonObject = {"answer": "\u202eevil\n\x9b31m \U000e0041", "\u200b": ["\x1b[2J", "\ufeff"]}
+    assert not UNSAFE.search(yaml_item(record))
     assert yaml.safe_load(yaml_item(record)) == [record]
 
 

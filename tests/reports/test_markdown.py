@@ -84,10 +84,10 @@ ONE_TARGET = """\
 - ! `order-9` on `agent-v2` at `evals/refunds.yaml:40`\\
   `error target: HTTP 503 after 3 attempts (12.4 s)`
 
-| evaluator | value |
-| --- | ---: |
-| `contains` mean score | 0.00 of 1 |
-| `tone` mean score | 1.00 of 2 |
+| evaluator | mean score | errors |
+| --- | ---: | ---: |
+| `contains` | 0.00 of 1 | 0 |
+| `tone` | 1.00 of 2 | 0 |
 
 <sub>run `20260131T120000-7f3a2b` · 3 rows · took 00:00 · agentv `0.1.0`</sub>
 """
@@ -132,11 +132,10 @@ TWO_TARGETS = """\
   `error target: HTTP 503 after 3 attempts (12.4 s)`
 - and 158 more: `agentv show 20260131T120000-7f3a2b --failed`
 
-| evaluator | value | 95 % interval |
-| --- | ---: | ---: |
-| `contains` mean score | 0.81 of 560 | 0.78 to 0.84 |
-| `tone` mean score | 0.90 of 553 |  |
-| `tone` errors | 7 |  |
+| evaluator | mean score | 95 % interval | errors |
+| --- | ---: | ---: | ---: |
+| `contains` | 0.81 of 560 | 0.78 to 0.84 | 0 |
+| `tone` | 0.90 of 553 |  | 7 |
 
 **Flaky cases**
 

@@ -3,7 +3,8 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -15,9 +16,14 @@ from agentv.pipeline.plugins import load_specs
 from agentv.pipeline.stored_report import load_report
 from agentv.reports import end_report, report_text
 from agentv.reports.exports import STDOUT, Export, StreamExport, make_export
+from agentv.reports.row_text import RowLabels
 from agentv.storage import find_run, open_run
+from agentv.storage.stored_run import StoredRun
 from agentv.types.events import RowKept, RunEnded
-from agentv.types.results import RunReport
+from agentv.types.results import CaseResult, RunReport
+
+_ROWS_AT_ONCE = 2_000
+"""Rows whose answers are looked up in one pass over the run's answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +47,42 @@ def report(reference: str, asked: Asked) -> int:
     if asked.format_name and STDOUT not in outputs:
         outputs = (*outputs, STDOUT)
     with _exports(outputs, asked) as exports:
-        for row in stored.results() if exports else ():
+        for row in _rows(stored, asked) if exports else ():
             for export in exports:
                 export.notify(RowKept(row))
         for export in exports:
             export.notify(RunEnded(made))
-    _say(made, outputs, as_json=asked.as_json)
+    _say(made, stored, outputs, as_json=asked.as_json)
     return made.exit_code if asked.exit_code else 0
 
 
-def _say(made: RunReport, outputs: Sequence[str], *, as_json: bool) -> None:
+def _rows(stored: StoredRun, asked: Asked) -> Iterator[CaseResult]:
+    """Yield the rows; with traces and messages, which stand in the answers, when these were asked for."""
+    if not asked.include_trace:
+        yield from stored.results()
+        return
+    rows = stored.results()
+    while some := list(islice(rows, _ROWS_AT_ONCE)):
+        answers = stored.answers_at({row.answer_seq for row in some if row.answer_seq is not None})
+        for row in some:
+            answer = None if row.answer_seq is None else answers.get(row.answer_seq)
+            yield row if answer is None else replace(row, trace=answer.trace, output_messages=answer.output_messages)
+
+
+def _say(made: RunReport, stored: StoredRun, outputs: Sequence[str], *, as_json: bool) -> None:
     if as_json:
         click.echo(report_text(made), nl=False)
     elif not outputs:
         style = terminal_style()
-        click.echo(end_report(made, width=style.width, unicode=not style.signs.is_ascii, paint=style.paint), nl=False)
+        trials = max((trial.k for target in made.targets for trial in target.trials), default=1)
+        text = end_report(
+            made,
+            width=style.width,
+            unicode=not style.signs.is_ascii,
+            paint=style.paint,
+            labels=RowLabels(with_suite=len(stored.suites) > 1, trials=trials),
+        )
+        click.echo(text, nl=False)
     for output in outputs:
         if output != STDOUT:
             click.echo(f"wrote  {output}", err=as_json or STDOUT in outputs)

@@ -15,7 +15,8 @@ _OPTIONS = (
         "outputs",
         multiple=True,
         metavar="FILE",
-        help="Also write rows to FILE (.jsonl, .yaml) or the report (.json); - is rows on standard output.",
+        help="Also write FILE, in the format of its end (.html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml, .json); "
+        "- is rows on standard output.",
     ),
     click.option("--include-trace", is_flag=True, help="Exports carry traces and output messages."),
     click.option(

@@ -11,9 +11,9 @@ from agentv.reports.amounts import (
     score_interval_text,
     score_text,
     seconds_text,
-    tokens_text,
 )
 from agentv.reports.baseline_text import baseline_lines, evaluator_difference
+from agentv.reports.figures import cost_text, rate_text, usage_text
 from agentv.reports.paint import Paint, state_colour, without_colour
 from agentv.reports.printable import one_line
 from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
@@ -22,7 +22,6 @@ from agentv.reports.table import table, with_reason
 from agentv.scoring.summary import row_state
 from agentv.types.results import CaseResult, RunReport, TargetSummary
 from agentv.types.summaries import TrialSummary
-from agentv.types.usage import Usage
 
 _NARROW = 80
 
@@ -67,7 +66,7 @@ def _quality_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
 def _quality(target: TargetSummary) -> list[str]:
     return [
         _name(target),
-        _rate(target),
+        rate_text(target),
         percent_interval_text(target.pass_rate_interval),
         score_text(target.mean_score),
         score_interval_text(target.mean_interval),
@@ -109,10 +108,6 @@ def _name(target: TargetSummary) -> str:
     return one_line(target.target)
 
 
-def _rate(target: TargetSummary) -> str:
-    return f"{percent_text(target.pass_rate)} of {target.judged:,}" if target.judged else "none judged"
-
-
 def _counts(target: TargetSummary, states: dict[str, str]) -> list[str]:
     return [f"{target.counts.get(state, 0):,}" for state in states]
 
@@ -131,22 +126,13 @@ def _spending_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
 def _spending(target: TargetSummary) -> list[str]:
     return [
         _name(target),
-        _cost(target.target_cost_usd, target.target_usage),
-        _cost(target.judge_cost_usd, target.judge_usage),
+        cost_text(target.target_cost_usd, target.target_usage),
+        cost_text(target.judge_cost_usd, target.judge_usage),
         seconds_text(target.latency_median_s),
         seconds_text(target.latency_p95_s),
-        _tokens(target.target_usage),
-        _tokens(target.judge_usage),
+        usage_text(target.target_usage),
+        usage_text(target.judge_usage),
     ]
-
-
-def _cost(dollars: float | None, usage: Usage) -> str:
-    """Return a cost; `-` where there were neither tokens nor dollars to tell of."""
-    return "-" if not dollars and usage == Usage() else money_text(dollars)
-
-
-def _tokens(usage: Usage) -> str:
-    return tokens_text(usage.total or usage.input + usage.output) if usage != Usage() else "-"
 
 
 def _evaluator_rows(report: RunReport) -> list[list[str]]:

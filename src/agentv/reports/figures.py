@@ -13,6 +13,7 @@ from agentv.reports.amounts import (
     seconds_text,
     tokens_text,
 )
+from agentv.reports.baseline_text import evaluator_difference
 from agentv.reports.comparison_rows import difference_text
 from agentv.types.baselines import BaselineSummary
 from agentv.types.intervals import Interval
@@ -41,15 +42,14 @@ class Figure:
 
 def target_figures(target: TargetSummary) -> Iterator[Figure]:
     """Yield what is told of a target: rates and means over the judged rows, the states, what it took."""
-    rate = f"{percent_text(target.pass_rate)} of {target.judged:,}" if target.judged else "none judged"
-    yield Figure("pass rate", rate, _of_share(target.pass_rate_interval), share=target.pass_rate)
+    yield Figure("pass rate", rate_text(target), _of_share(target.pass_rate_interval), share=target.pass_rate)
     yield Figure("mean score", score_text(target.mean_score), _of_score(target.mean_interval))
     yield from _trial_figures(target)
     for state, name in STATE_NAMES.items():
         if state != "skipped" or target.counts.get(state):
             yield Figure(name, f"{target.counts.get(state, 0):,}")
-    yield Figure("cost", _cost_text(target.target_cost_usd, target.target_usage))
-    yield Figure("judges' cost", _cost_text(target.judge_cost_usd, target.judge_usage))
+    yield Figure("cost", cost_text(target.target_cost_usd, target.target_usage))
+    yield Figure("judges' cost", cost_text(target.judge_cost_usd, target.judge_usage))
     if target.saved_usd:
         yield Figure("not billed", money_text(target.saved_usd))
     yield Figure("median", seconds_text(target.latency_median_s), _of_time(target.latency_median_interval))
@@ -58,12 +58,13 @@ def target_figures(target: TargetSummary) -> Iterator[Figure]:
     yield Figure("judges' tokens", usage_text(target.judge_usage))
 
 
-def evaluator_figures(evaluator: EvaluatorSummary) -> Iterator[Figure]:
-    """Yield what is told of an evaluator beside its name and type."""
+def evaluator_figures(evaluator: EvaluatorSummary, baseline: BaselineSummary | None) -> Iterator[Figure]:
+    """Yield what is told of an evaluator beside its name and type; how far it moved where there is a baseline."""
     mean = f"{score_text(evaluator.mean_score)} of {evaluator.judged:,}"
     yield Figure("mean score", mean, _of_score(evaluator.mean_interval))
-    if evaluator.errors:
-        yield Figure("errors", f"{evaluator.errors:,}")
+    if baseline is not None:
+        yield Figure("difference", evaluator_difference(baseline, evaluator.name))
+    yield Figure("errors", f"{evaluator.errors:,}")
 
 
 def _trial_figures(target: TargetSummary) -> Iterator[Figure]:
@@ -86,31 +87,26 @@ def _of_time(interval: Interval | None) -> str:
     return "" if interval is None else f"{seconds_text(interval.low)} to {seconds_text(interval.high)}"
 
 
-@dataclass(frozen=True, slots=True)
-class BaselineLine:
-    """One line of how a run stands to its baseline, as people read it; the first is of the whole, then evaluators."""
-
-    name: str
-    difference: str
-    interval: str = ""
-    improved: str = ""
-    regressed: str = ""
+BASELINE_HEADS = ("metric", "difference", "95 % interval", "improved", "regressed")
 
 
-def baseline_table(summary: BaselineSummary) -> Iterator[BaselineLine]:
-    """Yield the difference of the mean scores with the cases that moved, then that of each evaluator."""
+def baseline_cells(summary: BaselineSummary) -> tuple[str, ...]:
+    """Return how a run's mean score stands to its baseline, in the order of `BASELINE_HEADS`; empty without a case."""
     if summary.difference is None:
-        return
+        return ()
     found = summary.interval
-    yield BaselineLine(
-        name=f"mean score of {count_text(summary.cases, 'case')} in both",
-        difference=difference_text(summary.difference),
-        interval="" if found is None else f"{difference_text(found.low)} to {difference_text(found.high)}",
-        improved=f"{summary.improved:,}",
-        regressed=f"{summary.regressed:,}",
+    return (
+        f"mean score of {count_text(summary.cases, 'case')} in both",
+        difference_text(summary.difference),
+        "-" if found is None else f"{difference_text(found.low)} to {difference_text(found.high)}",
+        f"{summary.improved:,}",
+        f"{summary.regressed:,}",
     )
-    for evaluator, difference in summary.evaluators.items():
-        yield BaselineLine(evaluator, difference_text(difference))
+
+
+def rate_text(target: TargetSummary) -> str:
+    """Return the pass rate with its denominator."""
+    return f"{percent_text(target.pass_rate)} of {target.judged:,}" if target.judged else "none judged"
 
 
 def usage_text(usage: Usage | None) -> str:
@@ -118,6 +114,6 @@ def usage_text(usage: Usage | None) -> str:
     return tokens_text(usage.total or usage.input + usage.output) if usage and usage != Usage() else "-"
 
 
-def _cost_text(dollars: float | None, usage: Usage) -> str:
+def cost_text(dollars: float | None, usage: Usage) -> str:
     """Return a cost; `-` where there were neither tokens nor dollars to tell of."""
     return "-" if not dollars and usage == Usage() else money_text(dollars)

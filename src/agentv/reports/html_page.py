@@ -46,7 +46,7 @@ def html_page(report: RunReport, tools: ReportTools) -> str:
             _list("Flaky cases", report.flaky),
             _list("Notes", report.notes),
             element("section", element("h2", "Rows"), _left_out(report, chosen), _controls(report, chosen), rows),
-            evaluator_table(report.evaluators),
+            evaluator_table(report),
         ),
         verbatim("script", _asset("report.js")),
     )

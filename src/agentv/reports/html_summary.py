@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from agentv.reports.amounts import clock_text, count_text
-from agentv.reports.figures import Figure, baseline_table, evaluator_figures, target_figures
+from agentv.reports.figures import BASELINE_HEADS, Figure, baseline_cells, evaluator_figures, target_figures
 from agentv.reports.markup import Child, Html, element, join
 from agentv.reports.signs import UNICODE
 from agentv.types.baselines import BaselineSummary
 from agentv.types.json_value import JsonObject
-from agentv.types.results import EvaluatorSummary, RunRecord, RunReport, TargetSummary
+from agentv.types.results import RunRecord, RunReport, TargetSummary
 
 _BAR_WIDTH = 36
 _BAR_GAP = 4
@@ -64,7 +64,7 @@ def _commit(git: JsonObject | None) -> str:
 def target_table(targets: Sequence[TargetSummary]) -> Html:
     """Return a row per target: rates and means over the judged rows, the states, what it took."""
     told = [{figure.name: figure for figure in target_figures(each)} for each in targets]
-    names = list(dict.fromkeys(name for figures in told for name in figures))
+    names = dict.fromkeys(name for figures in told for name, figure in figures.items() if figure.value != "-")
     rows = [
         [each.target, *(_figure(figures.get(name)) for name in names)]
         for each, figures in zip(targets, told, strict=True)
@@ -95,23 +95,21 @@ def baseline_section(summary: BaselineSummary | None) -> Html | None:
     """Return how the run stands to its baseline; None without one."""
     if summary is None:
         return None
-    heads = ("metric", "difference", "95 % interval", "improved", "regressed")
-    rows = [
-        [each.name, each.difference, each.interval, each.improved, each.regressed] for each in baseline_table(summary)
-    ]
+    cells = baseline_cells(summary)
     told = element("p", element("b", summary.finding), f", against {summary.baseline}")
-    return element("section", element("h2", "Baseline"), told, _table(heads, rows) if rows else None)
+    return element("section", element("h2", "Baseline"), told, _table(BASELINE_HEADS, [cells]) if cells else None)
 
 
-def evaluator_table(evaluators: Sequence[EvaluatorSummary]) -> Html | None:
+def evaluator_table(report: RunReport) -> Html | None:
     """Return a row per evaluator; None when there are none."""
-    if not evaluators:
+    if not report.evaluators:
         return None
-    rows: list[list[Child]] = []
-    for each in evaluators:
-        mean, *_ = evaluator_figures(each)
-        rows.append([each.name, each.type, _figure(mean), f"{each.errors:,}"])
-    return element("section", element("h2", "Evaluators"), _table(("evaluator", "type", "mean score", "errors"), rows))
+    told = [list(evaluator_figures(each, report.baseline)) for each in report.evaluators]
+    rows = [
+        [each.name, each.type, *map(_figure, figures)] for each, figures in zip(report.evaluators, told, strict=True)
+    ]
+    heads = ("evaluator", "type", *(figure.name for figure in told[0]))
+    return element("section", element("h2", "Evaluators"), _table(heads, rows))
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[Child]]) -> Html:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from agentv.reports.amounts import clock_text, count_text
 from agentv.reports.chosen_rows import choose_rows
-from agentv.reports.figures import STATE_NAMES, baseline_table, evaluator_figures, target_figures
+from agentv.reports.figures import BASELINE_HEADS, STATE_NAMES, baseline_cells, evaluator_figures, target_figures
 from agentv.reports.formats import Format, ReportTools
 from agentv.reports.markdown_code import cell_code, inline_code
 from agentv.reports.row_text import RowLabels, row_reason, row_score
@@ -21,6 +21,7 @@ LONGEST = 60_000
 MARKER = "agentv-report"
 _MOST_ROWS = 200
 _MOST_ITEMS = 20
+_INTERVAL = "95 % interval"
 _MOST_EVALUATORS = 100
 _UNFOLDED = 6
 _LONGEST_REASON = 300
@@ -72,45 +73,39 @@ def _target_table(report: RunReport) -> str:
         if figure.name not in STATE_NAMES.values() and figure.value != "-"
     ]
     counts = counts_text(report.counts).partition(": ")
-    return _table("metric", [("rows", counts[2] or counts[0], ""), *rows])
+    return _table(("metric", "value", _INTERVAL), [("rows", counts[2] or counts[0], ""), *rows])
 
 
 def _baseline(summary: BaselineSummary | None) -> str:
     """Return how the run stands to its baseline: the finding, then differences."""
     if summary is None:
         return ""
-    rows = [
-        (
-            each.name if each.improved else cell_code(each.name),
-            *(part or "-" for part in (each.difference, each.interval, each.improved, each.regressed)),
-        )
-        for each in list(baseline_table(summary))[:_MOST_EVALUATORS]
-    ]
-    head = [("metric", "difference", "95 % interval", "improved", "regressed"), ("---", *["---:"] * 4)]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in (*head, *rows)) if rows else "No case was judged in both."
-    return f"Against {inline_code(summary.baseline)}: **{inline_code(summary.finding)}**\n\n{table}"
+    cells = baseline_cells(summary)
+    told = _table(BASELINE_HEADS, [cells]) if cells else "No case was judged in both."
+    return f"Against {inline_code(summary.baseline)}: **{inline_code(summary.finding)}**\n\n{told}"
 
 
 def _evaluator_table(report: RunReport) -> str:
     """Return the evaluators' numbers; of many, folded away until they are wanted."""
-    rows = [
-        (f"{cell_code(each.name)} {figure.name}", figure.value, figure.interval)
-        for each in report.evaluators[:_MOST_EVALUATORS]
-        for figure in evaluator_figures(each)
-    ]
-    if not rows:
+    if not report.evaluators:
         return ""
-    table = _table("evaluator", rows)
+    told = [(each, list(evaluator_figures(each, report.baseline))) for each in report.evaluators[:_MOST_EVALUATORS]]
+    names = [figure.name for figure in told[0][1][1:]]
+    rows = [
+        (cell_code(each.name), mean.value, mean.interval, *(figure.value for figure in others))
+        for each, (mean, *others) in told
+    ]
+    table = _table(("evaluator", told[0][1][0].name, _INTERVAL, *names), rows)
     if len(report.evaluators) <= _UNFOLDED:
         return table
     return f"<details><summary>{count_text(len(report.evaluators), 'evaluator')}</summary>\n\n{table}\n\n</details>"
 
 
-def _table(what: str, rows: Sequence[tuple[str, str, str]]) -> str:
-    """Return names, values and, where there is any, 95 % intervals."""
-    with_interval = any(interval for _, _, interval in rows)
-    lines = [(what, "value", "95 % interval"), ("---", "---:", "---:"), *rows]
-    return "\n".join(f"| {' | '.join(line if with_interval else line[:2])} |" for line in lines)
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table without the columns that no row has anything in."""
+    kept = [at for at, name in enumerate(heads) if name != _INTERVAL or any(row[at] for row in rows)]
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line[at] for at in kept)} |" for line in lines)
 
 
 def _remarks(report: RunReport) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import re
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
-_UNSAFE = re.compile(
+UNSAFE = re.compile(
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but newline and tab
     "\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible, reordering
@@ -11,6 +11,7 @@ _UNSAFE = re.compile(
     "\U000e0000-\U000e007f"  # tags: letters that no one sees
     "]"
 )
+"""A letter that no terminal and no page is given as it is."""
 
 
 def printable(text: str) -> str:
@@ -21,7 +22,7 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = _COLOUR.sub("", text).replace("\r\n", "\n")
-    return _UNSAFE.sub(_written_out, text)
+    return UNSAFE.sub(_written_out, text)
 
 
 def one_line(text: str) -> str:
@@ -31,7 +32,7 @@ def one_line(text: str) -> str:
 
 def printable_json(text: str) -> str:
     """Return JSON text that means the same, with what a terminal must not be sent as JSON escapes."""
-    return text if text.isascii() and "\x7f" not in text else _UNSAFE.sub(_json_escape, text)
+    return text if text.isascii() and "\x7f" not in text else UNSAFE.sub(_json_escape, text)
 
 
 def _json_escape(match: re.Match[str]) -> str:

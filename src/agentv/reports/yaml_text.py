@@ -4,17 +4,16 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from agentv.reports.printable import UNSAFE
 from agentv.types.json_value import JsonObject, JsonValue
 
 _PLAIN = re.compile(r"[A-Za-z_](?:[^:#\n\t]*[^:#\n\t ])?")
 _RESERVED = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
-_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-"""Characters that JSON leaves as they are and a YAML reader refuses or takes for line breaks."""
+_ESCAPED = re.compile(f"{UNSAFE.pattern}|[\ufffe\uffff]")
+"""What YAML readers refuse or take for line breaks, and what is not safe to look at: written as escapes."""
 
 _LONGEST_PLAIN_KEY = 1000
 """A reader looks no further than 1,024 letters for the colon behind a key."""
-
-_AS_IT_IS = re.compile(r"[ -~\u00a0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff\n\t]*")
 
 
 def yaml_item(record: JsonObject) -> str:
@@ -51,7 +50,7 @@ def _after(head: str, value: JsonValue, indent: str) -> Iterator[str]:
     """Yield `head`, `key:` or `-`, with its value on the same line or on deeper ones below."""
     inner = f"{indent}  "
     if isinstance(value, str):
-        if "\n" in value and value.strip() and _AS_IT_IS.fullmatch(value):
+        if "\n" in value and value.strip() and not _ESCAPED.search(value):
             yield f"{head} {_block_header(value)}"
             # The writer of items adds two columns to every line; an empty line needs none.
             yield from (f"{inner}{line}" if line else "" for line in _block_lines(value))
@@ -83,7 +82,7 @@ def _block_lines(text: str) -> list[str]:
 def _scalar(value: JsonValue) -> str:
     if isinstance(value, float):
         return _number(value)
-    if isinstance(value, str) and "\n" not in value and "\t" not in value and _AS_IT_IS.fullmatch(value):
+    if isinstance(value, str) and "\n" not in value and "\t" not in value and not _ESCAPED.search(value):
         if _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:
             return value
         if '"' in value or "\\" in value:
@@ -99,4 +98,5 @@ def _number(value: float) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
+    code = ord(match[0])
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - the widths of YAML's own escapes
