@@ -29,6 +29,7 @@ from agentv.scoring.rubrics import make_items
 from agentv.scoring.votes import Vote
 from agentv.templating.variables import template_warnings
 from agentv.types.cases import EvaluatorConfig, RubricItem
+from agentv.types.changed import changed
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, JudgeRole
 from agentv.types.json_value import JsonObject, JsonValue
@@ -164,7 +165,7 @@ class LlmJudgeEvaluator:
         score = _score_of(asked, mode)
         request = {**asked[0].prompts.to_json(), **self._request_facts(providers, judged.context)}
         calls = tuple(call for each in asked for call in each.calls)
-        return replace(score, evaluator_raw_request=request, judge_calls=calls)
+        return changed(score, evaluator_raw_request=request, judge_calls=calls)
 
     def _calling_for(self, judged: JudgedText, opening: str) -> JudgeOptions:
         """Return how to call judges about this answer: our own prompt shows what there is and was asked for."""

@@ -15,6 +15,7 @@ from agentv.pipeline.calls import Call, R, within
 from agentv.pipeline.prices import price_of
 from agentv.pipeline.turns import Turns
 from agentv.scoring.vectors import vectors_problem
+from agentv.types.changed import changed
 from agentv.types.embeddings import EmbeddingProvider, EmbeddingRequest, EmbeddingResponse
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
@@ -108,7 +109,7 @@ class ResilientProvider:
     ) -> ProviderResponse:
         async def one_try(number: int, timeout_s: float) -> ProviderResponse:
             attempt = number if self.counts_attempts else request.attempt
-            timed = replace(request, attempt=attempt, timeout_s=timeout_s)
+            timed = changed(request, attempt=attempt, timeout_s=timeout_s)
             response: ProviderResponse = await within(
                 self.provider.invoke, timed, timeout_s, is_kept=self._keeps_deadlines
             )
@@ -182,7 +183,7 @@ class ResilientProvider:
             self._note_failure(error)
             raise
         self._transport_failures = 0
-        response = replace(response, calls=calls, cost_usd=self._cost_usd(response))
+        response = changed(response, calls=calls, cost_usd=self._cost_usd(response))
         lost = total_usage(call.usage for call in calls[:-1]) if len(calls) > 1 else None
         return response if lost is None else self._with_lost(response, lost)
 

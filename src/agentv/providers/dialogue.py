@@ -7,6 +7,7 @@ from typing import Protocol
 from agentv.providers.http import HttpReply, HttpRequest
 from agentv.providers.reply_json import parse_object
 from agentv.providers.request_json import Image
+from agentv.types.changed import changed
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, ToolCall
 from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest, Quota
@@ -104,4 +105,4 @@ def go_on(dialogue: Dialogue, talk: Talk, turn: Turn, calls: Sequence[ToolCall])
 def parse_reply(dialogue: Dialogue, reply: HttpReply) -> Turn:
     """Return the model's turn. Raises ProviderError for whatever is none."""
     turn = dialogue.parse(parse_object(reply.body))
-    return replace(turn, request_id=reply.request_id or turn.request_id, quota=reply.quota)
+    return changed(turn, request_id=reply.request_id or turn.request_id, quota=reply.quota)

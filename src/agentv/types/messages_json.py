@@ -24,7 +24,7 @@ from agentv.types.messages import (
 
 def compact_json(value: JsonValue) -> str:
     """Return `value` as JSON on one line, not escaped beyond need."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    return _COMPACT.encode(value)
 
 
 def pretty_json(value: JsonValue) -> str:
@@ -38,6 +38,10 @@ def _plain(value: object) -> object:
     if isinstance(value, Sequence):
         return list(value)
     raise TypeError(f"not JSON: {type(value).__name__}")
+
+
+# `json.dumps` makes one of these for every value that it is not given plain settings for.
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
 def content_text(content: Content | None) -> str:
