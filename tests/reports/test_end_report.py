@@ -9,6 +9,8 @@ from agentv.reports import end_report, in_colour
 from agentv.reports.printable import printable
 from agentv.reports.row_text import RowLabels
 from agentv.reports.text_width import display_width
+from agentv.types.baselines import BaselineSummary
+from agentv.types.intervals import Interval
 from agentv.types.results import RunReport, RunVerdict
 
 AT_80 = """\
@@ -173,3 +175,34 @@ def test_a_narrow_terminal_gets_values_below_their_names() -> None:
 def test_rows_of_several_suites_and_trials_are_told_apart() -> None:
     shown = end_report(REPORT, labels=RowLabels(with_suite=True, trials=3))
     assert "✗ refund-7 (evals/refunds.yaml) trial 1 of 3  agent-v2  0.33" in shown
+
+
+def test_a_run_with_a_baseline_tells_how_far_each_evaluator_moved() -> None:
+    baseline = BaselineSummary(
+        baseline="nightly \x1b[2J" + "x" * 90,
+        cases=180,
+        finding="no evidence of a difference (n needed: 412)",
+        difference=-0.024,
+        interval=Interval(-0.061, 0.013, "student-t"),
+        improved=4,
+        regressed=9,
+        evaluators={"contains": -0.0241},
+    )
+    shown = end_report(replace(REPORT, baseline=baseline))
+    start = shown.index("evaluator  ")
+    told = shown[start : shown.index("did not pass")]
+    assert (
+        told
+        == """\
+evaluator  mean          95 %  difference  rows  errors       type
+contains   0.81  0.78 to 0.84       -0.02   560       0   contains
+tone       0.90             -           -   553       7  llm_judge
+
+baseline  nightly \\x1b[2Jxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+          mean -0.02 (-0.06 to +0.01) over 180 cases in both
+          9 regressed, 4 improved
+          no evidence of a difference (n needed: 412)
+
+"""
+    )
+    assert max(map(display_width, told.splitlines())) <= 80

@@ -3,12 +3,15 @@
 from agentv.reports.amounts import count_text
 from agentv.reports.comparison_rows import difference_text
 from agentv.reports.printable import one_line
+from agentv.reports.signs import Signs
+from agentv.reports.text_width import clip
 from agentv.types.baselines import BaselineSummary
 
 
-def baseline_lines(summary: BaselineSummary) -> list[str]:
+def baseline_lines(summary: BaselineSummary, width: int | None, signs: Signs) -> list[str]:
     """Return the difference of the mean scores, how many cases moved, and the finding."""
     head = f"baseline  {one_line(summary.baseline)}"
+    head = head if width is None else clip(head, width, mark=signs.ellipsis)
     if summary.difference is None:
         return [head, "          no case was judged in both"]
     found = summary.interval

@@ -47,7 +47,7 @@ def end_report(
         table(_spending_rows(report.targets), width, paint),
         _histogram(report, width, signs),
         table(_evaluator_rows(report), width, paint),
-        [] if report.baseline is None else baseline_lines(report.baseline),
+        [] if report.baseline is None else baseline_lines(report.baseline, width, signs),
         _failing(report, width, signs, paint, labels),
         [f"flaky   {one_line(case)}" for case in report.flaky],
         [f"note    {one_line(note)}" for note in report.notes],
