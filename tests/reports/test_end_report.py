@@ -172,6 +172,12 @@ def test_a_narrow_terminal_gets_values_below_their_names() -> None:
     assert max(map(display_width, tables)) <= 40
 
 
+def test_ten_flaky_cases_are_named_and_the_others_counted() -> None:
+    many = replace(REPORT, flaky=tuple(f"case-{number}" for number in range(1, 1013)))
+    lines = [line for line in end_report(many).splitlines() if line.startswith("flaky")]
+    assert lines[9:] == ["flaky   case-10", "flaky   and 1,002 more: -o report.json lists them"]
+
+
 def test_rows_of_several_suites_and_trials_are_told_apart() -> None:
     shown = end_report(REPORT, labels=RowLabels(with_suite=True, trials=3))
     assert "✗ refund-7 (evals/refunds.yaml) trial 1 of 3  agent-v2  0.33" in shown

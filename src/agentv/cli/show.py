@@ -37,25 +37,34 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
 )
 @click.option("--page", type=click.IntRange(min=1), metavar="N", help="Only page N of the rows.")
 @click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Rows on a page (50).")
+@click.option(
+    "--by", multiple=True, metavar="KEY", help="Rates and means by tag, dataset, …, or a key of the metadata."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what is stored, as one JSON object.")
 @click.option("-v", "--verbose", is_flag=True, help="Say when the index cannot be used and the folders are read.")
-def command(run: str, case: str | None, *, as_json: bool, verbose: bool, **asked: Any) -> int:
+def command(run: str, case: str | None, *, by: tuple[str, ...], as_json: bool, verbose: bool, **asked: Any) -> int:
     """Look into a stored run: its rows, or everything about one CASE (an id, or a pattern like 'refund-*').
 
     RUN is an id or the start of one, a name, a path, 'latest' (the default) or 'latest~1'. Options that choose rows
-    may be repeated: rows that have one of the values are shown.
+    may be repeated: rows that have one of the values are shown. With --by KEY (tag, dataset, criterion, evaluator,
+    target, suite, or a key of the cases' metadata) they are counted by it.
     """
     from pathlib import Path
 
     from agentv.cli.show_rows import find_rows, make_query
     from agentv.loading import find_home
     from agentv.storage import find_run, open_run
+    from agentv.types.errors import ConfigError
 
     home = find_home(Path.cwd())
     query = make_query(case, **asked)
+    if by and query.page_size is not None:
+        raise ConfigError("--by counts all rows that are chosen; leave out --page and --page-size")
     stored = open_run(find_run(home, run))
     shown = find_rows(home, stored, query, verbose=verbose)
-    if as_json:
+    if by:
+        _print_groups(stored, shown, by, as_json=as_json)
+    elif as_json:
         _print_json(stored, shown, query)
     elif case is None:
         _print_rows(stored, shown, query)
@@ -67,6 +76,24 @@ def command(run: str, case: str | None, *, as_json: bool, verbose: bool, **asked
         for number, view in enumerate(views):
             click.echo(("\n" if number else "") + style.of_case(view).render(), nl=False)
     return 0
+
+
+def _print_groups(stored: "StoredRun", shown: "ShownRows", by: Sequence[str], *, as_json: bool) -> None:
+    from agentv.cli.show_groups import count_groups, group_text
+    from agentv.reports import printable_json
+    from agentv.reports.report_json import group_to_json
+    from agentv.types.messages_json import pretty_json
+
+    groups = count_groups(shown.rows, by)
+    if not as_json:
+        click.echo(group_text(groups), nl=False)
+        return
+    told: dict[str, JsonValue] = {
+        "schema": SHOW_SCHEMA,
+        "run_id": stored.run_id,
+        "groups": [group_to_json(group) for group in groups],
+    }
+    click.echo(printable_json(pretty_json(told)))
 
 
 def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:

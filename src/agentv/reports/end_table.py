@@ -24,6 +24,7 @@ from agentv.types.results import CaseResult, RunReport, TargetSummary
 from agentv.types.summaries import TrialSummary
 
 _NARROW = 80
+_FLAKY_SHOWN = 10
 
 
 def end_report(
@@ -49,7 +50,7 @@ def end_report(
         table(_evaluator_rows(report), width, paint),
         [] if report.baseline is None else baseline_lines(report.baseline, width, signs),
         _failing(report, width, signs, paint, labels),
-        [f"flaky   {one_line(case)}" for case in report.flaky],
+        _flaky(report.flaky),
         [f"note    {one_line(note)}" for note in report.notes],
         _files(report, files),
         [paint(_verdict(report), "green" if report.exit_code == 0 else "red")],
@@ -190,6 +191,12 @@ def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Pa
     head = signs.within("  ".join(part for part in parts if part))
     mark = paint(signs.marks[state], state_colour(state))
     return with_reason(mark, head, signs.within(row_reason(result)), width, signs)
+
+
+def _flaky(cases: Sequence[str]) -> list[str]:
+    lines = [f"flaky   {one_line(case)}" for case in cases[:_FLAKY_SHOWN]]
+    rest = len(cases) - len(lines)
+    return [*lines, f"flaky   and {rest:,} more: -o report.json lists them"] if rest > 0 else lines
 
 
 def _files(report: RunReport, files: Sequence[str]) -> list[str]:

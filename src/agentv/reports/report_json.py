@@ -32,7 +32,7 @@ def report_to_json(report: RunReport) -> JsonObject:
         "targets": [_target(target) for target in report.targets],
         "evaluators": [_evaluator(evaluator) for evaluator in report.evaluators],
         **({} if report.baseline is None else {"baseline": baseline_to_json(report.baseline)}),
-        "groups": [_group(group) for group in report.groups],
+        "groups": [group_to_json(group) for group in report.groups],
         "histogram": report.histogram,
         "failing": [_failing(result) for result in report.failing],
         "failing_total": report.failing_total,
@@ -86,7 +86,8 @@ def _trial(trial: TrialSummary) -> Mapping[str, JsonValue]:
     }
 
 
-def _group(group: GroupSummary) -> Mapping[str, JsonValue]:
+def group_to_json(group: GroupSummary) -> JsonObject:
+    """Return a group of rows as JSON: counts, rate and mean with their intervals."""
     return {
         "by": group.by,
         "name": group.name,

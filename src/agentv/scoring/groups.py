@@ -11,11 +11,17 @@ from agentv.types.results import CaseResult, RowState
 from agentv.types.summaries import GroupSummary
 
 ALWAYS_BY = ("tag", "dataset", "criterion")
+KINDS = ("tag", "dataset", "criterion", "evaluator", "target", "suite")
 METADATA = "metadata."
 """Stands before a key of the cases' metadata: rows are grouped by its value, a list puts a row into several groups."""
 GROUPS_KEPT = 1000
 OTHERS = "(others)"
 """Stands for all groups of a kind after the first 1,000; tags are all kept, for gates ask for them."""
+
+
+def kind_named(word: str) -> str:
+    """Return the kind of group that people mean by a word: one of KINDS, else a key of the metadata."""
+    return word if word in KINDS or word.startswith(METADATA) else METADATA + word
 
 
 class _Member(NamedTuple):
@@ -29,7 +35,7 @@ class _Member(NamedTuple):
 class Groups:
     """Tallies by kind and name of group.
 
-    `by` names the kinds: `tag`, `dataset`, `target`, `evaluator`, `criterion`, or `metadata.KEY`.
+    `by` names the kinds: one of KINDS, or `metadata.KEY`.
     """
 
     def __init__(self, by: Iterable[str] = ALWAYS_BY) -> None:
@@ -105,6 +111,8 @@ def _names(result: CaseResult, by: str) -> tuple[str, ...]:
         return (result.dataset,)
     if by == "target":
         return (result.slot.target,)
+    if by == "suite":
+        return (result.slot.suite,)
     return tuple(dict.fromkeys(_texts(result.metadata.get(by.removeprefix(METADATA)))))
 
 
