@@ -93,7 +93,7 @@ async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     """Read a body, unpacked as it comes, and stop as soon as it is too large either way."""
     packed = _unpacker(response.headers.get("Content-Encoding", "identity").lower())
     body, on_the_wire = bytearray(), 0
-    async for chunk in response.content.iter_any():
+    while chunk := await response.content.readany():
         on_the_wire += len(chunk)
         try:
             body += packed.decompress(chunk, max_bytes + 1 - len(body)) if packed else chunk
