@@ -47,6 +47,8 @@ class Side:
         self.label = label
         self.about: JsonObject = about or {}
         self._places: dict[CaseName, int] = {}
+        self._targets: dict[str, None] = {}
+        self._suites: dict[str, None] = {}
         self._columns: dict[str, _Column] = {}
         self._rows = array("I")
         self._broken = array("I")
@@ -77,6 +79,7 @@ class Side:
         at = self._places.get(name)
         if at is None:
             at = self._places[name] = len(self._rows)
+            self._targets[name.target] = self._suites[name.suite] = None
             self._rows.append(0)
             self._broken.append(0)
             self._worst_scores.append(math.inf)
@@ -92,12 +95,12 @@ class Side:
     @property
     def targets(self) -> tuple[str, ...]:
         """The targets of all rows."""
-        return tuple(dict.fromkeys(name.target for name in self._places))
+        return tuple(self._targets)
 
     @property
     def suites(self) -> tuple[str, ...]:
         """The suites of all rows."""
-        return tuple(dict.fromkeys(name.suite for name in self._places))
+        return tuple(self._suites)
 
     @property
     def measures(self) -> tuple[str, ...]:

@@ -1,0 +1,83 @@
+"""Gates on a run that is held against a baseline."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from tests.rows import make_row
+
+from agentv.scoring.comparison.compare import compare_sides
+from agentv.scoring.comparison.gated import ComparedPairs, ComparedRun
+from agentv.scoring.comparison.rows import scored_row
+from agentv.scoring.comparison.sides import Side
+from agentv.scoring.gates import COMPARE_METRICS, parse_gate
+from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
+from agentv.scoring.summary import Summary
+from agentv.types.errors import ConfigError
+from agentv.types.results import CaseResult
+
+
+def side_of(rows: Sequence[CaseResult]) -> Side:
+    side = Side("run")
+    for row in rows:
+        side.add(scored_row(row))
+    return side
+
+
+def compared_run(before: Sequence[CaseResult], after: Sequence[CaseResult], suites: Sequence[str] = ()) -> ComparedRun:
+    summary = Summary(suites)
+    for row in after:
+        summary.add(row)
+    return ComparedRun(summary, compare_sides(side_of(before), side_of(after), rng=random.Random(0)))
+
+
+GOOD, BAD = make_row("a"), make_row("a", score=0.0)
+
+
+@pytest.mark.parametrize(("after", "code"), [(GOOD, 0), (BAD, 1)])
+def test_one_function_gives_the_verdict_with_regressions_too(after: CaseResult, code: int) -> None:
+    gates = [AskedGate(parse_gate("regressions <= 0"))]
+    assert run_verdict(compared_run([GOOD], [after]), Ending("finished"), gates=gates).exit_code == code
+
+
+def test_a_suites_own_gate_counts_the_regressions_of_its_rows_alone() -> None:
+    run = compared_run([GOOD], [BAD], suites=("evals/s.yaml", "evals/other.yaml"))
+    gate = parse_gate("regressions <= 0")
+    assert gate.check(run.of_suite("evals/s.yaml")).value == 1
+    nothing = gate.check(run.of_suite("evals/other.yaml"))
+    assert (nothing.passed, nothing.value) == (False, None)
+
+
+def test_without_a_common_case_there_is_nothing_to_measure_and_the_gate_fails() -> None:
+    checked = parse_gate("regressions <= 0").check(compared_run([make_row("b")], [GOOD]))
+    assert (checked.passed, checked.sentence) == (False, "regressions could not be measured, so it is not <= 0")
+
+
+def test_other_metrics_are_those_of_the_run_itself() -> None:
+    assert compared_run([GOOD], [BAD]).measure("mean", None, None) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("gate", "value"),
+    [
+        ("regressions <= 0", 1.0),
+        ("improvements >= 1", 0.0),
+        ("mean_difference >= 0", -0.5),
+        ("pass_rate_difference >= -10%", -0.5),
+        ("mean >= 0.5", 0.5),
+        ("pass_rate >= 50%", 0.5),
+        ("evaluator(tone).difference >= 0", -0.5),
+        ("evaluator(tone).mean >= 0", 0.5),
+        ("evaluator(other).mean >= 0", None),
+    ],
+)
+def test_what_gates_can_ask_of_two_runs(gate: str, value: float | None) -> None:
+    rows = [GOOD, make_row("b")], [BAD, make_row("b")]
+    comparison = compare_sides(*map(side_of, rows), rng=random.Random(0))
+    assert parse_gate(gate, COMPARE_METRICS).check(ComparedPairs(comparison)).value == value
+
+
+@pytest.mark.parametrize(("gate", "metrics"), [("mean_difference >= 0", None), ("tag(x).mean >= 0", COMPARE_METRICS)])
+def test_what_cannot_be_measured_there_is_refused(gate: str, metrics: Sequence[str] | None) -> None:
+    with pytest.raises(ConfigError, match="cannot be measured here"):
+        parse_gate(gate) if metrics is None else parse_gate(gate, metrics)
