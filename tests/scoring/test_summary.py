@@ -182,3 +182,10 @@ def test_evaluators_of_one_name_and_different_types_are_measured_together() -> N
     assert [(each.type, each.mean_score) for each in summary.evaluators()] == [("contains", 1.0), ("regex", 0.0)]
     assert summary.measure("evaluator", "tone", "mean") == 0.5
     assert summary.measure("evaluator", "tone", "pass_rate") == 0.5
+
+
+def test_nothing_is_remembered_of_cases_that_have_one_row_each() -> None:
+    summary = repeated(10, 1, has_trials=False)
+    assert summary.all.cases is None
+    assert summary.all.pass_rate_interval is not None
+    assert repeated(10, 1, has_trials=True).all.pass_rate_interval == summary.all.pass_rate_interval

@@ -55,10 +55,11 @@ def load_report(run: StoredRun) -> RunReport:
     """
     told = _told(run)
     gates = _gates(run)
-    summary = Summary({asked.suite for asked in gates or () if asked.suite is not None})
+    is_repeated = _may_repeat_cases(run)
+    summary = Summary({asked.suite for asked in gates or () if asked.suite is not None}, has_targets=is_repeated)
     unread = 0
     for row in run.results():
-        count_row(summary, row)
+        count_row(summary, row, has_trials=is_repeated)
         unread += row.error is not None and row.error.stage == "load"
     state = _state(run)
     if told is None:
@@ -84,9 +85,22 @@ def load_report(run: StoredRun) -> RunReport:
     )
 
 
-def count_row(summary: Summary, row: CaseResult) -> None:
+def count_row(summary: Summary, row: CaseResult, *, has_trials: bool = True) -> None:
     """Add a stored row to a summary, as the run that made it did."""
-    summary.add(row, latency_s=None if row.duration_ms is None else row.duration_ms / 1000)
+    latency_s = None if row.duration_ms is None else row.duration_ms / 1000
+    summary.add(row, latency_s=latency_s, has_trials=has_trials)
+
+
+def _may_repeat_cases(run: StoredRun) -> bool:
+    """Whether a case may have several rows: not where no more rows were planned than there are cases.
+
+    Then nothing needs to be remembered of each case.
+    """
+    planned, suites = _planned(run), run.run.plan.get("suites")
+    if planned is None or not isinstance(suites, list):
+        return True
+    cases = [each.get("cases") for each in suites if isinstance(each, Mapping)]
+    return planned > sum(count for count in cases if isinstance(count, int))
 
 
 def _told(run: StoredRun) -> Told | None:
