@@ -100,11 +100,12 @@ class JudgeOptions:
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[Opinion]):
-    """How asking one judge ended: with an opinion, or with the failure that says why there is none."""
+    """How asking one judge ended: with an opinion and the score that it alone amounts to, or with a failure."""
 
     prompts: PromptPair
     calls: tuple[JudgeCall, ...]
     opinion: Opinion | None = None
+    score: EvaluationScore | None = None
     failure: Failure | None = None
     unread: str | None = None
 
@@ -137,10 +138,11 @@ async def ask(
         # A reply that was kept bears the nonce of the request that it was an answer to.
         nonce = prompts.nonce if response.cached is None else response.cached.nonce or prompts.nonce
         opinion = mode.parse(response.text, nonce=nonce, shown=judged.shown())
-        score = None if opinion is None else mode.scored((opinion,)).score
-        calls.append(_to_call(provider, response, part, score, (options.timer() - started) * 1000))
+        score = None if opinion is None else mode.scored((opinion,))
+        said = None if score is None else score.score
+        calls.append(_to_call(provider, response, part, said, (options.timer() - started) * 1000))
         if opinion is not None:
-            return Asked(first, tuple(calls), opinion=opinion)
+            return Asked(first, tuple(calls), opinion, score)
     message = f"the judge {judge_name(provider)!r} gave no usable JSON, asked twice"
     failure = Failure(kind="judge_error", message=message, stage="evaluator")
     return Asked(first, tuple(calls), failure=failure, unread=calls[-1].reply)

@@ -207,6 +207,8 @@ def _score_of(asked: list[Asked[Opinion]], mode: JudgeMode[Opinion]) -> Evaluati
             # Each criterion shows what the judge said instead: the evaluator's own reasoning is not seen beside them.
             unscored = (replace(one, reasoning=failed.reasoning) for one in mode.unscored(each.failure.message))
             return replace(failed, results=tuple(unscored))
+    if len(asked) == 1 and asked[0].score is not None:
+        return asked[0].score
     return mode.scored(tuple(each.opinion for each in asked if each.opinion is not None))
 
 
