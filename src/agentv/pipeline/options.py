@@ -47,6 +47,7 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         """Refuse what no run can be made with; a single text stands for a list of one."""
+        _check_kinds(self)
         for name in ("targets", "case_globs", "tags", "gates"):
             value = getattr(self, name)
             if isinstance(value, str):
@@ -78,6 +79,30 @@ class RunOptions:
             for key, value in asdict(self).items()
             if value != defaults[key]
         }
+
+
+_TEXTS = ("targets", "case_globs", "tags", "gates")
+_WHOLE = ("sample", "seed", "trials", "workers", "max_retries", "max_errors", "fail_fast")
+_NUMBERS = ("timeout_s", "cache_max_age_s", "budget_usd")
+_TEXT = ("targets_file", "expression", "name", "shard")
+
+
+def _check_kinds(options: RunOptions) -> None:
+    """Raise ConfigError for an option that is no text, number or list of texts: it may come from a stored run."""
+    for names, kinds, wanted in (
+        (_WHOLE, int, "a whole number"),
+        (_NUMBERS, (int, float), "a number"),
+        (_TEXT, str, "text"),
+    ):
+        for name in names:
+            value = getattr(options, name)
+            if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+                raise ConfigError(f"{name} must be {wanted}, not {value!r}")
+    for name in _TEXTS:
+        value = getattr(options, name)
+        is_list = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+        if value is not None and not isinstance(value, str) and not is_list:
+            raise ConfigError(f"{name} must be a list of texts, not {value!r}")
 
 
 def make_options(given: Mapping[str, Any]) -> RunOptions:

@@ -25,8 +25,12 @@ def working_folder(run: RunRecord, home: Path) -> Path:
             f"run {run.run_id} does not say which files it was made from (it was started from Python, or by an older "
             "agentv), so its cases cannot be read again"
         )
-    place = Path(home.parent, folder).resolve()
-    if not place.is_dir():
+    try:
+        place = Path(home.parent, folder).resolve()
+        is_there = place.is_dir()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"run {run.run_id} names a folder that is none ({folder[:60]!r}): {error}") from error
+    if not is_there:
         raise ConfigError(f"run {run.run_id} was started in {place}, which is not there; its cases stand there")
     return place
 

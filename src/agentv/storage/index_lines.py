@@ -10,12 +10,12 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from agentv.storage.json_line import decode, decode_value
+from agentv.storage.own_file import open_lines
 from agentv.storage.row_query import findable
 from agentv.storage.schema import RESULT_SCHEMA, check_schema
 from agentv.types.json_value import JsonObject
 
 RESULTS_FILE = "results.jsonl"
-_BUFFER = 1 << 20
 _BATCH = 5000
 _TAIL = 64 * 1024
 
@@ -80,7 +80,7 @@ class LineReader:
     def batches(self, *, ends_at: int, lines: int) -> Iterator[LineBatch]:
         """Yield what whole lines behind byte `ends_at`, where line `lines` ends, add; a missing file has none."""
         try:
-            file = self._path.open("rb", buffering=_BUFFER)
+            file = open_lines(self._path)
         except FileNotFoundError:
             return
         with file:

@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from agentv.storage.own_file import open_lines, open_own
+
 _CHUNK = 1 << 20
 
 
@@ -15,7 +17,7 @@ class LineFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        self.descriptor = open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         size = os.fstat(self.descriptor).st_size
         self.next_seq, self._end = _count_lines(self.descriptor)
         self.torn_bytes = size - self._end
@@ -64,7 +66,7 @@ def _count_lines(descriptor: int) -> tuple[int, int]:
 def whole_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file without their newlines; a torn last one is left out, a missing file has none."""
     try:
-        file = path.open("rb", buffering=_CHUNK)
+        file = open_lines(path)
     except FileNotFoundError:
         return
     with file:

@@ -24,7 +24,7 @@ from agentv.storage.records import (
     result_to_record,
     run_to_record,
 )
-from agentv.storage.run_lock import RunLock
+from agentv.storage.run_lock import LOCK_NAME, RunLock
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
@@ -70,8 +70,7 @@ class RunFolder:
         for descriptor in self._folders:
             self._flusher.wrote(descriptor)
         self._known_cases = DigestSet()
-        for line in whole_lines(self._cases.path):
-            self._known_cases.add(case_name(decode(line)))
+        self._remember_cases()
         for file in self._files:
             if file.torn_bytes:
                 self.note("torn_line_cut", {"file": file.path.name, "bytes": file.torn_bytes})
@@ -135,14 +134,26 @@ class RunFolder:
             with suppress(StorageError) if raised else nullcontext():
                 self.note("ended", {"state": state})
         finally:
-            self._flusher.close()
-            for file in self._files:
-                file.close()
-            for descriptor in self._folders:
-                os.close(descriptor)
-            self._lock.release()
+            self._let_go()
         if self._flusher.error is not None and not raised:
             raise self._failed(self._flusher.error, "bring the last rows to the disk")
+
+    def _let_go(self) -> None:
+        """Bring what was written to the disk, and leave the run to others."""
+        self._flusher.close()
+        for file in self._files:
+            file.close()
+        for descriptor in self._folders:
+            os.close(descriptor)
+        self._lock.release()
+
+    def _remember_cases(self) -> None:
+        for number, line in enumerate(whole_lines(self._cases.path), start=1):
+            try:
+                self._known_cases.add(case_name(decode(line)))
+            except ValueError as error:
+                self._let_go()
+                raise StorageError(f"{self._cases.path}:{number}: {error}") from error
 
     def _write(self, file: LineFile, record: dict[str, JsonValue]) -> None:
         line = encode(record)
@@ -172,9 +183,11 @@ class RunFolder:
         except StorageError:
             raise
         except OSError as error:
+            name = Path(str(error.filename or "")).name
+            place = f"{name}: " if name in (*LINE_FILES, LOCK_NAME) else ""
             raise StorageError(
-                f"cannot open a run in {runs_folder}: {error.strerror or error}. Runs are kept in the nearest .agentv "
-                "folder; make it one that can be written, or make one where you work: mkdir .agentv"
+                f"cannot open a run in {runs_folder}: {place}{error.strerror or error}. Runs are kept in the nearest "
+                ".agentv folder; make it one that can be written, or make one where you work: mkdir .agentv"
             ) from error
 
     @contextmanager

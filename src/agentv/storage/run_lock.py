@@ -6,6 +6,7 @@ import socket
 from pathlib import Path
 
 from agentv.storage.json_line import decode, encode
+from agentv.storage.own_file import open_lines, open_own
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject
 
@@ -19,7 +20,7 @@ class RunLock:
     """
 
     def __init__(self, folder: Path, name: str = LOCK_NAME, *, what: str = "run") -> None:
-        self._descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
+        self._descriptor = open_own(folder / name, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -41,7 +42,8 @@ class RunLock:
 def read_holder(folder: Path, name: str = LOCK_NAME) -> JsonObject | None:
     """Return `pid` and `host` of who writes or wrote the run; None when its last writer let go."""
     try:
-        holder = decode((folder / name).read_bytes())
+        with open_lines(folder / name) as file:
+            holder = decode(file.read())
     except (OSError, ValueError):
         return None
     return holder if {"pid", "host"} <= holder.keys() else None

@@ -1,0 +1,103 @@
+"""A run's folder that somebody tampered with, or that is damaged: one clear error, nothing waits, nothing is cut."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.carrying import Project
+
+COMMANDS = (
+    "resume latest",
+    "retry --case a",
+    "rescore latest",
+    "show latest",
+    "runs list",
+    "runs prune --keep 0 --yes",
+)
+FILES = ("events.jsonl", "cases.jsonl", "answers.jsonl", "results.jsonl", "lock")
+
+
+def spoiled(project: Project, name: str, spoil: Callable[[Path], object]) -> Path:
+    project.call("run", "suite.yaml", "--display", "none")
+    path = project.run / name
+    path.unlink()
+    spoil(path)
+    return path
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("name", FILES)
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(project: Project, name: str) -> None:
+    spoiled(project, name, os.mkfifo)
+    said = {command: project.call(*command.split()) for command in COMMANDS}
+    assert all(code in (0, 3, 4) for code, _ in said.values()), said
+    code, text = said["resume latest"]
+    assert (code, "this is no regular file" in text) == (3, True)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_link_in_place_of_a_file_leaves_the_other_file_as_it_is(project: Project, name: str) -> None:
+    precious = project.folder / "precious"
+    precious.write_text("a line\nand one that has no end")
+    spoiled(project, name, lambda path: path.symlink_to(precious))
+    for command in ("resume latest", "retry --case a", "rescore latest", "runs tag latest x"):
+        assert project.call(*command.split())[0] in (0, 3, 4)
+    if name != "events.jsonl":  # which is read first, and has no event in it
+        assert "symbolic link" in project.call("resume", "latest")[1]
+    assert precious.read_text() == "a line\nand one that has no end"
+
+
+@pytest.mark.parametrize("command", ["resume latest", "retry --case a", "rescore latest"])
+def test_a_line_of_cases_that_cannot_be_read_is_named(project: Project, command: str) -> None:
+    spoiled(project, "cases.jsonl", lambda path: path.write_bytes(b"\xff\xfe{{\n"))
+    code, said = project.call(*command.split())
+    assert (code, f"{project.run}/cases.jsonl:1: " in said) == (3, True), said
+    assert project.stored("events.jsonl")[-1]["state"] == "finished"
+
+
+OPTIONS = [
+    ("workers", "many", "workers must be a whole number, not 'many'"),
+    ("trials", 1.5, "trials must be a whole number, not 1.5"),
+    ("workers", True, "workers must be a whole number, not True"),
+    ("shard", 5, "shard must be text, not 5"),
+    ("case_globs", [1, None], "case_globs must be a list of texts, not [1, None]"),
+    ("targets", 7, "targets must be a list of texts, not 7"),
+    ("targets_file", 7, "targets_file must be text, not 7"),
+    ("expression", 7, "expression must be text, not 7"),
+    ("seed", [1], "seed must be a whole number, not [1]"),
+    ("budget_usd", "x", "budget_usd must be a number, not 'x'"),
+    ("no_such", 1, "unknown option 'no_such'"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "message"), OPTIONS)
+def test_options_of_a_run_that_are_none_are_named(project: Project, name: str, value: object, message: str) -> None:
+    project.call("run", "suite.yaml", "--display", "none")
+    path = project.run / "run.json"
+    record = json.loads(path.read_text())
+    record["plan"]["options"] = {name: value}
+    path.write_text(json.dumps(record))
+    code, said = project.call("resume", "latest")
+    assert (code, f"the options of this run cannot be read: {message}" in said) == (4, True), said
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("folder", "a\0b", "names a folder that is none"),
+        ("folder", "x" * 10_000, "names a folder that is none"),
+        ("folder", 9, "does not say which files it was made from"),
+        ("store", "mysql://x", "kept in a database whose URL cannot be told"),
+        ("store", "***", "--store none"),
+    ],
+)
+def test_a_plan_that_cannot_be_followed_is_told(project: Project, key: str, value: object, message: str) -> None:
+    project.call("run", "suite.yaml", "--display", "none")
+    path = project.run / "run.json"
+    record = json.loads(path.read_text())
+    record["plan"][key] = value
+    path.write_text(json.dumps(record))
+    code, said = project.call("resume", "latest")
+    assert (code, message in said) == (4, True), said
