@@ -7,8 +7,8 @@ from tests.stored import CONTAINS, JUDGE, RUN, make_result
 from agentv.types.events import RunStarted
 from agentv.types.failures import Failure
 from agentv.types.intervals import Interval
-from agentv.types.results import EvaluatorSummary, RunReport, RunVerdict, Slot, TargetSummary
-from agentv.types.summaries import GroupSummary, TrialSummary
+from agentv.types.results import RunReport, RunVerdict, Slot
+from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary, TrialSummary
 from agentv.types.usage import Usage
 
 HOSTILE_TEXT = "\x1b[31mred\x1b[0m \x1b]0;title\x07\n::error::gotcha\r\n\u202eevil\u202c 👩‍👩‍👧 家族 100%, a:b"

@@ -20,8 +20,8 @@ from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason, row_sco
 from agentv.reports.signs import ASCII, UNICODE, Signs
 from agentv.reports.table import table, with_reason
 from agentv.scoring.summary import row_state
-from agentv.types.results import CaseResult, RunReport, TargetSummary
-from agentv.types.summaries import TrialSummary
+from agentv.types.results import CaseResult, RunReport
+from agentv.types.summaries import TargetSummary, TrialSummary
 
 _NARROW = 80
 _FLAKY_SHOWN = 10

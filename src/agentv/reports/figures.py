@@ -17,7 +17,8 @@ from agentv.reports.baseline_text import evaluator_difference
 from agentv.reports.comparison_rows import difference_text
 from agentv.types.baselines import BaselineSummary
 from agentv.types.intervals import Interval
-from agentv.types.results import EvaluatorSummary, RowState, TargetSummary
+from agentv.types.results import RowState
+from agentv.types.summaries import EvaluatorSummary, TargetSummary
 from agentv.types.usage import Usage
 
 STATE_NAMES: dict[RowState, str] = {

@@ -8,7 +8,8 @@ from agentv.reports.markup import Child, Html, element, join
 from agentv.reports.signs import UNICODE
 from agentv.types.baselines import BaselineSummary
 from agentv.types.json_value import JsonObject
-from agentv.types.results import RunRecord, RunReport, TargetSummary
+from agentv.types.results import RunRecord, RunReport
+from agentv.types.summaries import TargetSummary
 
 _BAR_WIDTH = 36
 _BAR_GAP = 4

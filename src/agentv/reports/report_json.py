@@ -8,8 +8,8 @@ from agentv.types.baselines import baseline_to_json
 from agentv.types.intervals import Interval
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
-from agentv.types.results import CaseResult, EvaluatorSummary, RunReport, TargetSummary
-from agentv.types.summaries import GroupSummary, TrialSummary
+from agentv.types.results import CaseResult, RunReport
+from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary, TrialSummary
 from agentv.types.usage import Usage
 
 REPORT_SCHEMA = "agentv-report-1"

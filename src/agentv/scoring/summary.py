@@ -14,8 +14,8 @@ from agentv.scoring.target_tally import TargetTally, latency_interval, target_su
 from agentv.scoring.trial_rates import trial_moments
 from agentv.scoring.trial_verdicts import TrialVerdicts
 from agentv.types.intervals import Interval
-from agentv.types.results import CaseResult, EvaluatorSummary, RowState, TargetSummary
-from agentv.types.summaries import GroupSummary
+from agentv.types.results import CaseResult, RowState
+from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary
 
 HISTOGRAM_BINS = 10
 FAILING_KEPT = 10

@@ -8,7 +8,8 @@ from agentv.scoring.tallies import Tally
 from agentv.scoring.trial_rates import trial_summaries
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.intervals import Interval
-from agentv.types.results import CaseResult, TargetSummary
+from agentv.types.results import CaseResult
+from agentv.types.summaries import TargetSummary
 from agentv.types.usage import Usage
 
 

@@ -8,12 +8,11 @@ from typing import Literal, TypeAlias
 from agentv.types.baselines import BaselineSummary
 from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
-from agentv.types.intervals import Interval
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, TraceEvent, TraceSummary
 from agentv.types.provider import CallRecord
 from agentv.types.quick_init import quick_init
-from agentv.types.summaries import GroupSummary, TrialSummary
+from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary
 from agentv.types.usage import Usage
 
 RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
@@ -130,56 +129,6 @@ class CaseResult:
 
 RowState: TypeAlias = Literal["pass", "borderline", "fail", "error", "skipped"]
 """The five disjoint states that people see: a verdict, or why there is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetSummary:
-    """Counts and means over one target's rows. Rates and means are over the judged rows; None without any.
-
-    Costs are None when a price is unknown; `saved_usd` is the part of them that was not billed, because answers came
-    from the cache. Latencies are of the target's answers, in seconds. `trials` is empty where no case is repeated.
-    """
-
-    target: str
-    counts: Mapping[str, int]
-    mean_score: float | None
-    pass_rate: float | None
-    target_cost_usd: float | None
-    judge_cost_usd: float | None
-    target_usage: Usage
-    judge_usage: Usage
-    latency_median_s: float | None
-    latency_p95_s: float | None
-    saved_usd: float = 0.0
-    pass_rate_interval: Interval | None = None
-    mean_interval: Interval | None = None
-    latency_median_interval: Interval | None = None
-    latency_p95_interval: Interval | None = None
-    trials: tuple[TrialSummary, ...] = ()
-
-    @property
-    def rows(self) -> int:
-        """All rows of this target."""
-        return sum(self.counts.values())
-
-    @property
-    def judged(self) -> int:
-        """Rows that were cleanly judged."""
-        return sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluatorSummary:
-    """Mean score of one evaluator over the rows it judged, its pass rate, and how often it failed to judge."""
-
-    name: str
-    type: str
-    judged: int
-    mean_score: float | None
-    errors: int
-    mean_interval: Interval | None = None
-    pass_rate: float | None = None
-    pass_rate_interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)

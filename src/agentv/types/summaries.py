@@ -1,9 +1,10 @@
-"""What groups of rows and repeated cases come to."""
+"""What the rows of a target, an evaluator or a group, and repeated cases, come to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentv.types.intervals import Interval
+from agentv.types.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +46,53 @@ class TrialSummary:
     pass_hat: float
     pass_at_interval: Interval | None = None
     pass_hat_interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSummary:
+    """Counts and means over one target's rows. Rates and means are over the judged rows; None without any.
+
+    Costs are None when a price is unknown; `saved_usd` is the part of them that was not billed, because answers came
+    from the cache. Latencies are of the target's answers, in seconds. `trials` is empty where no case is repeated.
+    """
+
+    target: str
+    counts: Mapping[str, int]
+    mean_score: float | None
+    pass_rate: float | None
+    target_cost_usd: float | None
+    judge_cost_usd: float | None
+    target_usage: Usage
+    judge_usage: Usage
+    latency_median_s: float | None
+    latency_p95_s: float | None
+    saved_usd: float = 0.0
+    pass_rate_interval: Interval | None = None
+    mean_interval: Interval | None = None
+    latency_median_interval: Interval | None = None
+    latency_p95_interval: Interval | None = None
+    trials: tuple[TrialSummary, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """All rows of this target."""
+        return sum(self.counts.values())
+
+    @property
+    def judged(self) -> int:
+        """Rows that were cleanly judged."""
+        return sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorSummary:
+    """Mean score of one evaluator over the rows it judged, its pass rate, and how often it failed to judge."""
+
+    name: str
+    type: str
+    judged: int
+    mean_score: float | None
+    errors: int
+    mean_interval: Interval | None = None
+    pass_rate: float | None = None
+    pass_rate_interval: Interval | None = None
