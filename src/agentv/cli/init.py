@@ -42,7 +42,7 @@ SCHEMA_KINDS = ("eval", "targets")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written and kept as one JSON object.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=".")
 def command(folder: Path, template: str, name: str | None, *, as_json: bool) -> None:
-    """Write evals/, targets, .env.template and a CI workflow into FOLDER (default: here).
+    """Write evals/, targets, .env.template and jobs for GitHub and GitLab into FOLDER (default: here).
 
     What is written runs at once, with no key and no network. Files that exist are kept as they are.
     """
