@@ -25,9 +25,9 @@ class Comparison:
 def compared(asked: Comparison, done: Mapping[str, Sequence[Used]], ours: str, others: Iterable[str]) -> Iterator[Row]:
     """Yield a row for each of the others; one of ours alone comes first where the target's peer is not among them.
 
-    `done` is what the job took each harness, by name.
+    `done` is what the job took each harness, by name; those that failed are not in it.
     """
-    mine, names = [asked.take(used) for used in done[ours]], list(others)
+    mine, names = [asked.take(used) for used in done[ours]], [name for name in others if name in done]
     held_by = asked.against or next(iter(names), "")
     if held_by not in names:
         yield row_of(asked.work, mine, target=asked.target, shown=asked.shown)

@@ -65,10 +65,24 @@ BARE_POPEN = Harness("bare Popen loop", "bare_popen")
 
 
 def in_turns(harnesses: Sequence[Harness], job: Job, *, rounds: int) -> dict[str, list[Used]]:
-    """Return what the job took each harness, by name, once a round; within a round they take turns."""
+    """Return what the job took each harness, by name, once a round; within a round they take turns.
+
+    A peer that fails is left out from then on, and says so: what was measured of the others is kept. Raises
+    HarnessError where one of our own environment fails.
+    """
     done: dict[str, list[Used]] = {harness.name: [] for harness in harnesses}
     for number in range(rounds):
         for harness in harnesses:
-            if number < harness.rounds:
-                done[harness.name].append(harness.run(job))
+            if number < harness.rounds and harness.name in done:
+                _add(done, harness, job)
     return done
+
+
+def _add(done: dict[str, list[Used]], harness: Harness, job: Job) -> None:
+    try:
+        done[harness.name].append(harness.run(job))
+    except HarnessError as error:
+        if harness.python == sys.executable:
+            raise
+        print(f"left out: {error}", file=sys.stderr)
+        del done[harness.name]

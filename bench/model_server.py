@@ -1,7 +1,7 @@
 """A model server in a process of its own that costs next to nothing: fixed replies, after a fixed time.
 
-It speaks as much of OpenAI's chat API as harnesses need, and knows a judge's request by how it asks. Handling one
-takes some 20 µs, a tenth of what a bare client takes; agentv's own fake server knows far more and takes far longer.
+It speaks as much of OpenAI's chat API as harnesses need, and knows a judge's request by how it asks. A
+request takes 15 to 30 µs of CPU, less than a bare client needs; agentv's own fake server knows more and takes longer.
 """
 
 import argparse

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import README, present
+from bench.comparison import Comparison, compared
 from bench.environments import PEERS, PeerMissingError, requirements_of, version_of, with_environment
 from bench.harness import AGENTV, PYDANTIC_EVALS, Harness, HarnessError, in_turns
 from bench.harnesses.job import Job
 from bench.measuring import Effort
+from bench.rows import AtMostTimes
 
 
 @pytest.mark.parametrize("peer", PEERS.values(), ids=lambda peer: peer.name)
@@ -55,6 +57,16 @@ def test_a_harness_that_does_not_pass_every_case_is_no_result() -> None:
     broken = Harness("broken", "bare_popen", sys.executable)
     with pytest.raises(HarnessError, match="broken did not do Job"):
         broken.run(Job(kind="commands", cases=1, at_once=0))
+
+
+def test_a_peer_that_fails_is_left_out_and_costs_the_others_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    peer = Harness("peer", "nowhere", python="false")
+    done = in_turns((peer, AGENTV), Job(kind="echo", cases=1), rounds=2)
+    assert {name: len(used) for name, used in done.items()} == {"agentv run": 2}
+    assert capsys.readouterr().err.count("left out: peer did not do") == 1
+    asked = Comparison(work="w", take=lambda used: used.cpu_s, target=AtMostTimes(1.0), against="peer")
+    (row,) = compared(asked, done, "agentv run", ["peer"])
+    assert row.verdict == "not compared"
 
 
 def test_harnesses_take_turns_and_slow_ones_take_part_in_fewer_rounds() -> None:
