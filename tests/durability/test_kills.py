@@ -3,6 +3,7 @@
 import json
 import random
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,15 @@ def killed_until_done(project: Project, kills: int, seed: int) -> int:
     code, said = project.end(process)
     assert code == 0, said
     return hits
+
+
+def wait_for_rows(process: "subprocess.Popen[bytes]", count: int) -> None:
+    """Wait until a run that tells its events has finished so many rows."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        count -= json.loads(line)["event"] == "row_finished"
+        if not count:
+            return
 
 
 @pytest.mark.parametrize(
@@ -73,3 +83,27 @@ def test_a_kill_while_a_resume_reads_what_there_is_changes_nothing(tmp_path: Pat
         assert project.end(project.start("resume", "--display", "none"))[0] == 0
         assert project.rows() == project.every_case_once()
         assert project.witness.bills().total() - 300 <= 2 * WORKERS
+
+
+@pytest.mark.parametrize(
+    ("command", "asks"),
+    [("retry --case *", True), ("rescore latest --evaluators new.yaml", False)],
+    ids=["retry", "rescore"],
+)
+def test_a_kill_while_rows_are_done_again_loses_none_and_does_none_twice(
+    tmp_path: Path, command: str, *, asks: bool
+) -> None:
+    with project_against(tmp_path, 300) as project:
+        assert project.end(project.start("run", "cases.jsonl", "--display", "none"))[0] == 0
+        (tmp_path / "new.yaml").write_text("evaluators: [{name: short, type: length, max: 300, unit: words}]")
+        process = project.start(*command.split(), "--display", "json", stdout=subprocess.PIPE)
+        for kill in range(3):
+            wait_for_rows(process, 40)
+            process.kill()
+            project.end(process)
+            assert project.rows() >= project.every_case_once(), kill
+            process = project.start("resume", "--display", "json", stdout=subprocess.PIPE)
+        assert project.end(process)[0] == 0
+        twice = Counter(dict.fromkeys(project.every_case_once(), 2))
+        assert project.rows() == twice
+        assert project.witness.bills().total() - (600 if asks else 300) in range(3 * WORKERS + 1)

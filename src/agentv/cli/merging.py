@@ -2,7 +2,9 @@
 
 import os
 import random
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -18,7 +20,7 @@ from agentv.storage.find_run import find_run, runs_folder
 from agentv.storage.merge import find_owners, merge_into
 from agentv.storage.run_folder import RunFolder, new_run_id
 from agentv.storage.stored_run import StoredRun, open_run
-from agentv.types.errors import ConfigError
+from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import RunRecord
 from agentv.version import __version__
@@ -42,29 +44,38 @@ def merge(references: Sequence[str], screen: Screen, leg: Leg, *, name: str | No
     owners = find_owners(runs)
     clock = make_clock()
     store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock)
+    record = RunRecord(
+        run_id=store.run_id,
+        created_at=clock(),
+        agentv_version=__version__,
+        plan=plan,
+        name=name,
+        git=runs[0].run.git,
+        parents=tuple(run.run_id for run in runs),
+    )
     unfinished = [run.run_id for run in runs if run.state() != "finished"]
-    state = "failed"
-    try:
-        store.begin(
-            RunRecord(
-                run_id=store.run_id,
-                created_at=clock(),
-                agentv_version=__version__,
-                plan=plan,
-                name=name,
-                git=runs[0].run.git,
-                parents=tuple(run.run_id for run in runs),
-            )
-        )
-        merge_into(store, runs, owners)
-        state = "stopped" if unfinished else "finished"
-    finally:
-        store.close(state)
+    _write_whole(store, record, lambda: merge_into(store, runs, owners), "stopped" if unfinished else "finished")
     click.echo(f"merged {len(runs)} runs into {store.run_id}", err=True)
     if unfinished:
         click.echo(f"not finished: {', '.join(unfinished)}; go on: agentv resume {store.run_id}", err=True)
         return _STOPPED
     return carry_on_with(Path(store.folder), screen, "report", leg)
+
+
+def _write_whole(store: RunFolder, record: RunRecord, write: Callable[[], None], state: str) -> None:
+    """Write a run that is whole, or is none: half of one would be resumed, and its rows asked and paid once more.
+
+    A folder is a run when it has run.json, which comes last.
+    """
+    try:
+        write()
+        store.begin(record)
+        store.close(state)
+    except BaseException:
+        with suppress(StorageError):
+            store.close("failed")
+        shutil.rmtree(store.folder, ignore_errors=True)
+        raise
 
 
 def _common_plan(runs: Sequence[StoredRun]) -> JsonObject:
