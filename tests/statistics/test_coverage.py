@@ -57,6 +57,23 @@ def test_an_interval_holds_the_truth_as_often_as_it_says(population: Population,
     assert held == pytest.approx(told, abs=0.015)
 
 
+@pytest.mark.parametrize("population", [RATES[0], RATES[2], SCORES[0], SCORES[4]], ids=lambda each: each.name)
+@pytest.mark.parametrize("cases", [20, 200])
+def test_an_interval_holds_the_truth_when_errors_left_cases_with_unequal_numbers(
+    population: Population, cases: int
+) -> None:
+    rng = np.random.default_rng([cases, 1])
+    values = drawn(population, Design(5, 0.5), cases, rng, RUNS)
+    is_judged = rng.random(values.shape) < 0.6
+    is_judged[:, :, 0] |= ~is_judged.any(axis=2)
+    rows, sums = is_judged.sum(axis=2), (values * is_judged).sum(axis=2)
+    held = 0
+    for run in zip(rows.tolist(), sums.tolist(), strict=True):
+        interval = population.to_interval(ClusterMoments.of_clusters(zip(*run, strict=True)))
+        held += interval is not None and interval.low <= population.mean <= interval.high
+    assert PROMISED[0] <= held / RUNS <= PROMISED[1]
+
+
 @pytest.mark.parametrize("luck", LUCK)
 @pytest.mark.parametrize("cases", [20, 200])
 def test_an_interval_of_pass_hat_k_holds_the_truth_as_often_as_it_says(luck: Luck, cases: int) -> None:
