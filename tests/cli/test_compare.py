@@ -46,7 +46,7 @@ def test_the_last_line_is_the_finding(project: Project, keep: Keep) -> None:
     assert last == {
         "r1 r2": "better",
         "r2 r1": "worse",
-        "r2 r3": "no evidence of a difference (n needed: 65)",
+        "r2 r3": "no evidence of a difference (n needed: 80)",
     }
 
 
@@ -97,7 +97,7 @@ without a result after: 1
 content changed since: 3
   case-0, case-1, case-2
 
-no evidence of a difference (n needed: 1,439)
+no evidence of a difference (n needed: 1,445)
 """
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 from agentv.scoring.statistics.differences import PairedDifferences
 from agentv.scoring.statistics.mcnemar import mcnemar_test
-from agentv.scoring.statistics.power import cases_needed, detectable_difference
+from agentv.scoring.statistics.power import cases_needed, detectable_difference, sign_flip_power
 from agentv.scoring.statistics.sign_flips import sign_flip_test
 
 LEVEL = 0.05
@@ -114,18 +114,30 @@ def seen_rate(mean: float, deviation: float, cases: int, runs: int = 1500) -> fl
     return sum(sign_flip_test(each, random.Random(0)).p <= LEVEL for each in samples) / runs
 
 
-@pytest.mark.parametrize("cases", [10, 20, 60])
+@pytest.mark.parametrize("cases", [6, 8, 20, 60])
 def test_the_smallest_detectable_difference_is_seen_in_80_of_100_comparisons(cases: int) -> None:
-    least = detectable_difference(0.3, cases)
+    least = detectable_difference(PairedDifferences(cases, 0.0, 0.3, step=0.01))
     assert least is not None
     assert seen_rate(least, 0.3, cases) == pytest.approx(0.8, abs=0.03)
 
 
 @pytest.mark.parametrize("difference", [0.1, 0.2])
 def test_the_number_of_cases_that_are_needed_is_enough_and_not_too_many(difference: float) -> None:
-    needed = cases_needed(difference, 0.3)
+    needed = cases_needed(PairedDifferences(9, difference, 0.3, step=0.01))
     assert needed is not None
     assert seen_rate(difference, 0.3, needed, runs=1000) == pytest.approx(0.8, abs=0.03)
+
+
+@pytest.mark.parametrize(("cases", "lost", "gained"), [(50, 0.05, 0.25), (100, 0.05, 0.2), (200, 0.1, 0.2)])
+def test_power_is_as_stated_for_pass_and_fail_too(cases: int, lost: float, gained: float) -> None:
+    mean = gained - lost
+    deviation = math.sqrt(gained + lost - mean**2)
+    stated = sign_flip_power(mean / deviation, cases, step=1 / deviation)
+    rng = random.Random(cases)
+    weights = [lost, gained, 1 - lost - gained]
+    samples = (rng.choices([-1.0, 1.0, 0.0], weights, k=cases) for _ in range(3000))
+    seen = sum(mcnemar_test(each.count(1), each.count(-1)) <= LEVEL for each in samples) / 3000
+    assert seen == pytest.approx(stated, abs=0.03)
 
 
 def coverage(differences: Callable[[random.Random], Sequence[float]], truth: float, runs: int = 1500) -> float:

@@ -53,13 +53,13 @@ def test_power_is_statsmodels(cases: int, effect: float) -> None:
     assert power_of(effect, cases) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("cases", [6, 20, 300])
+@pytest.mark.parametrize("cases", [30, 300])
 def test_what_is_detectable_and_how_many_cases_it_takes_are_statsmodels(cases: int) -> None:
-    least = detectable_difference(0.3, cases)
+    least = detectable_difference(PairedDifferences(cases, 0.0, 0.3))
     assert least is not None
     expected = TTestPower().solve_power(nobs=cases, alpha=0.05, power=0.8)
     assert least / 0.3 == pytest.approx(expected, abs=1e-6)
-    assert cases_needed(least, 0.3) == cases
+    assert cases_needed(PairedDifferences(cases, least, 0.3)) == cases
 
 
 @given(st.lists(st.floats(-1, 1).map(lambda value: round(value, 3)), min_size=3, max_size=40))

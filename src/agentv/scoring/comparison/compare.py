@@ -78,12 +78,12 @@ class Comparison:
     @property
     def detectable(self) -> float | None:
         """The smallest difference of mean scores that these cases would have shown in 80 of 100 comparisons."""
-        return None if self.score is None else detectable_difference(self.score.differences.deviation, self.score.cases)
+        return None if self.score is None else detectable_difference(self.score.differences)
 
     @property
     def needed(self) -> int | None:
         """How many cases would show the difference seen in 80 of 100 comparisons; None where no number would."""
-        return None if self.score is None else cases_needed(self.score.difference, self.score.differences.deviation)
+        return None if self.score is None else cases_needed(self.score.differences)
 
     @property
     def mean_of_pairs(self) -> float:

@@ -9,6 +9,7 @@ from agentv.scoring.comparison.alignment import Pair
 from agentv.scoring.comparison.rows import PASSED, SPENDING
 from agentv.scoring.comparison.sides import Side
 from agentv.scoring.statistics.differences import PairedDifferences
+from agentv.scoring.statistics.grid import ROUNDING
 from agentv.scoring.statistics.mcnemar import mcnemar_test
 from agentv.scoring.statistics.paired_test import PairedTest
 from agentv.scoring.statistics.sign_flips import sign_flip_test
@@ -65,8 +66,8 @@ def measure_difference(
         before=_mean(was for was, _ in means),
         after=_mean(is_now for _, is_now in means),
         differences=summed,
-        higher=sum(each > 0 for each in differences),
-        lower=sum(each < 0 for each in differences),
+        higher=sum(each > ROUNDING for each in differences),
+        lower=sum(each < -ROUNDING for each in differences),
         interval=summed.interval() if measure in SPENDING else summed.interval_of_shares(),
         test=test,
         p=None if test is None else test.p,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentv.scoring.statistics.distributions import normal_quantile, t_quantile
+from agentv.scoring.statistics.grid import common_step
 from agentv.types.intervals import LEVEL, Interval
 
 _FEWEST = 2
@@ -13,11 +14,15 @@ _ALIKE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class PairedDifferences:
-    """Differences of cases summed up: their number, mean, and standard deviation with n - 1 (0.0 below two cases)."""
+    """Differences of cases summed up: their number, mean, and standard deviation with n - 1 (0.0 below two cases).
+
+    `step` is what all of them are multiples of, 0.0 where they are of no common step.
+    """
 
     cases: int
     mean: float
     deviation: float
+    step: float = 0.0
 
     @classmethod
     def of(cls, differences: Sequence[float]) -> "PairedDifferences":
@@ -27,7 +32,7 @@ class PairedDifferences:
         if cases < _FEWEST:
             return cls(cases, mean, 0.0)
         scatter = math.fsum((each - mean) ** 2 for each in differences)
-        return cls(cases, mean, math.sqrt(scatter / (cases - 1)))
+        return cls(cases, mean, math.sqrt(scatter / (cases - 1)), common_step(differences) or 0.0)
 
     def interval(self, level: float = LEVEL) -> Interval | None:
         """Return Student's interval of the mean. None below two cases, and where all of them differ by the same."""

@@ -3,6 +3,7 @@
 import math
 from functools import lru_cache
 
+from agentv.scoring.statistics.differences import PairedDifferences
 from agentv.scoring.statistics.distributions import t_quantile
 
 LEVEL = 0.05
@@ -18,17 +19,33 @@ _TAIL = 40.0
 _HALVINGS = 60
 
 
-def power_of(effect: float, cases: int) -> float:
-    """Return the chance that a two-sided paired test at the 5 % level sees a mean difference of `effect`.
+def power_of(effect: float, cases: int, *, level: float = LEVEL, beyond: float = 0.0) -> float:
+    """Return the chance that Student's paired test, two-sided at `level`, sees a mean difference of `effect`.
 
-    `effect` is in standard deviations of the differences. By the noncentral t distribution, which is that of Student's
-    test and, with the same cases, nearly that of the sign flips. 0.0 below two cases.
+    `effect` is in standard deviations of the differences. By the noncentral t distribution. `beyond` makes the test
+    demand that much more than its critical value, in standard errors. 0.0 below two cases.
     """
     if cases < 2:  # noqa: PLR2004 - nothing varies in one
         return 0.0
     shift, degrees = abs(effect) * math.sqrt(cases), cases - 1
-    critical = t_quantile(1 - LEVEL / 2, degrees)
+    critical = t_quantile(1 - level / 2, degrees) + beyond
     return 1 - _noncentral_t(critical, degrees, shift) + _noncentral_t(-critical, degrees, shift)
+
+
+def sign_flip_power(effect: float, cases: int, *, step: float = 0.0) -> float:
+    """Return the chance that the sign-flip test at the 5 % level sees a mean difference of `effect`.
+
+    `effect` and `step` are in standard deviations of the differences. What the test loses against Student's: with few
+    cases its p moves in leaps of 2 / 2**cases, half of one is lost on average; where differences are multiples of
+    `step`, their sum moves in leaps of two steps, of which half is lost, too: the correction for continuity. Of six
+    cases all must have moved the same way.
+    """
+    if cases < FEWEST_CASES:
+        return 0.0
+    if cases == FEWEST_CASES:
+        one_way = math.erfc(-effect / math.sqrt(2)) / 2
+        return one_way**cases + (1 - one_way) ** cases
+    return power_of(effect, cases, level=LEVEL - 0.5**cases, beyond=step / math.sqrt(cases))
 
 
 def _noncentral_t(value: float, degrees: int, shift: float) -> float:
@@ -56,39 +73,40 @@ def _scale_grid(degrees: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return tuple(map(math.exp, points)), tuple(density / whole for density in densities)
 
 
-def detectable_difference(deviation: float, cases: int) -> float | None:
-    """Return the smallest mean difference that `cases` would show in 80 of 100 comparisons.
+def detectable_difference(differences: PairedDifferences) -> float | None:
+    """Return the smallest mean difference that so many cases, as scattered as these, show in 80 of 100 comparisons.
 
-    `deviation` is the standard deviation of the differences. None where nothing varied, or the cases are too few to
-    show anything.
+    None where nothing varied, or the cases are too few to show anything.
     """
+    cases, deviation = differences.cases, differences.deviation
     if cases < FEWEST_CASES or not deviation:
         return None
+    step = differences.step / deviation
     low, high = 0.0, 1.0
-    while power_of(high, cases) < POWER:
+    while sign_flip_power(high, cases, step=step) < POWER:
         high *= 2
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if power_of(middle, cases) < POWER else (low, middle)
+        low, high = (middle, high) if sign_flip_power(middle, cases, step=step) < POWER else (low, middle)
     return high * deviation
 
 
-def cases_needed(difference: float, deviation: float) -> int | None:
-    """Return how many cases it takes to show a mean difference in 80 of 100 comparisons.
+def cases_needed(differences: PairedDifferences) -> int | None:
+    """Return how many cases it takes to show the mean difference seen in 80 of 100 comparisons.
 
     None for a difference of 0, and where it takes more than ten million.
     """
-    if not difference:
+    if not differences.mean:
         return None
-    effect = abs(difference) / deviation if deviation else math.inf
-    if math.isinf(effect) or power_of(effect, FEWEST_CASES) >= POWER:
+    if not differences.deviation:
         return FEWEST_CASES
-    low, high = FEWEST_CASES, 2 * FEWEST_CASES
-    while power_of(effect, high) < POWER:
+    effect, step = (value / differences.deviation for value in (differences.mean, differences.step))
+    low, high = FEWEST_CASES - 1, FEWEST_CASES
+    while sign_flip_power(effect, high, step=step) < POWER:
         low, high = high, 2 * high
         if low > MOST_CASES:
             return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if power_of(effect, middle) < POWER else (low, middle)
+        low, high = (middle, high) if sign_flip_power(effect, middle, step=step) < POWER else (low, middle)
     return high

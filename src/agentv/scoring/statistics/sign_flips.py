@@ -1,17 +1,15 @@
 """The paired permutation test: whether the differences could as well have had their other signs."""
 
-import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from agentv.scoring.statistics.grid import ROUNDING, common_step
 from agentv.scoring.statistics.paired_test import PairedTest
 
 DRAWS = 9_999
 """Sign patterns that are drawn where there are too many to count them all."""
 
-_DENOMINATORS = (*range(1, 61), 64, 100, 120, 128, 200, 250, 256, 360, 500, 720, 840, 1000, 2520, 5040, 10_000)
-_LATTICE_SLACK = 1e-7
 _FINEST = 10_000
 _COARSEST = 100
 _DRAWN_STEPS = 250
@@ -27,7 +25,7 @@ def sign_flip_test(differences: Iterable[float], rng: random.Random) -> PairedTe
     (Ernst 2004, "Permutation methods"; Phipson & Smyth 2010). Differences are placed on a grid first, symmetric around
     0, which keeps ties ties and costs no validity: the test is that of the rounded differences.
     """
-    changed = [each for each in differences if each]
+    changed = [each for each in differences if abs(each) > ROUNDING]
     steps = _on_grid(changed)
     observed = abs(sum(steps))
     if not observed:
@@ -38,14 +36,13 @@ def sign_flip_test(differences: Iterable[float], rng: random.Random) -> PairedTe
 
 
 def _on_grid(differences: Sequence[float]) -> list[int]:
-    """Return the differences in whole steps: exact where they are fractions with a common small denominator."""
+    """Return the differences in whole steps: exact where they are multiples of one, else as fine as can be counted."""
     if not differences:
         return []
-    distinct = set(map(abs, differences))
-    for denominator in _DENOMINATORS:
-        if all(abs(each * denominator - round(each * denominator)) < _LATTICE_SLACK for each in distinct):
-            return _reduced([round(each * denominator) for each in differences])
-    largest = max(distinct)
+    step = common_step(differences)
+    if step is not None:
+        return _rounded(differences, step)
+    largest = max(map(abs, differences))
     size = _FINEST
     while size >= _COARSEST:
         steps = _rounded(differences, largest / size)
@@ -53,11 +50,6 @@ def _on_grid(differences: Sequence[float]) -> list[int]:
             return steps
         size //= 10
     return _rounded(differences, largest / _DRAWN_STEPS)
-
-
-def _reduced(steps: list[int]) -> list[int]:
-    divisor = math.gcd(*steps)
-    return [step // divisor for step in steps] if divisor > 1 else steps
 
 
 def _rounded(differences: Sequence[float], step: float) -> list[int]:
