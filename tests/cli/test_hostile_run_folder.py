@@ -68,6 +68,7 @@ OPTIONS = [
     ("expression", 7, "expression must be text, not 7"),
     ("seed", [1], "seed must be a whole number, not [1]"),
     ("budget_usd", "x", "budget_usd must be a number, not 'x'"),
+    ("baseline", 7, "baseline must be text, not 7"),
     ("no_such", 1, "unknown option 'no_such'"),
 ]
 
@@ -101,3 +102,14 @@ def test_a_plan_that_cannot_be_followed_is_told(project: Project, key: str, valu
     path.write_text(json.dumps(record))
     code, said = project.call("resume", "latest")
     assert (code, message in said) == (4, True), said
+
+
+def test_a_run_of_a_newer_agentv_is_named_with_what_to_do(project: Project) -> None:
+    project.call("run", "suite.yaml", "--display", "none")
+    path = project.run / "run.json"
+    path.write_text(path.read_text().replace("agentv-run-1", "agentv-run-2"))
+    for command in ("resume latest", "rescore latest", "show latest", "runs tag latest x"):
+        code, said = project.call(*command.split())
+        assert (code, f"{path}: schema 'agentv-run-2' is newer" in said, "upgrade agentv" in said) == (3, True, True)
+    code, said = project.call("runs", "list")
+    assert (code, "unreadable" in said, "upgrade agentv" in said) == (0, True, True)

@@ -308,3 +308,13 @@ def test_on_a_terminal_a_deletion_for_everybody_is_asked_for(
     monkeypatch.setattr("sys.stdin", Terminal(""))
     assert call("store", "rm", "latest", "--store", url, "--yes")[0] == 0
     assert (len(rows(url, "runs")), project.exists()) == (0, True)
+
+
+def test_a_run_id_that_would_act_upon_the_terminal_is_shown_and_does_not(call: Call, project: Path) -> None:
+    url = upgraded_database()
+    with psycopg.connect(url) as connection:
+        connection.execute("INSERT INTO agentv.runs (run_id, record) VALUES (%s, '')", ["run\x1b[31m-evil"])
+    said = [call("store", *command, "--store", url) for command in (("list",), ("rm", "latest"))]
+    assert [code for code, _, _ in said] == [0, 0]
+    assert "\x1b" not in "".join(out + err for _, out, err in said)
+    assert (rows(url, "runs"), project.exists()) == ([], True)

@@ -128,7 +128,7 @@ def list_command(url: str | None, *, as_json: bool) -> int:
     with _opened(url) as (connection, place):
         runs = list_shared_runs(connection, place)[::-1]
     lines = [
-        f"{run.run_id}  {run.state:11}  {counts_text(run.counts)}{f'  {one_line(run.name)}' if run.name else ''}"
+        f"{one_line(run.run_id)}  {run.state:11}  {counts_text(run.counts)}  {one_line(run.name or '')}".rstrip()
         for run in runs
     ]
     text = (
@@ -149,6 +149,7 @@ def rm_command(runs: tuple[str, ...], url: str | None, *, yes: bool, as_json: bo
     RUN is an id, the start of one, a name, latest or latest~1. A run that somebody is writing comes back with its
     next row.
     """
+    from agentv.reports import one_line
     from agentv.storage.postgres.remove import remove_shared_runs
     from agentv.storage.postgres.run_rows import find_shared_run
 
@@ -156,7 +157,7 @@ def rm_command(runs: tuple[str, ...], url: str | None, *, yes: bool, as_json: bo
         ids = list(dict.fromkeys(find_shared_run(connection, place, run) for run in runs))
         what = f"{len(ids)} run{'' if len(ids) == 1 else 's'}"
         for run_id in ids:
-            click.echo(run_id, err=as_json)
+            click.echo(one_line(run_id), err=as_json)
         if not yes and sys.stdin.isatty():
             click.confirm(f"delete {what} from {place}, for everybody?", abort=True, err=True)
         gone = remove_shared_runs(connection, place, ids)

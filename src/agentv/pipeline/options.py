@@ -84,7 +84,7 @@ class RunOptions:
 _TEXTS = ("targets", "case_globs", "tags", "gates")
 _WHOLE = ("sample", "seed", "trials", "workers", "max_retries", "max_errors", "fail_fast")
 _NUMBERS = ("timeout_s", "cache_max_age_s", "budget_usd")
-_TEXT = ("targets_file", "expression", "name", "shard")
+_TEXT = ("targets_file", "expression", "name", "shard", "baseline")
 
 
 def _check_kinds(options: RunOptions) -> None:

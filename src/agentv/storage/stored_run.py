@@ -69,7 +69,7 @@ class StoredRun:
             self.run: RunRecord = record_to_run(decode(path.read_bytes()))
         except FileNotFoundError as error:
             raise StorageError(f"{folder} is no run: it has no run.json") from error
-        except ValueError as error:
+        except (ValueError, StorageError) as error:
             raise StorageError(f"{path}: {error}") from error
 
     @property
