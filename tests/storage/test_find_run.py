@@ -106,3 +106,11 @@ def test_a_run_that_cannot_be_read_says_why_and_hides_no_other(
     assert (old.state, middle.state, new.state) == ("finished", "unreadable", "finished")
     assert problem in (middle.problem or "")
     assert (old.problem, new.problem) == (None, None)
+
+
+def test_what_a_fetch_that_was_killed_left_is_no_run(home: Path) -> None:
+    store = RunFolder(runs_folder(home), ".20280101T000000-abc.part-7", clock=lambda: NOON)
+    store.begin(make_run(run_id="20280101T000000-abc"))
+    store.close("finished")
+    assert find_run(home, "latest").name == NEW
+    assert len(list_runs(home)) == 3

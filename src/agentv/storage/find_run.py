@@ -27,6 +27,8 @@ def list_run_folders(home: Path) -> tuple[Path, ...]:
 
 
 def _holds_run(folder: Path) -> bool:
+    if folder.name.startswith("."):  # one that is fetched, or was until the fetching was killed
+        return False
     try:
         return (folder / "run.json").is_file()
     except OSError:
