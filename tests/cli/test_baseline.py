@@ -91,4 +91,4 @@ def test_a_file_that_cannot_be_read_is_named_with_its_line(project: Project) -> 
     ):
         path.write_text(text)
         code, said = project.call("compare", "bad.jsonl", "bad.jsonl")
-        assert (code, problem in said) == (3, True), said
+        assert (code, problem in said) == (4, True), said

@@ -130,7 +130,9 @@ def test_gates_decide_with_the_codes_of_a_run(project: Project, keep: Keep) -> N
         "INCOMPLETE: 1 case without a result; the gate holds on the 2 judged. Exit code 3.",
     )
     assert ends("r1", "r3", "--gate", "regressions <= 0", "--max-errors", "1")[0] == 0
-    assert ends("r1", "r4")[0] == 5
+    code, said = project.call("compare", "r1", "r4")
+    nothing = "NOTHING SELECTED: the runs have no case in common (targets t and t; --targets A B pairs two of them)."
+    assert (code, said.splitlines()[-3]) == (5, f"{nothing} Exit code 5.")
     assert project.call("compare", "r1", "r1", "--gate", "improvement >= 1")[0] == 4
 
 

@@ -47,7 +47,7 @@ def compare(references: Sequence[str], asked: Asked) -> int:
         comparisons = list(corrected(comparisons))
     verdicts = [_verdict(each, gates, asked.max_errors) for each in comparisons]
     told = [
-        ToldComparison(each, reasons_of(first, run), None if gates is None else verdict)
+        ToldComparison(each, reasons_of(first, run), verdict if gates is not None or verdict.exit_code else None)
         for each, run, verdict in zip(comparisons, others, verdicts, strict=True)
     ]
     click.echo(comparisons_text(told, asked.format, asked.listed), nl=False)

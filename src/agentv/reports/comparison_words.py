@@ -65,7 +65,8 @@ def detectable_text(comparison: Comparison) -> str:
         return f"{count_text(cases, 'case')} show a difference of {least:.2g} or more in 80 of 100 comparisons"
     if cases < FEWEST_CASES:
         return f"{count_text(cases, 'case')} cannot show any difference; it takes {FEWEST_CASES} at least"
-    return "all cases moved by the same"
+    score = comparison.score
+    return "all cases moved by the same" if score is not None and score.difference else "no case moved"
 
 
 def verdict_text(verdict: RunVerdict) -> str:

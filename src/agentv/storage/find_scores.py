@@ -24,7 +24,8 @@ def find_scores(home: Path, reference: str, *, target: str | None = None) -> Fou
     """Return the scores that `reference` means, those of one target when it is named.
 
     A file is a baseline, or rows that were exported; else it is looked for among the runs of `home`: by id, path, name,
-    `latest`, or by tag. Raises ConfigError when nothing fits, or the target has no row, and StorageError.
+    `latest`, or by tag. Raises ConfigError when nothing fits, the file is no such file, or the target
+    has no row; StorageError when a run cannot be read.
     """
     path = Path(reference)
     if path.is_file():

@@ -12,7 +12,7 @@ from agentv.scoring.comparison.sides import CaseName, Side
 from agentv.storage.json_line import decode, encode
 from agentv.storage.record_result import record_to_result
 from agentv.storage.schema import RESULT_SCHEMA, check_schema
-from agentv.types.errors import StorageError
+from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import Slot
 
@@ -20,6 +20,7 @@ BASELINE_SCHEMA = "agentv-baseline-1"
 
 _KEPT_OF_RUN = ("run_id", "name", "created_at", "agentv_version", "git")
 _KEPT_OF_PLAN = ("suites", "targets", "scripts", "options", "seed", "price_table_date", "python")
+_EXPECTED = "JSON Lines: a file of `agentv baseline save`, or rows as `agentv run -o rows.jsonl` writes them"
 _OLDER_IDS = ("eval_id", "evalId", "test_id", "testId")
 
 
@@ -50,7 +51,7 @@ def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
 def load_score_file(path: Path, *, target: str | None = None, label: str | None = None) -> Side:
     """Read a baseline, or rows as `agentv run -o rows.jsonl` writes them, as one side of a comparison.
 
-    Raises StorageError that names the file and the line which cannot be read.
+    Raises ConfigError that names the file and the line which cannot be read.
     """
     side = Side(label or str(path))
     with path.open("rb") as file:
@@ -66,8 +67,10 @@ def load_score_file(path: Path, *, target: str | None = None, label: str | None 
                 for row in rows:
                     if target is None or row.slot.target == target:
                         side.add(row)
-            except (ValueError, OSError) as error:
-                raise StorageError(f"{path}:{number}: {error}") from error
+            except StorageError as error:
+                raise ConfigError(f"{path}:{number}: {error}") from error
+            except ValueError as error:
+                raise ConfigError(f"{path}:{number}: {error}; expected {_EXPECTED}") from error
     return side
 
 
