@@ -245,3 +245,21 @@ def test_a_format_that_is_none_is_refused_before_anything_is_written(project: Pr
     assert code == 4
     assert "cannot tell the format of 'x.pdf'; a file for -o ends in .jsonl, " in said
     assert [path.name for path in Path.cwd().glob("*x.*")] == []
+
+
+def test_a_run_of_the_first_version_is_reported_for_ever(project: Project) -> None:
+    folder = next((Path(__file__).parent.parent / "fixtures" / "runs-v1").iterdir())
+    code, said = project.call("report", str(folder), "--format", "md")
+    assert code == 0
+    assert "**`FAIL: 1 of 2 judged rows passed (50 %).`** Exit code 1." in said
+
+
+def test_an_interrupted_write_leaves_the_files_of_before(project: Project) -> None:
+    project.call("run", "suite.yaml", "-o", "x.html")
+    before = (project.folder / "x.html").read_text()
+    with (project.run / "results.jsonl").open("a") as rows:
+        rows.write("{broken\n{}\n")
+    code, said = project.call("report", "-o", "x.html", "-o", "y.md")
+    assert (code, "results.jsonl:4" in said) == (3, True)
+    assert (project.folder / "x.html").read_text() == before
+    assert not (project.folder / "y.md").exists()

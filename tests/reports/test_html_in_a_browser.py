@@ -76,6 +76,33 @@ def test_a_link_to_a_row_opens_it(tmp_path: Path) -> None:
     assert re.search(r'<details class="row fail" id="row-1"[^>]* open', dom)
 
 
+def after(page: str, doing: str, folder: Path) -> list[tuple[str, bool]]:
+    """Return the rows as they stand when something was done on a page: state and whether it is hidden."""
+    script = f"<script>const c = document.getElementById('controls').elements; {doing}</script></body>"
+    page = re.sub(r"script-src &#x27;.*?&#x27;", "script-src &#x27;unsafe-inline&#x27;", page, count=1)
+    dom = dom_after_scripts(write(folder, page.replace("</body>", script)), folder)
+    rows = re.findall(r'<details class="row [^>]*>', dom)
+    return [(re.findall(r'data-state="(\w+)"', row)[0], " hidden" in row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("doing", "expected"),
+    [
+        ("", [("fail", False), ("error", False), ("pass", False)]),
+        ("c.text.value = '30 DAYS'", [("fail", False), ("error", True), ("pass", True)]),
+        ("c.text.value = 'order-9'", [("fail", True), ("error", False), ("pass", True)]),
+        ("c.state[2].checked = false", [("fail", False), ("error", False), ("pass", True)]),
+        ("c.order.value = 'took'", [("error", False), ("fail", False), ("pass", False)]),
+        ("c.order.value = 'score'", [("fail", False), ("pass", False), ("error", False)]),
+    ],
+)
+def test_rows_are_searched_filtered_and_ordered(tmp_path: Path, doing: str, expected: list[tuple[str, bool]]) -> None:
+    details = [RowDetail(row) for row in (FAILED, UNANSWERED, PASSED)]
+    page = html_page(report_of([each.result for each in details]), tools_of(details))
+    events = "for (const name of ['input', 'change']) c.order.dispatchEvent(new Event(name, {bubbles: true}))"
+    assert after(page, f"{doing}; {events}", tmp_path) == expected
+
+
 class Listener(HTTPServer):
     """A server on this machine that remembers what it was asked for."""
 

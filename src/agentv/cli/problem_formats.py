@@ -9,12 +9,12 @@ from urllib.parse import quote
 from agentv.cli.code_frame import CodeFrames
 from agentv.reports import one_line, printable, printable_json
 from agentv.reports.amounts import count_text
+from agentv.reports.sarif import SARIF_SCHEMA
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
 from agentv.version import __version__
 
 CHECK_SCHEMA = "agentv-check-1"
-_SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _RULE = "file-problem"
 
 
@@ -86,7 +86,7 @@ def as_sarif(problems: Sequence[Problem], files: int, folder: Path) -> str:  # n
         "rules": [{"id": _RULE, "shortDescription": {"text": "An eval, targets or project file has a problem"}}],
     }
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": [*map(_sarif_result, problems)]}
-    log = {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+    log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
     return printable_json(json.dumps(log, indent=2, ensure_ascii=False))
 
 

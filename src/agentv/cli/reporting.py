@@ -1,7 +1,7 @@
 """What `agentv report` does: count a stored run, and hand its rows and its report to each format."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -42,18 +42,23 @@ def report(reference: str, asked: Asked) -> int:
     if asked.as_json and (asked.format_name or STDOUT in asked.outputs):
         raise click.UsageError("--json and a report on standard output exclude each other")
     stored = open_run(find_run(find_home(Path.cwd()), reference))
-    made = load_report(stored)
     outputs = asked.outputs
     if asked.format_name and STDOUT not in outputs:
         outputs = (*outputs, STDOUT)
     with _exports(outputs, asked) as exports:
-        for row in _rows(stored, asked) if exports else ():
-            for export in exports:
-                export.notify(RowKept(row))
+        made = load_report(stored, _told(_rows(stored, asked), exports))
         for export in exports:
             export.notify(RunEnded(made))
     _say(made, stored, outputs, as_json=asked.as_json)
     return made.exit_code if asked.exit_code else 0
+
+
+def _told(rows: Iterable[CaseResult], exports: Sequence[Export | StreamExport]) -> Iterator[CaseResult]:
+    """Yield the rows, told to every export on their way."""
+    for row in rows:
+        for export in exports:
+            export.notify(RowKept(row))
+        yield row
 
 
 def _rows(stored: StoredRun, asked: Asked) -> Iterator[CaseResult]:

@@ -1,6 +1,6 @@
 """What a stored run came to: the verdict as it was told, and the numbers counted from the rows again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast, get_args
 
@@ -47,8 +47,10 @@ def told_to_json(report: RunReport) -> JsonObject:
     }
 
 
-def load_report(run: StoredRun) -> RunReport:
+def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> RunReport:
     """Count a stored run's current rows and return its report, with the verdict that it ended with.
+
+    `rows` are these rows, for whoever looks at each of them on its way.
 
     A run that did not say how it ended (it was killed, is being written, or is of an older agentv) is judged by the
     same function from its rows. Raises StorageError for a row that cannot be read.
@@ -58,7 +60,7 @@ def load_report(run: StoredRun) -> RunReport:
     is_repeated = _may_repeat_cases(run)
     summary = Summary({asked.suite for asked in gates or () if asked.suite is not None}, has_targets=is_repeated)
     unread = 0
-    for row in run.results():
+    for row in run.results() if rows is None else rows:
         count_row(summary, row, has_trials=is_repeated)
         unread += row.error is not None and row.error.stage == "load"
     state = _state(run)

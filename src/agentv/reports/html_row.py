@@ -13,10 +13,11 @@ from agentv.scoring.summary import row_state
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, ToolCall, TraceEvent
-from agentv.types.messages_json import content_text, pretty_json
+from agentv.types.messages_json import compact_json, content_text, pretty_json
 from agentv.types.results import CaseResult
 
 _LONGEST_REASON = 400
+_LONGEST_BRIEF = 120
 _MOST_CHARACTERS = 100_000
 
 
@@ -198,7 +199,8 @@ def _call(name: str, given: JsonValue, got: JsonValue) -> Html:
 
 
 def _brief(value: JsonValue) -> str:
-    return "" if value is None else shortened(_value(value), most=120)
+    shown = "" if value is None else value if isinstance(value, str) else compact_json(value)
+    return shown if len(shown) <= _LONGEST_BRIEF else f"{shown[:_LONGEST_BRIEF]}…"
 
 
 def _value(value: JsonValue) -> str:
@@ -218,8 +220,8 @@ def _facts(detail: RowDetail) -> Html:
         "tries": _tries(detail),
         "logs": ", ".join(detail.answer.log_paths) if detail.answer else "",
     }
-    known: Sequence[tuple[str, str]] = [(name, value) for name, value in facts.items() if value]
-    return element("dl", *(join((element("dt", name), element("dd", value))) for name, value in known), class_="facts")
+    known = [element("div", element("dt", name), element("dd", value)) for name, value in facts.items() if value]
+    return element("dl", *known, class_="facts")
 
 
 def _tries(detail: RowDetail) -> str:
