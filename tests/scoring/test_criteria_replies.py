@@ -160,11 +160,13 @@ ENTRIES = st.lists(st.fixed_dictionaries({"name": st.sampled_from(list(SCALES)),
 
 
 @given(st.lists(ENTRIES, min_size=1, max_size=3), st.sampled_from(["mean", "median", "majority", "min"]))
-def test_any_score_ends_in_0_to_1_as_a_kept_text_or_as_an_error(replies: list[list[Any]], vote: Any) -> None:
+def test_any_score_ends_in_0_to_1_is_kept_on_a_scale_of_ones_own_or_is_an_error(
+    replies: list[list[Any]], vote: Any
+) -> None:
     read = [parse_criteria(json.dumps({"criteria": entries}), names=SCALES) for entries in replies]
     score = criteria_score(list(SCALES.values()), [each for each in read if each is not None], vote=vote)
     assert 0.0 <= score.score <= 1.0
     for result in score.results:
         placed = result.value is not None and 0.0 <= result.value <= 1.0
-        kept = result.scale == "mood" and isinstance(result.score, str)
+        kept = result.scale == "mood" and isinstance(result.score, str | float) and result.value is None
         assert [placed or kept, result.error is not None].count(True) == 1
