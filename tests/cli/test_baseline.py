@@ -92,3 +92,17 @@ def test_a_file_that_cannot_be_read_is_named_with_its_line(project: Project) -> 
         path.write_text(text)
         code, said = project.call("compare", "bad.jsonl", "bad.jsonl")
         assert (code, problem in said) == (4, True), said
+
+
+def test_parts_and_rows_done_again_are_held_against_the_baseline_as_one_run(project: Project) -> None:
+    project.call("run", "suite.yaml")
+    project.call("baseline", "save")
+    held = ("--baseline", "baseline.jsonl", "--gate", "regressions <= 0", "--display", "none")
+    project.evaluators = EVALUATORS.replace(".{12}", "question a")
+    for part in ("1/2", "2/2"):
+        project.call("run", "suite.yaml", "--shard", part, *held)
+    code, said = project.call("merge", "latest~1", "latest")
+    assert (code, "over 3 cases in both\n          2 regressed, 0 improved" in said) == (1, True), said
+    project.evaluators = "{name: has, type: contains, value: answer}"
+    code, said = project.call("rescore", "latest")
+    assert (code, said.splitlines()[-1]) == (0, "PASS: regressions is 0, as <= 0. Exit code 0.")
