@@ -185,6 +185,20 @@ def test_standard_output_gets_any_format(project: Project, name: str) -> None:
     assert (code, said) == (0, (project.folder / f"x.{name}").read_text())
 
 
+@pytest.mark.parametrize("name", ["md", "junit.xml", "html", "csv", "yaml", "jsonl"])
+def test_in_a_workflow_log_no_line_of_an_answer_is_a_command(
+    project: Project, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project.folder / "agent.py").write_text(
+        "def answer(request): return 'answer\\n::error::x\\n  ::warning::y\\n##[group]z'"
+    )
+    project.call("run", "suite.yaml")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    code, said = project.call("report", "--format", name)
+    assert code == 0
+    assert not re.search(r"^\s*::|##\[", said.replace("\\n", ""), re.MULTILINE)
+
+
 def test_json_on_the_screen_is_the_report(project: Project) -> None:
     project.call("run", "suite.yaml", "-o", "x.json")
     code, said = project.call("report", "--json")

@@ -1,5 +1,6 @@
 """What `agentv report` does: count a stored run, and hand its rows and its report to each format."""
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -102,7 +103,12 @@ def _exports(outputs: Sequence[str], asked: Asked) -> Iterator[list[Export | Str
     try:
         for output in outputs:
             made = make_export(
-                output, tools=tools, stdout=sys.stdout, formats=formats, stdout_format=asked.format_name or "jsonl"
+                output,
+                tools=tools,
+                stdout=sys.stdout,
+                formats=formats,
+                stdout_format=asked.format_name or "jsonl",
+                in_log=os.environ.get("GITHUB_ACTIONS") == "true",
             )
             exports.append(made)
         yield exports

@@ -8,6 +8,7 @@ from typing import TextIO
 
 from agentv.registry import Registry
 from agentv.reports.formats import REPORTS, Format, ReportTools, format_named
+from agentv.reports.github import harmless
 from agentv.reports.printable import printable, printable_json
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.events import RunEvent
@@ -101,17 +102,18 @@ def make_export(
     stdout: TextIO,
     formats: Registry = REPORTS,
     stdout_format: str = "jsonl",
+    in_log: bool = False,
 ) -> Export | StreamExport:
     """Return the observer that writes `-o TARGET` in the format its name ends in, or `stdout_format` to `stdout`.
 
-    `formats` are those there are. Raises ConfigError, before anything runs, for an end that there is not and a place
-    that cannot be written, UnknownNameError for a `stdout_format` that there is not.
+    `formats` are those there are. `in_log` says that what is printed may end in a log of GitHub Actions. Raises
+    ConfigError, before anything runs, for an end that there is not and a place that cannot be written,
+    UnknownNameError for a `stdout_format` that there is not.
     """
     if target == STDOUT:
         shown = formats.get(stdout_format)
-        is_json = shown.name in ("jsonl", "json", "sarif")
         return StreamExport(
-            stdout, shown.load_factory()(tools).text_of, make_safe=printable_json if is_json else printable
+            stdout, shown.load_factory()(tools).text_of, make_safe=_make_safe(shown.name, in_log=in_log)
         )
     path = Path(target)
     spec = format_named(path.name, formats)
@@ -121,3 +123,14 @@ def make_export(
         raise ConfigError(f"cannot tell the format of {target!r}; a file for -o ends in {known}, or is -")
     made: Format = spec.load_factory()(tools)
     return Export(path, made.text_of, empty=made.empty)
+
+
+def _make_safe(name: str, *, in_log: bool) -> Callable[[str], str]:
+    """Return what makes the text of a format safe to print; in a log no line of it may be taken for a command."""
+    if name in ("jsonl", "json", "sarif"):
+        return printable_json
+    return _harmless_lines if in_log and name != "github" else printable
+
+
+def _harmless_lines(text: str) -> str:
+    return "\n".join(map(harmless, printable(text).split("\n")))

@@ -1,6 +1,5 @@
 """A run as JUnit XML: a testcase for each row, in a testsuite for each suite."""
 
-import re
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
@@ -11,7 +10,6 @@ from agentv.scoring.summary import row_state
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.results import CaseResult, RunReport
 
-_NOT_IN_XML = re.compile("[\ufffe\uffff]")
 _LONGEST_MESSAGE = 500
 _ELEMENTS = {"fail": "failure", "borderline": "failure", "error": "error", "skipped": "skipped"}
 
@@ -113,13 +111,8 @@ def _outcome(row: CaseResult, kind: str) -> str:
     reason = whole_reason(row)
     message = reason if len(reason) <= _LONGEST_MESSAGE else f"{reason[:_LONGEST_MESSAGE]}..."
     type_ = row.error.kind if row.error is not None else row_state(row)
-    return f"<{kind} {_attributes({'message': message, 'type': type_})}>{escape(_xml_text(reason))}</{kind}>"
+    return f"<{kind} {_attributes({'message': message, 'type': type_})}>{escape(printable(reason))}</{kind}>"
 
 
 def _attributes(values: dict[str, str]) -> str:
-    return " ".join(f"{name}={quoteattr(_xml_text(one_line(value)))}" for name, value in values.items())
-
-
-def _xml_text(text: str) -> str:
-    """Return a text without the characters that no XML may hold; what is left out is written out."""
-    return _NOT_IN_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", printable(text))
+    return " ".join(f"{name}={quoteattr(one_line(value))}" for name, value in values.items())

@@ -7,6 +7,7 @@ UNSAFE = re.compile(
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but newline and tab
     "\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible, reordering
+    "\ufffe\uffff"  # no letters at all; neither XML nor YAML may hold them
     "\ud800-\udfff"  # halves of a character, which no terminal can be given
     "\U000e0000-\U000e007f"  # tags: letters that no one sees
     "]"
@@ -31,7 +32,12 @@ def one_line(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    """Return JSON text that means the same, with what a terminal must not be sent as JSON escapes."""
+    """Return JSON text that means the same, with what a terminal must not be sent as JSON escapes.
+
+    `##[`, which GitHub's log takes for a command wherever it stands, is written with an escape as well.
+    """
+    if "##[" in text:
+        text = text.replace("##[", r"##\u005b")
     return text if text.isascii() and "\x7f" not in text else UNSAFE.sub(_json_escape, text)
 
 

@@ -9,9 +9,6 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 _PLAIN = re.compile(r"[A-Za-z_](?:[^:#\n\t]*[^:#\n\t ])?")
 _RESERVED = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
-_ESCAPED = re.compile(f"{UNSAFE.pattern}|[\ufffe\uffff]")
-"""What YAML readers refuse or take for line breaks, and what is not safe to look at: written as escapes."""
-
 _LONGEST_PLAIN_KEY = 1000
 """A reader looks no further than 1,024 letters for the colon behind a key."""
 
@@ -24,7 +21,7 @@ def yaml_item(record: JsonObject) -> str:
 
 def yaml_line(value: JsonValue) -> str:
     """Return a value on one line: JSON that a YAML reader takes for the same."""
-    return _ESCAPED.sub(_escape, json.dumps(value, ensure_ascii=False))
+    return UNSAFE.sub(_escape, json.dumps(value, ensure_ascii=False))
 
 
 def _mapping(value: JsonObject, indent: str) -> Iterator[str]:
@@ -50,7 +47,7 @@ def _after(head: str, value: JsonValue, indent: str) -> Iterator[str]:
     """Yield `head`, `key:` or `-`, with its value on the same line or on deeper ones below."""
     inner = f"{indent}  "
     if isinstance(value, str):
-        if "\n" in value and value.strip() and not _ESCAPED.search(value):
+        if "\n" in value and value.strip() and not UNSAFE.search(value):
             yield f"{head} {_block_header(value)}"
             # The writer of items adds two columns to every line; an empty line needs none.
             yield from (f"{inner}{line}" if line else "" for line in _block_lines(value))
@@ -82,7 +79,7 @@ def _block_lines(text: str) -> list[str]:
 def _scalar(value: JsonValue) -> str:
     if isinstance(value, float):
         return _number(value)
-    if isinstance(value, str) and "\n" not in value and "\t" not in value and not _ESCAPED.search(value):
+    if isinstance(value, str) and "\n" not in value and "\t" not in value and not UNSAFE.search(value):
         if _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:
             return value
         if '"' in value or "\\" in value:
