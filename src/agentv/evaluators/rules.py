@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from agentv.types.quick import quick
 from agentv.execution.folder_trees import open_beneath
 from agentv.scoring.sources import source_text
 from agentv.types.errors import EvaluatorError
@@ -21,6 +22,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 MAX_FILE_BYTES = 10 * 2**20
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What a rule found in a text. It passed or not, whatever the number of hits and misses."""

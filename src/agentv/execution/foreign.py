@@ -2,9 +2,10 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import coroutine
 from typing import Any, Optional
 
 from agentv.execution.threads import AbandonedError, call_in_thread
@@ -19,23 +20,32 @@ class StrayCancelError(RuntimeError):
 
 
 class Deadline:
-    """How long a call may take, with the time spent waiting for others left out."""
+    """How long a call may take, with the time spent waiting for others left out.
+
+    The timer is set by `watch`, when the call waits for the first time: what never waits needs none, and could not be
+    ended by one.
+    """
 
     def __init__(self, timeout_s: float | None, outer: Optional["Deadline"]) -> None:
-        self.timeout = asyncio.timeout(timeout_s)
+        self.timer: asyncio.Timeout | None = None
         self._outer = outer
         self._loop = asyncio.get_running_loop()
+        self._ends_at = None if timeout_s is None else self._loop.time() + timeout_s
         self._waiting = 0
         self._left_s: float | None = None
         self._is_over = False
 
+    def watch(self) -> asyncio.Timeout:
+        """Return the timer, to be entered."""
+        self.timer = asyncio.timeout_at(self._ends_at)
+        return self.timer
+
     def pause(self) -> None:
         """Stop the clock, and that of every call around this one; it may be stopped more than once."""
         self._waiting += 1
-        ends_at = self.timeout.when()
-        if self._waiting == 1 and ends_at is not None and self._may_change():
-            self._left_s = ends_at - self._loop.time()
-            self.timeout.reschedule(None)
+        if self._waiting == 1 and self._ends_at is not None and self._may_change():
+            self._left_s = self._ends_at - self._loop.time()
+            self._end_at(None)
         if self._outer is not None:
             self._outer.pause()
 
@@ -43,9 +53,14 @@ class Deadline:
         """Start the clock again when nobody waits any more."""
         self._waiting -= 1
         if self._waiting == 0 and self._left_s is not None and self._may_change():
-            self.timeout.reschedule(self._loop.time() + self._left_s)
+            self._end_at(self._loop.time() + self._left_s)
         if self._outer is not None:
             self._outer.go_on()
+
+    def _end_at(self, ends_at: float | None) -> None:
+        self._ends_at = ends_at
+        if self.timer is not None:
+            self.timer.reschedule(ends_at)
 
     def end(self) -> None:
         """Say that the call is over: a task that it left behind changes nothing any more."""
@@ -53,7 +68,7 @@ class Deadline:
 
     def _may_change(self) -> bool:
         is_ours = asyncio.get_running_loop() is self._loop  # a thread with a loop of its own inherits the context
-        return is_ours and not self._is_over and not self.timeout.expired()
+        return is_ours and not self._is_over and not (self.timer is not None and self.timer.expired())
 
 
 _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
@@ -101,19 +116,39 @@ async def call_foreign(
 
 async def _awaited(output: Awaitable[Any], timeout_s: float) -> Any:
     deadline = Deadline(timeout_s, _current.get())
+    token = _current.set(deadline)
+    steps = output.__await__()
     try:
-        async with deadline.timeout:
-            return await _timed_by(deadline, output)
+        waits_for = next(steps)
+    except StopIteration as stop:
+        return stop.value
+    else:
+        return await _watched(deadline, _resumed(steps, waits_for), timeout_s)
+    finally:
+        deadline.end()
+        _current.reset(token)
+
+
+async def _watched(deadline: Deadline, rest: Awaitable[Any], timeout_s: float) -> Any:
+    timer = deadline.watch()
+    try:
+        async with timer:
+            return await rest
     except TimeoutError as error:
-        if deadline.timeout.expired():
+        if timer.expired():
             raise DeadlineError(f"no return within {timeout_s:g} s") from error
         raise
 
 
-async def _timed_by(deadline: Deadline, output: Awaitable[Any]) -> Any:
-    token = _current.set(deadline)
+@coroutine
+def _resumed(steps: Generator[Any, Any, Any], waits_for: object) -> Generator[Any, Any, Any]:
+    """Go on with what has made its first step, which waits for something."""
     try:
-        return await output
-    finally:
-        deadline.end()
-        _current.reset(token)
+        yield waits_for
+    except BaseException as error:  # noqa: BLE001 - whatever is thrown in (a cancellation) is its own business
+        try:
+            waits_for = steps.throw(error)
+        except StopIteration as stop:
+            return stop.value
+        return (yield from _resumed(steps, waits_for))
+    return (yield from steps)

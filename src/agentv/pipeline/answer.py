@@ -13,14 +13,14 @@ from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import CachedFrom, CallRecord, ProviderRequest, ProviderResponse
-from agentv.types.quick_init import quick_init
+from agentv.types.quick import quick
 from agentv.types.results import Answer
 from agentv.types.usage import Usage, total_usage
 
 OnRetry = Callable[[CallRecord, float], None]
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What came back for one question, or why nothing did, and when.
@@ -65,8 +65,10 @@ async def ask(
     return Reply(outcome, started_at, toolbox.clock(), calls, lost, cost_usd)
 
 
-def make_answer(question: Question, reply: Reply, *, cleaner: Cleaner, counts_attempts: bool) -> Answer:
-    """Return the answer that a reply is, cleaned for keeping."""
+def make_answer(
+    question: Question, reply: Reply, *, cleaner: Cleaner, counts_attempts: bool, workspace: JsonObject | None = None
+) -> Answer:
+    """Return the answer that a reply is, with what it left in its workspace, cleaned for keeping."""
     outcome = reply.outcome
     # Made in one go: each `replace` of a class with so many fields takes longer than judging by a rule.
     make = partial(
@@ -77,6 +79,7 @@ def make_answer(question: Question, reply: Reply, *, cleaner: Cleaner, counts_at
         ended_at=reply.ended_at,
         generation=question.task.generation,
         attempt=max(0, len(reply.calls) - 1) if counts_attempts else 0,
+        workspace=cleaner.clean(workspace),
     )
     took_ms = (reply.ended_at - reply.started_at).total_seconds() * 1000
     calls = cleaner.clean(reply.calls)

@@ -35,38 +35,7 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = (), patterns: Iterable[str] = ()) -> None:
         self._secrets = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
         self._patterns = [_compile(pattern) for pattern in patterns]
-
-    def text(self, text: str) -> str:
-        """Return `text` with secrets struck; a text that a pattern cannot be tried on in time is struck whole."""
-        for secret in self._secrets:
-            text = text.replace(secret, STRUCK)
-        for pattern in self._patterns:
-            try:
-                text = pattern.sub(STRUCK, text, timeout=PATTERN_TIMEOUT_S)
-            except TimeoutError:
-                return STRUCK
-        return text
-
-
-def _compile(pattern: str) -> "regex.Pattern[str]":
-    import regex  # noqa: PLC0415 - 20 ms that few projects need
-
-    try:
-        return regex.compile(pattern)
-    except regex.error as error:
-        raise ConfigError(f"redact: {pattern!r} is no regular expression: {error}") from error
-
-
-class Cleaner:
-    """Makes one answer, or what was said of it, fit to be kept.
-
-    Secrets are struck, lone surrogates and numbers that are not finite replaced, and what is nested deeper than
-    anything reads is cut off. `repaired` tells whether a surrogate was met.
-    """
-
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
-        self.repaired = False
+        self.is_idle = not self._secrets and not self._patterns
 
     def text(self, text: str) -> str:
         """Return `text` fit to be kept and shown."""
@@ -74,17 +43,19 @@ class Cleaner:
             self.repaired = True
             # A surrogate pair written as two halves is the character it stands for; only lone halves are lost.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return self._redactor.text(text)
+        return text if self._redactor.is_idle else self._redactor.text(text)
 
     def clean(self, value: Any, levels: int = DEEPEST) -> Any:
         """Return JSON, dataclasses and tuples with all of it cleaned; what needs no cleaning comes back itself."""
         kind = type(value)
-        if kind in _NOTHING_TO_CLEAN:
-            return value
         if kind is str:
             return self.text(value)
+        if kind in _NOTHING_TO_CLEAN:
+            return value
         if kind is float:
             return value if math.isfinite(value) else None
+        if kind in _READERS and levels:
+            return self._clean_fields(value, levels)
         return self._clean_parts(value, levels) if value or kind not in _EMPTY_IS_CLEAN else value
 
     def _clean_parts(self, value: Any, levels: int) -> Any:
@@ -102,11 +73,11 @@ class Cleaner:
             case tuple() | list():
                 items = [self.clean(item, levels - 1) for item in value]
                 return value if all(map(operator.is_, items, value)) else type(value)(items)
-            case _ if dataclasses.is_dataclass(value):
-                return self._clean_fields(value, levels)
-            case Mapping():
+            case dict() | Mapping():
                 fields = {self.text(str(key)): self.clean(item, levels - 1) for key, item in value.items()}
                 return value if _is_same(fields, value) else fields
+            case _ if dataclasses.is_dataclass(value):
+                return self._clean_fields(value, levels)
             case _:
                 return value
 
@@ -114,7 +85,7 @@ class Cleaner:
         names, read = _reader_of(type(value))
         changes = {}
         for name, item in zip(names, read(value), strict=False):
-            if item is None or item is _NO_PARTS:
+            if item is _NO_PARTS or type(item) in _NOTHING_TO_CLEAN:
                 continue
             cleaned = self.clean(item, levels - 1)
             if cleaned is not item:

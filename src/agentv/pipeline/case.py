@@ -24,6 +24,7 @@ from agentv.types.errors import ProviderError, StorageError
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonObject
 from agentv.types.provider import ProviderResponse
+from agentv.types.quick import changed
 from agentv.types.results import Answer, CaseRecord, CaseResult
 
 
@@ -83,7 +84,8 @@ class CaseRunner:
         started_at = toolbox.clock()
         try:
             async with open_wanted(wanted, row_name(task), toolbox) as workspace:
-                question = replace(question, request=replace(question.request, workspace=str(workspace.path)))
+                request = changed(question.request, workspace=str(workspace.path))
+                question = changed(question, request=request)
                 reply = await ask(
                     question, toolbox=toolbox, on_retry=self.on_retry(task), before_repeat=workspace.reset
                 )
@@ -131,8 +133,9 @@ class CaseRunner:
         """Clean a reply and what it left in its workspace, and keep both before anything judges them."""
         provider = self.toolbox.provider(question.task.target)
         cleaner = self._cleaner(question.task)
-        answer = make_answer(question, reply, cleaner=cleaner, counts_attempts=provider.counts_attempts)
-        answer = replace(answer, workspace=cleaner.clean(workspace))
+        answer = make_answer(
+            question, reply, cleaner=cleaner, counts_attempts=provider.counts_attempts, workspace=workspace
+        )
         if isinstance(reply.outcome, ProviderResponse):
             for note in reply.outcome.notes:
                 self.tell(question.task, note)

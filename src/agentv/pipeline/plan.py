@@ -15,7 +15,7 @@ from agentv.scoring.run_verdict import AskedGate
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.quick_init import quick_init
+from agentv.types.quick import quick
 from agentv.types.results import Answer, CaseResult
 from agentv.types.targets import ResolvedTarget
 
@@ -28,7 +28,7 @@ class Stored:
     row: CaseResult | None = None
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class CaseTask:
     """One row to be made: data only, so that it can be sent to another process.

@@ -10,12 +10,12 @@ from agentv.scoring.identity import CaseKeys, answer_key, keys_of
 from agentv.types.cases import EvalCase, EvaluatorLike
 from agentv.types.evaluation import PromptInputs
 from agentv.types.provider import ProviderRequest
-from agentv.types.quick_init import quick_init
+from agentv.types.quick import quick
 from agentv.types.results import Slot
 from agentv.types.scales import EvaluationCriteria
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class Question:
     """A case as one target is asked it.

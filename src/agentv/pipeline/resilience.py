@@ -29,6 +29,7 @@ from agentv.types.provider import (
     ProviderRequest,
     ProviderResponse,
 )
+from agentv.types.quick import changed
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
 
@@ -96,8 +97,10 @@ class ResilientProvider:
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> ProviderResponse:
         """Answer a case, with `total_s` for all tries together; `before_repeat` makes all ready for another try."""
+        if self._memory is None:
+            return await self._ask(request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
         ask = partial(self._ask, request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
-        return await (ask() if self._memory is None else self._memory.recall(request, ask, is_judge=False))
+        return await self._memory.recall(request, ask, is_judge=False)
 
     async def _ask(
         self,
@@ -147,9 +150,9 @@ class ResilientProvider:
     ) -> R:
         """Make one call with as many tries as the policy allows, within the budget if there is one."""
         self._refuse_when_stopped()
-        go = partial(self._in_turn, call, total_s=total_s, on_retry=on_retry)
         if self._purse is None:
-            return await go()
+            return await self._in_turn(call, total_s=total_s, on_retry=on_retry)
+        go = partial(self._in_turn, call, total_s=total_s, on_retry=on_retry)
         return await self._purse.pay(go, guess_usd=self.cost_of(call.usage, call.model) or 0.0)
 
     async def _in_turn(

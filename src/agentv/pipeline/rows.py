@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from agentv.types.quick import quick
 from agentv.pipeline.context import tags_of, trace_summary
 from agentv.pipeline.fingerprints import WrittenEvaluators
 from agentv.pipeline.plan import CaseTask
@@ -106,6 +107,7 @@ def judged_row(
     return _row(run_id, question, answer, _outcome(results), results, score_keys, is_model=is_model)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     """How a row ends."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agentv.types.quick import quick
 from agentv.evaluators.isolation import config_of, isolated_score
 from agentv.pipeline.embedding_models import embeds_for_money
 from agentv.pipeline.judges import judge_targets, needs_judge
@@ -19,6 +20,7 @@ from agentv.types.provider import Provider
 DEFAULT_EVALUATOR_TIMEOUT_S = 60.0
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class SuiteTools:
     """What evaluators of one suite may use: its judges by name, and each other."""

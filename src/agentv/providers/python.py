@@ -30,6 +30,7 @@ class PythonProvider:
     """Calls the function with a ProviderRequest: a coroutine function in the event loop, any other in a thread."""
 
     kind = "python"
+    keeps_deadlines = True
 
     def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:  # noqa: ARG002 - the factory's signature
         given = cast(PythonSettings, target.settings).callable

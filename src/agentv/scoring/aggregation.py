@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import mul
 
+from agentv.types.quick import quick
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
 from agentv.types.results import RowStatus
 
@@ -14,6 +15,7 @@ BORDERLINE_SCORE = 0.6
 TOLERANCE = 1e-9
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class CaseFields:
     """What a row says over all its evaluators (decisions.md, "Case-level fields with several evaluators")."""

@@ -1,6 +1,7 @@
 """One criterion's result on its own scale: from a 0..1 value, or from the error that says why there is none."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from agentv.scoring.scales import denormalize
 from agentv.types.evaluation import EvaluationResult
@@ -15,6 +16,11 @@ def criterion_named(
     for each in criteria:
         if each.name == name:
             return each
+    return _undefined(name, scale)
+
+
+@lru_cache(maxsize=1024)
+def _undefined(name: str, scale: EvaluationScale) -> EvaluationCriteria:
     return EvaluationCriteria(name, scale=scale)
 
 

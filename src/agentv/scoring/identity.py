@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agentv.types.quick import quick
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
@@ -65,6 +66,7 @@ def _question_parts(case: EvalCase) -> JsonObject:
     }
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class CaseKeys:
     """The keys of a case's two halves, in hex: what is asked, and what is expected."""

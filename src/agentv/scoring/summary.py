@@ -18,6 +18,7 @@ from agentv.types.results import CaseResult, RowState
 from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary
 
 HISTOGRAM_BINS = 10
+_BIN_EDGES = tuple(n / HISTOGRAM_BINS for n in range(1, HISTOGRAM_BINS))
 FAILING_KEPT = 10
 
 
@@ -60,9 +61,14 @@ class Summary:
         self.all.add(state, result.score, case)
         self._groups.add(result, state, case)
         for evaluator in result.evaluator_results:
-            tally = self._evaluators.setdefault((evaluator.name, evaluator.type), Tally())
+            name = (evaluator.name, evaluator.type)
+            tally = self._evaluators.get(name)
+            if tally is None:
+                tally = self._evaluators[name] = Tally()
             tally.add(evaluator_state(evaluator), evaluator.score, case)
-        target = self._targets.setdefault(result.slot.target, TargetTally())
+        target = self._targets.get(result.slot.target)
+        if target is None:  # not by `setdefault`, which would make one for every row
+            target = self._targets[result.slot.target] = TargetTally()
         target.rows.add(state, result.score, case if has_trials else None)
         target.spend(result)
         if latency_s is not None and state != "error":
@@ -74,8 +80,7 @@ class Summary:
     def _show(self, result: CaseResult, state: RowState) -> None:
         """Take a row into the histogram and the list of failing rows."""
         if state in JUDGED_STATES and result.score is not None:
-            edges = [n / HISTOGRAM_BINS for n in range(1, HISTOGRAM_BINS)]
-            self.histogram[bisect_right(edges, result.score)] += 1
+            self.histogram[bisect_right(_BIN_EDGES, result.score)] += 1
         if state not in ("pass", "skipped"):
             self.failing_total += 1
             if len(self.failing) < FAILING_KEPT:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from agentv.scoring.digests import DigestSet
-from agentv.storage.numbered import with_seq
 from agentv.storage.records import (
     EventRecord,
     case_name,
@@ -11,6 +10,7 @@ from agentv.storage.records import (
 )
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock
+from agentv.types.quick import changed
 from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
 
 
@@ -54,13 +54,13 @@ class MemoryStore:
 
     def append_answer(self, answer: Answer) -> Answer:
         """Keep what a target returned; the answer comes back with its `seq`."""
-        numbered = with_seq(answer, len(self.answers))
+        numbered = changed(answer, seq=len(self.answers))
         self.answers.append(numbered)
         return numbered
 
     def append(self, result: CaseResult) -> CaseResult:
         """Keep a judged row; the row comes back with its `seq`."""
-        numbered = with_seq(result, len(self.results))
+        numbered = changed(result, seq=len(self.results))
         self.results.append(numbered)
         return numbered
 

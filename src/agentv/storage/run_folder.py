@@ -14,7 +14,6 @@ from agentv.storage.blobs import BLOB_LIMIT, BlobFolder
 from agentv.storage.flusher import Flusher
 from agentv.storage.json_line import decode, encode, fitted, pretty
 from agentv.storage.line_file import LineFile, whole_lines
-from agentv.storage.numbered import with_seq
 from agentv.storage.records import (
     EventRecord,
     answer_to_record,
@@ -29,6 +28,7 @@ from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
 from agentv.types.protocols import Clock
+from agentv.types.quick import changed
 from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
 
 HOME_NAME = ".agentv"
@@ -110,7 +110,7 @@ class RunFolder:
 
     def append_answer(self, answer: Answer, *, run_id: str | None = None) -> Answer:
         """Write what a target returned; the answer comes back with its `seq`. `run_id` is of another run's answer."""
-        numbered = with_seq(answer, self._answers.next_seq)
+        numbered = changed(answer, seq=self._answers.next_seq)
         self._write(self._answers, answer_to_record(numbered, run_id=run_id or self._run_id))
         return numbered
 
@@ -119,7 +119,7 @@ class RunFolder:
 
         Trace and messages are not written twice: the row's answer has them (`answer_seq`).
         """
-        numbered = with_seq(result, self._results.next_seq)
+        numbered = changed(result, seq=self._results.next_seq)
         self._write(self._results, result_to_record(numbered, with_trace=result.answer_seq is None))
         return numbered
 

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.problems import Problem
-from agentv.types.quick_init import quick_init
+from agentv.types.quick import quick
 from agentv.types.scales import EvaluationCriteria
 
 
@@ -71,7 +71,7 @@ class Location:
     line: int = 0
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class EvalCase:
     """One question for a target, with what a good answer must bring.

@@ -13,7 +13,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, Message, TraceEvent, TraceSummary
 from agentv.types.messages_json import content_text
 from agentv.types.provider import Provider
-from agentv.types.quick_init import quick_init
+from agentv.types.quick import quick
 from agentv.types.scales import EvaluationCriteria, EvaluationScale
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
@@ -24,7 +24,7 @@ EvaluatorStatus: TypeAlias = Literal["scored", "error", "skipped", "unverified"]
 JudgeRole: TypeAlias = Literal["sample", "repair", "swap", "member", "embedding"]
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class PromptInputs:
     """A case's messages as one target is asked them (formats.md, "From messages to a prompt").
@@ -40,7 +40,7 @@ class PromptInputs:
     file_paths: tuple[str, ...] = ()
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class EvaluationResult:
     """The judgement of one criterion: `score` on the criterion's own scale, `value` the same on 0..1.
@@ -103,7 +103,7 @@ def _own_score(value: JsonValue) -> float | bool | str:
     raise ValueError(f"must be a number, true, false or a text, got {type(value).__name__}")
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class JudgeCall:
     """One call of a judge model, with its reply as it came. `score` is None when the reply held none.
@@ -121,7 +121,7 @@ class JudgeCall:
     cached: bool = False
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class EvaluationScore:
     """What one evaluator says about one answer (seed REQ-EVAL-005).
@@ -146,7 +146,7 @@ class EvaluationScore:
     members: "tuple[EvaluatorResult, ...]" = ()
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class EvaluatorResult:
     """One evaluator's score as it is kept in a row, with its name, weight and what it cost."""
@@ -173,7 +173,7 @@ class EvaluatorResult:
     evaluator_results: "tuple[EvaluatorResult, ...]" = ()
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class EvaluationContext:
     """Everything an evaluator may look at. Frozen: no evaluator can change what the next one sees.

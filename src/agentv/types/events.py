@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from agentv.types.quick_init import quick_init
+from agentv.types.quick import quick
 from agentv.types.results import Answer, CaseResult, RunReport
 
 
@@ -21,7 +21,7 @@ class RunStarted:
     trials: int = 1
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class AnswerArrived:
     """A target answered (or failed to); nothing is judged yet."""
@@ -29,7 +29,7 @@ class AnswerArrived:
     answer: Answer
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class RowFinished:
     """A row is judged and stored."""

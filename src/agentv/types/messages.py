@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.quick_init import quick_init
+from agentv.types.quick import quick
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
@@ -58,7 +58,7 @@ class ToolCall:
     timestamp: str | None = None
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class Message:
     """One turn of a conversation. `content` is text, parts, or an object; None when there are only tool calls."""

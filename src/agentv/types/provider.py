@@ -8,14 +8,14 @@ from typing import Protocol, runtime_checkable
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, Message, TraceEvent
-from agentv.types.quick_init import quick_init
+from agentv.types.quick import quick
 from agentv.types.usage import Usage
 
 GUIDELINES_HEADING = "[[ ## Guidelines ## ]]"
 """What stands above the guidelines in a system message."""
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class ProviderRequest:
     """One question for a provider.
@@ -46,7 +46,7 @@ class ProviderRequest:
     response_schema: JsonObject | None = None
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class CallRecord:
     """One try of a call: `kind` is `ok` or a failure kind; `wait_ms` is the pause before it."""
@@ -86,7 +86,7 @@ class CachedFrom:
     nonce: str | None = None
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class ProviderResponse:
     """What a provider answered. `trace` is given only by providers that have one; `request` is kept with the row."""

@@ -11,14 +11,14 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, TraceEvent, TraceSummary
 from agentv.types.provider import CallRecord
-from agentv.types.quick_init import quick_init
+from agentv.types.quick import quick
 from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary
 from agentv.types.usage import Usage
 
 RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class Slot:
     """Where a row belongs in a plan: suite path, case id, target name, trial (from 0)."""
@@ -29,7 +29,7 @@ class Slot:
     trial: int = 0
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a target returned for one slot, or why it did not (`error` set, `text` empty).
@@ -66,7 +66,7 @@ class Answer:
     seq: int | None = None
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class CaseResult:
     """One attempt at one case: the record that every store keeps.
@@ -197,7 +197,7 @@ class RunReport:
         return total
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class CaseRecord:
     """A planned case as `cases.jsonl` keeps it when it is first used."""

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from agentv.types.quick_init import quick_init
+from agentv.types.quick import quick
 
 
-@quick_init
+@quick
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one or more calls. `cached_input` is part of `input`, `reasoning` part of `output`."""
