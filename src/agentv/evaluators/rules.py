@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from agentv.types.quick import quick
 from agentv.execution.folder_trees import open_beneath
 from agentv.scoring.sources import source_text
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
+from agentv.types.quick import quick
 
 SHOWN_CHARS = 120
 """How much of a text is quoted in a hit or a miss."""

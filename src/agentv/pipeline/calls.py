@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from agentv.types.quick import quick
 from agentv.execution.foreign import DeadlineError, call_foreign
 from agentv.execution.retry import OVERTIME_S
 from agentv.types.embeddings import EmbeddingResponse
@@ -16,7 +15,6 @@ from agentv.types.usage import Usage
 R = TypeVar("R", ProviderResponse, EmbeddingResponse)
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Call(Generic[R]):
     """What is called dependably: one try, by its number and its deadline in seconds, and what it probably uses."""

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from agentv.types.quick import quick
 from agentv.pipeline.context import tags_of, trace_summary
 from agentv.pipeline.fingerprints import WrittenEvaluators
 from agentv.pipeline.plan import CaseTask
@@ -16,6 +15,7 @@ from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import reference_answer
+from agentv.types.quick import quick
 from agentv.types.results import Answer, CaseRecord, CaseResult, RowStatus
 from agentv.types.usage import Usage, total_usage
 

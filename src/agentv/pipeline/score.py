@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentv.types.quick import quick
 from agentv.evaluators.isolation import config_of, isolated_score
 from agentv.pipeline.embedding_models import embeds_for_money
 from agentv.pipeline.judges import judge_targets, needs_judge
@@ -16,6 +15,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluatorResult
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import SharedParts
 from agentv.types.provider import Provider
+from agentv.types.quick import quick
 
 DEFAULT_EVALUATOR_TIMEOUT_S = 60.0
 

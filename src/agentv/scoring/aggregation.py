@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import mul
 
-from agentv.types.quick import quick
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
+from agentv.types.quick import quick
 from agentv.types.results import RowStatus
 
 PASS_SCORE = 0.8

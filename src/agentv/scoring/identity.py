@@ -9,11 +9,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentv.types.quick import quick
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
 from agentv.types.messages_json import message_to_json
+from agentv.types.quick import quick
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import ResolvedTarget
 
