@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from agentv.types.quick import changed, quick
+from agentv.types.quick import quick
 
 Given: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -85,23 +85,3 @@ def test_a_subclass_is_made_as_well() -> None:
 
 def test_its_signature_has_the_same_names() -> None:
     assert list(inspect.signature(Quick).parameters) == list(inspect.signature(Usual).parameters)
-
-
-def test_a_changed_copy_is_what_replace_gives() -> None:
-    made = Quick("a", [1], 2, note="n")
-    assert changed(made, size=5, note="") == replace(made, size=5, note="")
-    assert (made.size, type(changed(made))) == (2, Quick)
-
-
-def test_a_change_is_checked_and_must_be_of_a_field_that_there_is() -> None:
-    with pytest.raises(ValueError, match="at least 0"):
-        changed(Quick("a"), size=-1)
-    with pytest.raises(TypeError, match="Quick has no field 'colour'"):
-        changed(Quick("a"), colour="red")
-
-
-def test_a_changed_copy_of_a_subclass_is_one_of_the_subclass() -> None:
-    class Plain(Quick):
-        pass
-
-    assert (type(changed(Plain("a"), size=2)), changed(Plain("a"), size=2).size) == (Plain, 2)

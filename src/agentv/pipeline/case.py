@@ -20,11 +20,11 @@ from agentv.pipeline.toolbox import Toolbox
 from agentv.pipeline.workspaces import WantedWorkspace, captured_to_json, open_wanted, row_name, wanted_workspace
 from agentv.scoring.summary import row_state
 from agentv.types.cases import BrokenCase, EvalCase, EvaluatorLike
+from agentv.types.changed import changed
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonObject
 from agentv.types.provider import ProviderResponse
-from agentv.types.quick import changed
 from agentv.types.results import Answer, CaseRecord, CaseResult
 
 

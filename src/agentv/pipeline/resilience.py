@@ -29,7 +29,6 @@ from agentv.types.provider import (
     ProviderRequest,
     ProviderResponse,
 )
-from agentv.types.quick import changed
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
 

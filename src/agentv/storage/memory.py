@@ -8,9 +8,9 @@ from agentv.storage.records import (
     case_name,
     case_to_record,
 )
+from agentv.types.changed import changed
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock
-from agentv.types.quick import changed
 from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
 
 

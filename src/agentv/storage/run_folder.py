@@ -24,11 +24,11 @@ from agentv.storage.records import (
     run_to_record,
 )
 from agentv.storage.run_lock import LOCK_NAME, RunLock
+from agentv.types.changed import changed
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
 from agentv.types.protocols import Clock
-from agentv.types.quick import changed
 from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
 
 HOME_NAME = ".agentv"
