@@ -213,6 +213,27 @@ def test_a_format_that_there_is_not_is_refused(project: Project) -> None:
     assert "Did you mean 'html'?" in said
 
 
+PLUGIN = """
+from agentv import report
+
+@report("sum.json")
+def total(report, rows):
+    print("and goes on")
+    return f"{sum(row.score for row in rows)}\\n"
+"""
+
+
+def test_a_format_of_the_project_is_loaded_when_it_is_asked_for(project: Project) -> None:
+    project.call("run", "suite.yaml")
+    (project.folder / ".agentv.yaml").write_text("plugins: [mine.py]")
+    (project.folder / "mine.py").write_text(PLUGIN)
+    write(project, "-o", "x.sum.json")
+    assert (project.folder / "x.sum.json").read_text() == "3.0\n"
+    assert project.call("report", "--format", "sum.json") == (0, "3.0\nand goes on\n"), "output comes first"
+    (project.folder / "mine.py").write_text("raise RuntimeError('nobody needs me')")
+    write(project, "-o", "x.html")
+
+
 def test_without_a_file_the_end_of_the_run_is_printed_again(project: Project) -> None:
     _, said = project.call("run", "suite.yaml")
     code, told = project.call("report")

@@ -1,22 +1,24 @@
 """What `agentv report` does: count a stored run, and hand its rows and its report to each format."""
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import TextIO
 
 import click
 
 from agentv.cli.run_outputs import report_tools
+from agentv.cli.streams import own_stdout
 from agentv.cli.terminal import terminal_style
 from agentv.loading import find_home
-from agentv.pipeline.plugins import load_specs
 from agentv.pipeline.stored_report import load_report
+from agentv.registry import Registry
 from agentv.reports import end_report, report_text
 from agentv.reports.exports import STDOUT, Export, StreamExport, make_export
+from agentv.reports.formats import REPORTS
 from agentv.reports.row_text import RowLabels
 from agentv.storage import find_run, open_run
 from agentv.storage.stored_run import StoredRun
@@ -46,7 +48,7 @@ def report(reference: str, asked: Asked) -> int:
     outputs = asked.outputs
     if asked.format_name and STDOUT not in outputs:
         outputs = (*outputs, STDOUT)
-    with _exports(outputs, asked) as exports:
+    with own_stdout() as stdout, _exports(outputs, asked, stdout) as exports:
         made = load_report(stored, _told(_rows(stored, asked), exports))
         for export in exports:
             export.notify(RunEnded(made))
@@ -95,9 +97,9 @@ def _say(made: RunReport, stored: StoredRun, outputs: Sequence[str], *, as_json:
 
 
 @contextmanager
-def _exports(outputs: Sequence[str], asked: Asked) -> Iterator[list[Export | StreamExport]]:
+def _exports(outputs: Sequence[str], asked: Asked, stdout: TextIO) -> Iterator[list[Export | StreamExport]]:
     """Yield what writes each output; all of them appear at the end, or none when something goes wrong before."""
-    formats = load_specs().reports
+    formats = _formats(outputs, asked.format_name)
     tools = report_tools(include_trace=asked.include_trace)
     exports: list[Export | StreamExport] = []
     try:
@@ -105,7 +107,7 @@ def _exports(outputs: Sequence[str], asked: Asked) -> Iterator[list[Export | Str
             made = make_export(
                 output,
                 tools=tools,
-                stdout=sys.stdout,
+                stdout=stdout,
                 formats=formats,
                 stdout_format=asked.format_name or "jsonl",
                 in_log=os.environ.get("GITHUB_ACTIONS") == "true",
@@ -118,3 +120,14 @@ def _exports(outputs: Sequence[str], asked: Asked) -> Iterator[list[Export | Str
         raise
     for export in exports:
         export.close()
+
+
+def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
+    """Return the formats that there are. No code of the project is loaded where agentv's own are enough."""
+    asked = [Path(output).name.partition(".")[2] for output in outputs if output != STDOUT]
+    if all(name in REPORTS for name in (*asked, format_name or "jsonl")):
+        return REPORTS
+    from agentv.pipeline.inputs import load_project_parts
+
+    specs, _ = load_project_parts([Path.cwd()])
+    return specs.reports
