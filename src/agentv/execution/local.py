@@ -39,9 +39,9 @@ class LocalBackend:
             nonlocal gave_way_at
             for item in source:
                 result = await work(item)
-                async with turn:
-                    emitted = emit(result)
-                    if emitted is not None:
+                emitted = emit(result)
+                if emitted is not None:
+                    async with turn:
                         await emitted
                 if loop.time() - gave_way_at > GIVE_WAY_S:
                     await asyncio.sleep(0)

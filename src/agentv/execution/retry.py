@@ -4,8 +4,9 @@ import asyncio
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -78,36 +79,67 @@ async def retry_call(
     together: no pause goes beyond it, and a try that has not ended soon after it is cancelled. `on_retry` gets the
     failed try and the pause in seconds. Raises the last ProviderError with `calls` set.
     """
-    records: list[CallRecord] = []
     loop = asyncio.get_running_loop()
     ends_at = math.inf if deadline_s is None else loop.time() + deadline_s
-    guard = asyncio.timeout_at(None if deadline_s is None else ends_at + OVERTIME_S)
-    started_at, wait_s = clock(), 0.0
+    tries = _Tries(call, policy, rng, clock, sleep, on_retry, ends_at, clock())
+    if deadline_s is None:
+        return await tries.until_answered(), tuple(tries.records)
+    guard = asyncio.timeout_at(ends_at + OVERTIME_S)
     try:
         async with guard:
-            while True:
-                try:
-                    reply = await call(len(records))
-                except ProviderError as error:
-                    failure = error.failure
-                else:
-                    records.append(_answered(reply, started_at, clock(), wait_s))
-                    return reply, tuple(records)
-                records.append(_failed(failure, started_at, clock(), wait_s))
-                wait_s = delay_s(failure, policy, retry=len(records) - 1, rng=rng)
-                is_last = len(records) > policy.max_retries or loop.time() + wait_s >= ends_at
-                if is_last or not is_retryable(failure, policy):
-                    raise ProviderError(failure, calls=tuple(records))
-                if on_retry is not None:
-                    on_retry(records[-1], wait_s)
-                await sleep(wait_s)
-                started_at = clock()
+            return await tries.until_answered(), tuple(tries.records)
     except TimeoutError:
         if not guard.expired():
             raise
-        failure = Failure("deadline", f"no answer within {deadline_s:g} s (tries: {len(records) + 1})")
-        records.append(_failed(failure, started_at, clock(), wait_s))
-        raise ProviderError(failure, calls=tuple(records)) from None
+        failure = Failure("deadline", f"no answer within {deadline_s:g} s (tries: {len(tries.records) + 1})")
+        tries.note_failed(failure)
+        raise ProviderError(failure, calls=tuple(tries.records)) from None
+
+
+@dataclass(slots=True)
+class _Tries(Generic[R]):
+    """The tries of one call: `started_at` is when the present one began, after a pause of `wait_s`."""
+
+    call: Callable[[int], Awaitable[R]]
+    policy: RetryPolicy
+    rng: random.Random
+    clock: Clock
+    sleep: Callable[[float], Awaitable[None]]
+    on_retry: Callable[[CallRecord, float], None] | None
+    ends_at: float
+    started_at: datetime
+    wait_s: float = 0.0
+    records: list[CallRecord] = field(default_factory=list)
+
+    async def until_answered(self) -> R:
+        """Return the first answer; raises the last ProviderError when there is none to be had."""
+        while True:
+            try:
+                reply = await self.call(len(self.records))
+            except ProviderError as error:
+                failure = error.failure
+            else:
+                self.records.append(_answered(reply, self.started_at, self.clock(), self.wait_s))
+                return reply
+            await self._pause_after(failure)
+
+    async def _pause_after(self, failure: Failure) -> None:
+        """Wait as long as the policy says; raises ProviderError when it allows no other try."""
+        self.note_failed(failure)
+        wait_s = delay_s(failure, self.policy, retry=len(self.records) - 1, rng=self.rng)
+        now = asyncio.get_running_loop().time()
+        is_last = len(self.records) > self.policy.max_retries or now + wait_s >= self.ends_at
+        if is_last or not is_retryable(failure, self.policy):
+            raise ProviderError(failure, calls=tuple(self.records))
+        if self.on_retry is not None:
+            self.on_retry(self.records[-1], wait_s)
+        self.wait_s = wait_s
+        await self.sleep(wait_s)
+        self.started_at = self.clock()
+
+    def note_failed(self, failure: Failure) -> None:
+        """Keep a record of the present try, which failed."""
+        self.records.append(_failed(failure, self.started_at, self.clock(), self.wait_s))
 
 
 def _failed(failure: Failure, started_at: datetime, ended_at: datetime, wait_s: float) -> CallRecord:

@@ -168,8 +168,9 @@ class ResilientProvider:
             if number > 0 and call.before_repeat is not None:
                 await call.before_repeat()
             permit = first if number == 0 else await self._turns.take(call.tokens, until=ends_at)
-            timeout_s = max(0.0, min(attempt_s, ends_at - now()))
-            return await self._turns.used(permit, call.one_try(number, timeout_s))
+            timeout_s = attempt_s if total_s is None else max(0.0, min(attempt_s, ends_at - now()))
+            answered = call.one_try(number, timeout_s)
+            return await (answered if permit is None else self._turns.used(permit, answered))
 
         try:
             response, calls = await retry_call(

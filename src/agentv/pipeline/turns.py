@@ -47,17 +47,15 @@ class Turns:
             failure = Failure("deadline", "no turn at the account came in the time for all tries")
             raise ProviderError(failure) from None
 
-    async def used(self, permit: Permit | None, one_try: Awaitable[R]) -> R:
+    async def used(self, permit: Permit, one_try: Awaitable[R]) -> R:
         """Return what a try brings, and tell the account how it went."""
         try:
             response = await one_try
         except BaseException as error:
-            if permit is not None:
-                self._give_back(permit, error)
+            self._give_back(permit, error)
             raise
-        if permit is not None:
-            usage = response.usage
-            permit.done(used_tokens=_tokens(usage), requests=self._requests(usage), quota=response.quota)
+        usage = response.usage
+        permit.done(used_tokens=_tokens(usage), requests=self._requests(usage), quota=response.quota)
         return response
 
     def _give_back(self, permit: Permit, error: BaseException) -> None:

@@ -9,7 +9,7 @@ MAX_WAIT_S = 0.05
 
 
 class Flusher:
-    """A thread that calls fsync on files that were written to: after 64 rows, or 50 ms after the first of them.
+    """A thread that syncs files that were written to: after 64 rows of one of them, or 50 ms after the first row.
 
     A written line survives the process at once; this makes it survive a power loss. A failed fsync is kept in `error`
     for the writer to raise, because the row it belongs to is long acknowledged.
@@ -19,8 +19,7 @@ class Flusher:
         self.error: OSError | None = None
         self._fsync = fsync
         self._max_wait_s = max_wait_s
-        self._dirty: set[int] = set()
-        self._rows = 0
+        self._rows: dict[int, int] = {}
         self._closed = False
         self._lock = threading.Lock()
         self._first = threading.Event()
@@ -31,10 +30,9 @@ class Flusher:
     def wrote(self, descriptor: int) -> None:
         """Take note that a row was written to a file."""
         with self._lock:
-            self._dirty.add(descriptor)
-            self._rows += 1
-            rows = self._rows
-        if rows == 1:
+            is_first = not self._rows
+            rows = self._rows[descriptor] = self._rows.get(descriptor, 0) + 1
+        if is_first:
             self._first.set()
         elif rows == MAX_ROWS:
             self._enough.set()
@@ -55,7 +53,7 @@ class Flusher:
 
     def _sync(self) -> None:
         with self._lock:
-            descriptors, self._dirty, self._rows = self._dirty, set(), 0
+            descriptors, self._rows = self._rows, {}
             self._first.clear()
             self._enough.clear()
         for descriptor in descriptors:
