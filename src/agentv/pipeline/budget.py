@@ -1,8 +1,7 @@
 """`--budget-usd`: what a call may cost is reserved before it is sent, and nothing is sent that could pass the limit."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -188,15 +187,20 @@ class Purse:
 _refusals: ContextVar[list[Failure] | None] = ContextVar("budget_refusals", default=None)
 
 
-@contextmanager
-def noting_refusals() -> Iterator[list[Failure]]:
-    """Yield the list of calls that the budget refuses within the block: what was made of them is no result."""
-    refused: list[Failure] = []
-    token = _refusals.set(refused)
-    try:
-        yield refused
-    finally:
-        _refusals.reset(token)
+class RefusedCalls:
+    """Notes the calls that the budget refuses within its `with` block: what was made of them is no result."""
+
+    def __init__(self) -> None:
+        self.failures: list[Failure] = []
+
+    def __enter__(self) -> list[Failure]:
+        """Begin to note; the list fills up."""
+        self._token = _refusals.set(self.failures)
+        return self.failures
+
+    def __exit__(self, *_error: object) -> None:
+        """Note no more."""
+        _refusals.reset(self._token)
 
 
 def note_refusal(failure: Failure) -> None:

@@ -8,7 +8,7 @@ from agentv.evaluators.isolation import config_of
 from agentv.execution.callables import raised_at
 from agentv.pipeline.answer import OnRetry, Reply, ask, make_answer
 from agentv.pipeline.applicable import applicable_evaluators
-from agentv.pipeline.budget import noting_refusals
+from agentv.pipeline.budget import RefusedCalls
 from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.context import build_context
 from agentv.pipeline.fingerprints import Fingerprints
@@ -104,7 +104,7 @@ class CaseRunner:
         return await self._netted(question.task, question.case, self.judge(question, answer))
 
     async def _netted(self, task: CaseTask, case: EvalCase, work: Coroutine[None, None, CaseResult]) -> CaseResult:
-        with noting_refusals() as refused:
+        with RefusedCalls() as refused:
             try:
                 row = await work
             except StorageError:

@@ -123,13 +123,16 @@ def first_broken(results: Sequence[EvaluatorResult]) -> EvaluatorResult | None:
 
 def case_fields(results: Sequence[EvaluatorResult]) -> CaseFields:
     """Join the evaluators' hits, misses and reasons in order; with several, each reason opens with its name."""
+    if len(results) == 1:
+        only = results[0]
+        aspects_of_only = max(1, only.expected_aspect_count)
+        return CaseFields(only.hits, only.misses, only.reasoning or None, aspects_of_only, only.raw_aspects)
     reasons = [(result.name, result.reasoning) for result in results if result.reasoning]
-    alone = len(results) == 1
     aspects = [result.raw_aspects for result in results if result.raw_aspects is not None]
     return CaseFields(
         hits=tuple(hit for result in results for hit in result.hits),
         misses=tuple(miss for result in results for miss in result.misses),
-        reasoning=" | ".join(text if alone else f"{name}: {text}" for name, text in reasons) or None,
+        reasoning=" | ".join(f"{name}: {text}" for name, text in reasons) or None,
         expected_aspect_count=sum(max(1, result.expected_aspect_count) for result in results),
         raw_aspects=tuple(aspect for group in aspects for aspect in group) if aspects else None,
     )
