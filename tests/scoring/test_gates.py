@@ -1,33 +1,51 @@
+import re
+from dataclasses import replace
+from fractions import Fraction
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.rows import make_row
 
+from agentv.scoring.gate_metrics import METRICS
+from agentv.scoring.gate_syntax import OPERATORS, GateError
 from agentv.scoring.gates import parse_gate
 from agentv.scoring.summary import Summary
 from agentv.types.errors import ConfigError
+from agentv.types.evaluation import EvaluationResult
 
 
 def measured(*scores: float) -> Summary:
     summary = Summary()
     for number, score in enumerate(scores):
         tags = ("refund",) if number == 0 else ()
-        summary.add(make_row(f"c{number}", score=score, tags=tags, cost_usd=0.25), latency_s=number + 1)
+        row = make_row(f"c{number}", score=score, tags=tags, cost_usd=0.25)
+        polite = EvaluationResult("polite", None, 1.0 if number == 0 else 0.5)
+        judged = tuple(replace(each, results=(polite,)) for each in row.evaluator_results)
+        summary.add(replace(row, evaluator_results=judged), latency_s=number + 1)
     return summary
 
 
 @pytest.mark.parametrize(
     ("expression", "passed", "sentence"),
     [
-        ("pass_rate >= 50%", True, "pass_rate is 50 %, as >= 50 %"),
-        ("pass_rate >= 0.9", False, "pass_rate is 50 %, not >= 90 %"),
+        ("pass_rate >= 50%", True, "pass_rate is 50 % (point estimate), as >= 50 %"),
+        ("pass_rate >= 0.9", False, "pass_rate is 50 % (point estimate), not >= 90 %"),
         ("mean>=0.5", True, "mean is 0.5, as >= 0.5"),
         ("mean < 0.5", False, "mean is 0.5, not < 0.5"),
         ("errors <= 0", True, "errors is 0, as <= 0"),
-        ("tag(refund).pass_rate == 100%", True, "tag(refund).pass_rate is 100 %, as == 100 %"),
+        ("tag(refund).pass_rate == 100%", True, "tag(refund).pass_rate is 100 % (point estimate), as == 100 %"),
         ("target(t).mean >= 0.6", False, "target(t).mean is 0.5, not >= 0.6"),
         ("evaluator(tone).mean > 0.4", True, "evaluator(tone).mean is 0.5, as > 0.4"),
         ("p95(duration_s) <= 1", False, "p95(duration_s) is 1.95, not <= 1"),
         ("p50(duration_ms) <= 1500", True, "p50(duration_ms) is 1500, as <= 1500"),
         ("cost_usd <= 5", True, "cost_usd is 0.5, as <= 5"),
+        ("criterion(polite).mean >= 0.7", True, "criterion(polite).mean is 0.75, as >= 0.7"),
+        ("dataset(s).mean >= 0.6", False, "dataset(s).mean is 0.5, not >= 0.6"),
+        ('tag("refund").mean >= 100%', True, "tag(refund).mean is 1, as >= 1"),
+        ("pass_at(1) >= 40%", True, "pass_at(1) is 50 % (point estimate), as >= 40 %"),
+        ("pass_hat ( 1 )>=0.8", False, "pass_hat(1) is 50 % (point estimate), not >= 80 %"),
+        ("error_rate < 1%", True, "error_rate is 0 %, as < 1 %"),
     ],
 )
 def test_a_gate_says_what_it_measured_and_what_it_wanted(expression: str, passed: bool, sentence: str) -> None:
@@ -46,14 +64,71 @@ def test_a_gate_on_a_cost_that_nobody_knows_never_passes() -> None:
     summary = measured(1.0)
     summary.add(make_row("cli"))
     result = parse_gate("cost_usd <= 5").check(summary)
-    assert (result.passed, result.sentence) == (False, "cost_usd could not be measured, so it is not <= 5")
+    assert (result.passed, result.sentence) == (
+        False,
+        "cost_usd could not be measured (what a call cost is not known), so it is not <= 5",
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "passed", "sentence"),
+    [
+        ("pass_rate >= 5%", True, "pass_rate is 50 % and the low end of its 95 % interval is 9.453 %, as >= 5 %"),
+        ("pass_rate >= 50%", False, "pass_rate is 50 % and the low end of its 95 % interval is 9.453 %, not >= 50 %"),
+        ("pass_rate < 50%", False, "pass_rate is 50 % and the high end of its 95 % interval is 90.55 %, not < 50 %"),
+        ("mean >= 0.5", False, "mean is 0.5 and the low end of its 95 % interval is 0.09453, not >= 0.5"),
+        ("tag(refund).mean > 0.5", False, "not > 0.5 with 95%"),
+        ("p95(duration_s) <= 9", False, "is 1.95, but its 95 % interval is not known (it takes 72 cases or more)"),
+    ],
+)
+def test_with_95_percent_the_unfavourable_end_of_the_interval_must_hold(
+    expression: str, passed: bool, sentence: str
+) -> None:
+    result = parse_gate(f"{expression} with 95%").check(measured(1.0, 0.0))
+    assert result.passed is passed
+    assert sentence in result.sentence
+    assert (result.value is None) is ("not known" in result.sentence)
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("tag(refnd).mean >= 0", "there is no tag 'refnd'; did you mean 'refund'?"),
+        ("evaluator(x).mean >= 0", "there is no evaluator 'x'; there is: tone"),
+        ("target(x).mean >= 0", "there is no target 'x'; there is: t"),
+        ("criterion(x).mean >= 0", "there is no criterion 'x'; there is: polite"),
+        ("dataset(x).mean >= 0", "there is no dataset 'x'; there is: s"),
+        ("pass_hat(2) >= 0", "no case has 2 judged trials"),
+    ],
+)
+def test_a_gate_that_nothing_was_measured_for_says_why(expression: str, why: str) -> None:
+    result = parse_gate(expression).check(measured(1.0, 0.0))
+    assert (result.passed, result.value) == (False, None)
+    assert f"({why})" in result.sentence
+
+
+@given(st.lists(st.integers(0, 10), min_size=1))
+def test_a_mean_that_is_the_bound_but_for_rounding_holds(tenths: list[int]) -> None:
+    bound = Fraction(sum(tenths), 10 * len(tenths))
+    result = parse_gate(f"mean >= {float(bound):.17f}").check(measured(*(each / 10 for each in tenths)))
+    assert result.passed, result.sentence
+
+
+def test_a_value_next_to_its_bound_is_shown_with_as_many_digits_as_tell_them_apart() -> None:
+    sentences = [parse_gate("mean >= 0.9").check(measured(value)).sentence for value in (0.89999, 0.8, 0.9, 1 / 3)]
+    assert [each.split(",")[0] for each in sentences] == [
+        "mean is 0.89999",
+        "mean is 0.8",
+        "mean is 0.9",
+        "mean is 0.3333",
+    ]
 
 
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
         ("pass_rat >= 90%", "Did you mean 'pass_rate'?"),
-        ("pass_rate => 90%", "column 12"),
+        ("pass_rate => 90%", "column 11: expected one of >= <= == != > <; found '=>'. Did you mean '>='?"),
         ("pass_rate >= 90", "write 90% for percent"),
         ("evaluator.mean >= 0.5", "write evaluator(NAME).mean"),
         ("tag(x).median >= 0.5", "write tag(NAME).mean"),
@@ -61,9 +136,60 @@ def test_a_gate_on_a_cost_that_nobody_knows_never_passes() -> None:
         ("mean(x) >= 0.5", "takes no argument"),
         ("mean >= many", "column 9"),
         ("", "column 1"),
+        ("mean >= 0.8 with", "column 17: expected 95%: intervals are those of 95 %; found the end"),
+        ("mean >= 0.8 with 90%", "column 18: expected 95%"),
+        ("errors <= 5 with 95%", "column 18: errors has no interval"),
+        ("mean == 0.8 with 95%", "column 6: with 95% an interval must lie on one side"),
+        ("errors <= 5%", "column 11: errors is no share"),
+        ("mean >= 80", "column 9: a score lies between 0 and 1; write 80% for percent"),
+        ("mean >= 180%", "column 9: a score lies between 0 and 1"),
+        ("pass_hat(0) >= 0.8", "column 10: write pass_hat(K)"),
+        ("pass_at >= 0.8", "write pass_at(K)"),
+        ("mean >= 0.8 or errors <= 1", "column 13: expected the end, or 'with 95%'; found 'or'"),
+        ("tag(a(b)).mean >= 0.5", "column 6: expected the closing bracket; a name with brackets stands in double"),
+        ("evaluator(tone.mean >= 0.5", "expected the closing bracket"),
+        ("Mean >= 0.5", "Did you mean 'mean'?"),
     ],
 )
 def test_a_gate_that_cannot_be_read_is_refused_with_the_place_and_the_way_out(expression: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_gate(expression)
     assert message in str(caught.value)
+
+
+def test_the_place_is_pointed_at() -> None:
+    with pytest.raises(GateError) as caught:
+        parse_gate("tag(x).median >= 0.5")
+    assert str(caught.value).splitlines() == [
+        "gate 'tag(x).median >= 0.5', column 8: write tag(NAME).mean or tag(NAME).pass_rate",
+        "    tag(x).median >= 0.5",
+        "           ^",
+    ]
+
+
+def wrong_column(expression: str) -> int | None:
+    try:
+        parse_gate(expression)
+    except GateError as error:
+        return error.column
+    return None
+
+
+@given(st.text())
+def test_whatever_is_written_is_read_or_refused_with_a_place_in_it(expression: str) -> None:
+    column = wrong_column(expression)
+    assert column is None or 1 <= column <= len(expression) + 1
+
+
+@given(
+    st.sampled_from([form for name, metric in METRICS.items() for form in metric.forms(name)]),
+    st.sampled_from(OPERATORS),
+    st.integers(0, 100),
+)
+def test_space_between_the_parts_means_nothing(form: str, operator: str, percent: int) -> None:
+    form = form.replace("(K)", "(2)")
+    spaced = re.sub(r"([().])", r" \1 ", form)
+    tight, loose = (
+        parse_gate(f"{metric}{sep}{operator}{sep}{percent / 100}") for metric, sep in [(form, ""), (spaced, " ")]
+    )
+    assert replace(tight, expression="", argument_column=1) == replace(loose, expression="", argument_column=1)

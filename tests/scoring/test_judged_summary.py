@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.gates import STREAM_METRICS, parse_gate
+from agentv.scoring.gate_metrics import STREAM_METRICS
+from agentv.scoring.gates import parse_gate
 from agentv.scoring.judged_summary import CRITERIA_KEPT, OTHERS, SHOWN, JudgedSummary
 from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
 from agentv.types.evaluation import EvaluationResult

@@ -13,7 +13,8 @@ from agentv.loading import find_home
 from agentv.scoring.comparison.compare import Comparison, compare_sides
 from agentv.scoring.comparison.gated import ComparedPairs
 from agentv.scoring.comparison.matrix import corrected
-from agentv.scoring.gates import COMPARE_METRICS, parse_gate
+from agentv.scoring.gate_metrics import COMPARE_METRICS
+from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
 from agentv.storage.find_scores import FoundScores, find_scores
 from agentv.types.errors import ConfigError

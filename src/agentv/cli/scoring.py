@@ -30,7 +30,8 @@ from agentv.reports.score_json import score_json_text
 from agentv.reports.score_view import ScoreView, score_progress_text
 from agentv.reports.signs import signs_for
 from agentv.reports.text_width import clip
-from agentv.scoring.gates import STREAM_METRICS, parse_gate
+from agentv.scoring.gate_metrics import STREAM_METRICS
+from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import NOTHING_SELECTED, AskedGate
 from agentv.scoring.sampling import Sample
 from agentv.storage.json_file import append_record, check_can_append

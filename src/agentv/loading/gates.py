@@ -1,20 +1,20 @@
 """Gate expressions in files are parsed when they are read, so that a bad one is refused before the first call."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator
 
-from agentv.scoring.gates import METRICS, STREAM_METRICS, parse_gate
-from agentv.types.errors import ConfigError
+from agentv.scoring.gate_metrics import METRICS, STREAM_METRICS, Metrics
+from agentv.scoring.gate_syntax import GateError
+from agentv.scoring.gates import parse_gate
 
 
-def _check(expression: str, metrics: Sequence[str] = METRICS) -> str:
+def _check(expression: str, metrics: Metrics = METRICS) -> str:
     try:
         parse_gate(expression, metrics)
-    except ConfigError as error:
-        raise ValueError(str(error).splitlines()[0]) from None
+    except GateError as error:
+        raise ValueError(error.line) from None
     return expression
 
 

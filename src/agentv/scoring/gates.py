@@ -1,19 +1,19 @@
-"""Gates: what a run must reach, as small expressions. Parsing says where an expression is wrong.
+"""Gates: what a run must reach, as small expressions (scoring.gate_syntax) on what can be measured of it."""
 
-gate   = metric operator number ["%"]
-metric = name [ "(" argument ")" ] [ "." name ]
-"""
-
+import math
 import operator
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentv.types.errors import ConfigError, nearest
+from agentv.scoring.gate_metrics import COMPARE_METRICS, DURATIONS, METRICS, STREAM_METRICS, Metric, Metrics, range_of
+from agentv.scoring.gate_reasons import why_no_interval, why_unmeasured
+from agentv.scoring.gate_syntax import GateError, Part, WrittenGate, read_gate
+from agentv.types.errors import nearest
+from agentv.types.intervals import Interval
 from agentv.types.results import GateResult
 
-OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
     "==": operator.eq,
@@ -21,29 +21,9 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-RATES = ("pass_rate", "error_rate")
-GROUP_FIELDS = ("mean", "pass_rate")
-METRICS = (
-    *("mean", "pass_rate", "error_rate", "errors", "cost_usd", "evaluator", "tag", "target", "p50", "p95", "p99"),
-    "regressions",
-)
-STREAM_METRICS = ("mean", "pass_rate", "error_rate", "errors", "cost_usd", "criterion", "p50", "p95", "p99")
-"""What can be asked of a stream of given answers, which come from nobody's target and have no tags."""
-COMPARE_METRICS = (
-    *("regressions", "improvements"),
-    *("mean", "pass_rate", "mean_difference", "pass_rate_difference", "evaluator"),
-)
-"""What can be asked of two runs side by side: what changed, and how the later one is."""
-DURATIONS = ("duration_s", "duration_ms")
-
-_GATE = re.compile(
-    r"""\s*(?P<name>[a-z_][a-z_0-9]*)\s*
-        (?:\(\s*(?P<argument>[^()]*?)\s*\))?\s*
-        (?:\.\s*(?P<field>[a-z_]+))?\s*
-        (?P<operator>>=|<=|==|!=|>|<)\s*
-        (?P<number>-?\d+(?:\.\d+)?)\s*(?P<percent>%)?\s*""",
-    re.VERBOSE,
-)
+_ROUNDING = 1e-9
+"""What sums of scores may be off by; a score is 1.0 within the same."""
+_DIGITS = (4, 6, 9)
 
 
 class Measurements(Protocol):
@@ -52,10 +32,19 @@ class Measurements(Protocol):
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a metric."""
 
+    def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
+        """Return the 95 % interval of what `measure` returns."""
+
+    def names(self, kind: str) -> Collection[str]:
+        """Return what a metric that takes a name can be asked about, as far as anything of it was seen."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One parsed gate. `bound` of a rate is 0..1."""
+    """One parsed gate. `bound` of a share is 0..1; `has_level` says that the interval's bound must hold (`with 95%`).
+
+    `argument_column` is where the argument begins in the expression, from 1.
+    """
 
     expression: str
     name: str
@@ -63,80 +52,150 @@ class Gate:
     field: str | None
     operator: str
     bound: float
+    metric: Metric
+    has_level: bool = False
+    argument_column: int = 1
 
     @property
     def is_rate(self) -> bool:
         """Whether the metric is a share, shown in percent."""
-        return (self.field or self.name) in RATES
+        return self.metric.unit_of(self.field) == "share"
 
     def check(self, measured: Measurements) -> GateResult:
         """Compare; a metric with nothing to measure never passes."""
-        value = measured.measure(self.name, self.argument, self.field)
-        passed = value is not None and OPERATORS[self.operator](value, self.bound)
-        metric = self.expression.split(self.operator, maxsplit=1)[0].strip()
-        wanted = f"{self.operator} {self._shown(self.bound)}"
+        asked = self.name, self.argument, self.field
+        value = measured.measure(*asked)
         if value is None:
-            sentence = f"{metric} could not be measured, so it is not {wanted}"
-        else:
-            sentence = f"{metric} is {self._shown(value)}, {'as' if passed else 'not'} {wanted}"
+            names = measured.names(self.name) if self.metric.takes == "name" else ()
+            why = why_unmeasured(self.name, self.argument, names)
+            return self._failed(f"{self._what} could not be measured ({why}), so it is not {self._wanted}")
+        if not self.has_level:
+            kind = " (point estimate)" if self.is_rate and self.metric.has_interval else ""
+            return self._compared(value, f"{self._what} is {self._shown(value)}{kind}")
+        interval = measured.interval(*asked)
+        point = f"{self._what} is {self._shown(value)}"
+        if interval is None:
+            why = why_no_interval(self.name)
+            return self._failed(f"{point}, but its 95 % interval is not known ({why}), so it is not {self._wanted}")
+        is_least = self.operator in (">=", ">")
+        bound = interval.low if is_least else interval.high
+        end = f"the {'low' if is_least else 'high'} end of its 95 % interval is {self._shown(bound)}"
+        return self._compared(bound, f"{point} and {end}")
+
+    def wrong_argument(self, what: str) -> GateError:
+        """Return the error that says what is wrong with what stands in brackets."""
+        return GateError(self.expression, self.argument_column, what)
+
+    def _compared(self, value: float, told: str) -> GateResult:
+        near = math.isclose(value, self.bound, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+        passed = _OPERATORS[self.operator](self.bound if near else value, self.bound)
+        sentence = f"{told}, {'as' if passed else 'not'} {self.operator} {self._shown(self.bound)}"
         return GateResult(expression=self.expression, passed=passed, value=value, sentence=sentence)
 
+    def _failed(self, sentence: str) -> GateResult:
+        return GateResult(expression=self.expression, passed=False, value=None, sentence=sentence)
+
+    @property
+    def _what(self) -> str:
+        argument = "" if self.argument is None else f"({self.argument})"
+        return f"{self.name}{argument}{'' if self.field is None else f'.{self.field}'}"
+
+    @property
+    def _wanted(self) -> str:
+        return f"{self.operator} {self._shown(self.bound)}{' with 95%' if self.has_level else ''}"
+
     def _shown(self, value: float) -> str:
-        return f"{value * 100:.4g} %" if self.is_rate else f"{value:.4g}"
+        """Return a value with as many digits as it needs to be told from the bound."""
+        shown = [self._in_unit(value, digits) for digits in _DIGITS]
+        if value == self.bound:
+            return shown[0]
+        bounds = [self._in_unit(self.bound, digits) for digits in _DIGITS]
+        return next((each for each, bound in zip(shown, bounds, strict=True) if each != bound), shown[0])
+
+    def _in_unit(self, value: float, digits: int) -> str:
+        return f"{value * 100:.{digits}g} %" if self.is_rate else f"{value:.{digits}g}"
 
 
-def parse_gate(expression: str, metrics: Sequence[str] = METRICS) -> Gate:
-    """Parse one gate on these metrics. Raises ConfigError that points at the first character it cannot use."""
-    match = _GATE.fullmatch(expression)
-    if match is None:
-        raise _unreadable(expression)
-    name, argument, field = match["name"], match["argument"], match["field"]
-    if name not in metrics:
-        raise _unknown(expression, name, metrics)
-    fields = (*GROUP_FIELDS, "difference") if metrics is COMPARE_METRICS else GROUP_FIELDS
-    _check_metric(expression, name, argument, field, fields)
-    gate = Gate(expression.strip(), name, argument, field, match["operator"], float(match["number"]))
-    if match["percent"]:
-        gate = Gate(gate.expression, name, argument, field, gate.operator, gate.bound / 100)
-    if gate.is_rate and not 0 <= gate.bound <= 1:
-        raise ConfigError(f"gate {expression!r}: a rate lies between 0 and 1; write {gate.bound:g}% for percent")
-    return gate
-
-
-def _unreadable(expression: str) -> ConfigError:
-    read = max((_prefix_length(expression, size) for size in range(len(expression) + 1)), default=0)
-    pointer = " " * read + "^"
-    example = "for instance 'pass_rate >= 90%', 'mean >= 0.8' or 'evaluator(tone).mean >= 0.7'"
-    return ConfigError(
-        f"cannot read the gate at column {read + 1}; write METRIC OPERATOR NUMBER, {example}\n"
-        f"    {expression}\n    {pointer}"
+def parse_gate(expression: str, metrics: Metrics = METRICS) -> Gate:
+    """Parse one gate on these metrics. Raises GateError that points at the first thing it cannot use."""
+    written = read_gate(expression)
+    metric = _metric(expression, written.name, metrics)
+    _check_form(expression, written, metric)
+    argument, field = written.argument, written.field
+    return Gate(
+        expression=expression.strip(),
+        name=written.name.text,
+        argument=None if argument is None else argument.text,
+        field=None if field is None else field.text,
+        operator=written.operator.text,
+        bound=_bound(expression, written, metric),
+        metric=metric,
+        has_level=_has_level(expression, written, metric),
+        argument_column=1 if argument is None else argument.column,
     )
 
 
-def _prefix_length(expression: str, size: int) -> int:
-    """Return `size` when that much of the expression could begin a gate."""
-    probes = ("", " >= 1", ">= 1", "= 1", " 1", "1", "x >= 1", ") >= 1", "x) >= 1", "mean >= 1")
-    return size if any(_GATE.fullmatch(expression[:size] + probe) for probe in probes) else 0
-
-
-def _unknown(expression: str, name: str, metrics: Sequence[str]) -> ConfigError:
-    near = nearest(name, metrics)
+def _metric(expression: str, name: Part, metrics: Metrics) -> Metric:
+    found = metrics.get(name.text)
+    if found is not None:
+        return found
+    near = nearest(name.text, metrics)
     hint = f" Did you mean {near!r}?" if near else ""
-    what = (
-        f"{name!r} cannot be measured here"
-        if name in (*METRICS, *STREAM_METRICS, *COMPARE_METRICS)
-        else f"unknown metric {name!r}"
-    )
-    return ConfigError(f"gate {expression!r}: {what}; known: {', '.join(metrics)}.{hint}")
+    is_elsewhere = any(name.text in door for door in (METRICS, STREAM_METRICS, COMPARE_METRICS))
+    what = f"{name.text!r} cannot be measured here" if is_elsewhere else f"unknown metric {name.text!r}"
+    raise GateError(expression, name.column, f"{what}; known: {', '.join(metrics)}.{hint}")
 
 
-def _check_metric(expression: str, name: str, argument: str | None, field: str | None, fields: Sequence[str]) -> None:
-    if name in ("evaluator", "tag", "target", "criterion"):
-        if not argument or field not in fields:
-            ways = " or ".join(f"{name}(NAME).{each}" for each in fields)
-            raise ConfigError(f"gate {expression!r}: write {ways}")
-    elif name in ("p50", "p95", "p99"):
-        if argument not in DURATIONS or field:
-            raise ConfigError(f"gate {expression!r}: write {name}(duration_s) or {name}(duration_ms)")
-    elif argument is not None or field is not None:
-        raise ConfigError(f"gate {expression!r}: {name} takes no argument and has no fields")
+def _check_form(expression: str, written: WrittenGate, metric: Metric) -> None:
+    """Refuse brackets and fields that a metric does not have, or a metric without those that it needs."""
+    name, argument, field = written.name.text, written.argument, written.field
+    ways = " or ".join(metric.forms(name))
+    if metric.takes == "nothing":
+        wrong = argument or field
+        if wrong is not None:
+            raise GateError(expression, wrong.column, f"{name} takes no argument and has no fields; write {ways}")
+        return
+    if argument is None or not _is_argument(argument.text, metric):
+        raise GateError(expression, (argument or written.name).column, f"write {ways}")
+    if metric.fields and field is None:
+        raise GateError(expression, written.operator.column, f"write {ways}")
+    if field is not None and field.text not in metric.fields:
+        raise GateError(expression, field.column, f"write {ways}")
+
+
+def _is_argument(text: str, metric: Metric) -> bool:
+    match metric.takes:
+        case "duration":
+            return text in DURATIONS
+        case "trials":
+            return text.isascii() and text.isdigit() and int(text) > 0
+        case _:
+            return bool(text)
+
+
+def _bound(expression: str, written: WrittenGate, metric: Metric) -> float:
+    number = written.number
+    unit = metric.unit_of(None if written.field is None else written.field.text)
+    ends = range_of(unit)
+    if ends is None:
+        if written.is_percent:
+            raise GateError(expression, number.column, f"{written.name.text} is no share; write a number without %")
+        return float(number.text)
+    bound = float(number.text) / 100 if written.is_percent else float(number.text)
+    low, high = ends
+    if not low <= bound <= high:
+        percent = "" if written.is_percent else f"; write {number.text}% for percent"
+        called = {"share": "a rate", "score": "a score"}.get(unit, "a difference")
+        raise GateError(expression, number.column, f"{called} lies between {low} and {high}{percent}")
+    return bound
+
+
+def _has_level(expression: str, written: WrittenGate, metric: Metric) -> bool:
+    level, operator_, field = written.level, written.operator, written.field
+    if level is None:
+        return False
+    if not metric.has_interval_of(None if field is None else field.text):
+        raise GateError(expression, level.column, f"{written.name.text} has no interval; leave out 'with 95%'")
+    if operator_.text in ("==", "!="):
+        raise GateError(expression, operator_.column, "with 95% an interval must lie on one side: >= > <= or <")
+    return True

@@ -1,6 +1,6 @@
 """Rows counted by what they have in common: a tag, a dataset, a criterion, a target, a key of their metadata."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from agentv.scoring.aggregation import result_verdict, verdict_of
@@ -54,6 +54,10 @@ class Groups:
     def get(self, by: str, group: str) -> Tally | None:
         """Return the tally of one group, None when nothing belongs to it."""
         return self._tallies.get(by, {}).get(group)
+
+    def names(self, by: str) -> Collection[str]:
+        """Return the groups of a kind."""
+        return self._tallies.get(by, {}).keys()
 
     def summaries(self) -> tuple[GroupSummary, ...]:
         """Return every group, kind by kind, in the order in which they first came."""

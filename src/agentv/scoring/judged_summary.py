@@ -1,14 +1,16 @@
 """From judged lines to what gates and reports ask: one pass, constant memory however long the stream is."""
 
 import heapq
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 from agentv.scoring.aggregation import verdict_of
 from agentv.scoring.quantiles import Quantiles
-from agentv.scoring.tallies import Tally
+from agentv.scoring.tallies import Tally, pooled, pooled_interval
 from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.evaluation import EvaluationResult
+from agentv.types.intervals import Interval
 from agentv.types.judged_lines import CriterionSummary, JudgedLine
 from agentv.types.usage import Usage
 
@@ -16,26 +18,6 @@ SHOWN = 5
 CRITERIA_KEPT = 200
 OTHERS = "(others)"
 """Stands for all criteria after the first 200: in a stream each line may bring criteria of its own."""
-
-
-@dataclass(slots=True)
-class _Criterion:
-    judged: int = 0
-    passed: int = 0
-    score_sum: float = 0.0
-    errors: int = 0
-
-    def add(self, result: EvaluationResult) -> None:
-        if result.error is not None:
-            self.errors += 1
-        elif result.value is not None:
-            self.judged += 1
-            self.passed += verdict_of(result.value) == "pass"
-            self.score_sum += result.value
-
-    def measure(self, field: str | None) -> float | None:
-        total = {"mean": self.score_sum, "pass_rate": self.passed}[field or "mean"]
-        return total / self.judged if self.judged else None
 
 
 @dataclass(slots=True)
@@ -47,7 +29,7 @@ class JudgedSummary:
     usage: Usage | None = None
     cost_usd: float | None = 0.0
     durations_s: Quantiles = field(default_factory=Quantiles)
-    _criteria: dict[str, _Criterion] = field(default_factory=dict)
+    _criteria: dict[str, Tally] = field(default_factory=dict)
     _worst: list[tuple[float, int, JudgedLine]] = field(default_factory=list)
     _order: "count[int]" = field(default_factory=count)
 
@@ -63,16 +45,20 @@ class JudgedSummary:
             entry = (-judged.overall_score, -next(self._order), line)
             heapq.heappush(self._worst, entry) if len(self._worst) < SHOWN else heapq.heappushpop(self._worst, entry)
         for result in judged.results:
-            self._criterion(result.criterion_name).add(result)
+            self._add_criterion(result)
         self.durations_s.add(judged.duration_ms / 1000)
         self._spend(judged)
 
-    def _criterion(self, name: str) -> _Criterion:
-        found = self._criteria.get(name)
-        if found is None:
-            name = name if len(self._criteria) < CRITERIA_KEPT else OTHERS
-            found = self._criteria.setdefault(name, _Criterion())
-        return found
+    def _add_criterion(self, result: EvaluationResult) -> None:
+        """Count a result; one on a scale that cannot be averaged is named, and nothing more."""
+        tally = self._criteria.get(result.criterion_name)
+        if tally is None:
+            name = result.criterion_name if len(self._criteria) < CRITERIA_KEPT else OTHERS
+            tally = self._criteria.setdefault(name, Tally())
+        if result.error is not None:
+            tally.add("error", None)
+        elif result.value is not None:
+            tally.add(verdict_of(result.value), result.value)
 
     def _spend(self, judged: AggregatedEvaluationResult) -> None:
         if judged.judge_usage is not None:
@@ -90,7 +76,7 @@ class JudgedSummary:
     def criteria(self) -> tuple[CriterionSummary, ...]:
         """Return one summary per criterion, in the order in which they came."""
         return tuple(
-            CriterionSummary(name, tally.judged, tally.measure("mean"), tally.measure("pass_rate"), tally.errors)
+            CriterionSummary(name, tally.judged, tally.mean, tally.pass_rate, tally.counts["error"])
             for name, tally in self._criteria.items()
         )
 
@@ -101,21 +87,28 @@ class JudgedSummary:
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric (scoring.gates), None when there is nothing to measure."""
         match name:
-            case "mean":
-                return self.all.mean
-            case "pass_rate":
-                return self.all.pass_rate
-            case "error_rate":
-                return self.all.error_rate
             case "errors":
                 return float(self.all.counts["error"])
             case "cost_usd":
                 return self.cost_usd
-            case "criterion":
-                found = self._criteria.get(argument or "")
-                return None if found is None else found.measure(field)
-            case _:
+            case "p50" | "p95" | "p99":
                 return self._duration(float(name.removeprefix("p")) / 100, in_ms=argument == "duration_ms")
+            case _:
+                return pooled(self._tallies(argument), field or name)
+
+    def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
+        """Return the 95 % interval of a mean or a pass rate, each line counting as a case; None with fewer than two."""
+        return pooled_interval(self._tallies(argument), field or name)
+
+    def names(self, kind: str) -> Collection[str]:  # noqa: ARG002 - criteria alone have names here
+        """Return the criteria that were judged."""
+        return self._criteria.keys()
+
+    def _tallies(self, criterion: str | None) -> Sequence[Tally]:
+        """Return the tally of a criterion, of all lines when none is named."""
+        if criterion is None:
+            return [self.all]
+        return [self._criteria[criterion]] if criterion in self._criteria else []
 
     def _duration(self, share: float, *, in_ms: bool) -> float | None:
         seconds = self.durations_s.at(share)

@@ -62,11 +62,12 @@ def run_verdict(
 
     `gates` None is the default gate (every judged row passes), an empty sequence is no gate. A run with no cleanly
     judged row never passes. Order: 4 (lines that could not be read), 5, 130, then 1 if the judged rows already fail
-    the gate, then 3, then 2.
+    the gate, then 3, then 2. A gate that could not be measured is failed by no row: it fails a run that is complete.
     """
     rows, errors = counted.all, counted.all.counts["error"]
     results = _check_gates(counted, gates, ending.noun)
     broken = [result for result in results if not result.passed]
+    failed = [result for result in broken if result.value is not None]
     early = _early(ending, rows)
     if ending.invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
@@ -76,13 +77,15 @@ def run_verdict(
     if not rows.rows and ending.state == "finished":
         why = ending.reason or "no case matches what was asked for"
         return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
-    if rows.judged and broken:
+    if rows.judged and failed:
         return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors, ending.noun)}{early}", results)
     incomplete = _incomplete(ending, rows, results, max_errors)
     if incomplete is not None:
         return RunVerdict(INCOMPLETE, f"INCOMPLETE: {incomplete}", results)
     if ending.state == "stopped":
         return RunVerdict(STOPPED, f"STOPPED: {ending.reason}; {_of_planned(rows.rows, ending)} made.", results)
+    if broken:
+        return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors, ending.noun)}", results)
     if not results:
         return RunVerdict(PASSED, f"NO GATE: {_rows_passed(rows, ending.noun)}.{_beside(errors, ending.noun)}", results)
     return RunVerdict(PASSED, f"PASS: {_and(results)}.{_beside(errors, ending.noun)}", results)
@@ -142,7 +145,9 @@ def _rows_passed(rows: Tally, noun: str) -> str:
 
 
 def _state_of_gates(results: Sequence[GateResult]) -> str:
-    return "the gate holds" if results and all(result.passed for result in results) else "no gate was asked for"
+    if not results:
+        return "no gate was asked for"
+    return "the gate holds" if all(result.passed for result in results) else "a gate could not be measured"
 
 
 def _and(results: Sequence[GateResult]) -> str:

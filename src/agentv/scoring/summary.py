@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from agentv.scoring.case_sums import case_of
 from agentv.scoring.durations import Durations, percentile_us
@@ -156,6 +156,16 @@ class Summary:
                 return mean_interval(self._trial_moments(name, argument))
             case _:
                 return pooled_interval(self._tallies(name, argument or ""), field or name)
+
+    def names(self, kind: str) -> Collection[str]:
+        """Return the evaluators, targets, tags, datasets or criteria that rows have, as far as they are counted."""
+        match kind:
+            case "target":
+                return self._targets.keys()
+            case "evaluator":
+                return {name for name, _ in self._evaluators}
+            case _:
+                return self._groups.names(kind)
 
     def _trial_moments(self, name: str, k: str | None) -> ClusterMoments:
         return trial_moments(name, int(k or 1), [tally.rows for tally in self._targets.values()])

@@ -10,7 +10,8 @@ from agentv.scoring.comparison.compare import compare_sides
 from agentv.scoring.comparison.gated import ComparedPairs, ComparedRun
 from agentv.scoring.comparison.rows import scored_row
 from agentv.scoring.comparison.sides import Side
-from agentv.scoring.gates import COMPARE_METRICS, parse_gate
+from agentv.scoring.gate_metrics import COMPARE_METRICS, Metrics
+from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
 from agentv.scoring.summary import Summary
 from agentv.types.errors import ConfigError
@@ -50,7 +51,10 @@ def test_a_suites_own_gate_counts_the_regressions_of_its_rows_alone() -> None:
 
 def test_without_a_common_case_there_is_nothing_to_measure_and_the_gate_fails() -> None:
     checked = parse_gate("regressions <= 0").check(compared_run([make_row("b")], [GOOD]))
-    assert (checked.passed, checked.sentence) == (False, "regressions could not be measured, so it is not <= 0")
+    assert (checked.passed, checked.sentence) == (
+        False,
+        "regressions could not be measured (no case was judged in both runs), so it is not <= 0",
+    )
 
 
 def test_other_metrics_are_those_of_the_run_itself() -> None:
@@ -78,6 +82,6 @@ def test_what_gates_can_ask_of_two_runs(gate: str, value: float | None) -> None:
 
 
 @pytest.mark.parametrize(("gate", "metrics"), [("mean_difference >= 0", None), ("tag(x).mean >= 0", COMPARE_METRICS)])
-def test_what_cannot_be_measured_there_is_refused(gate: str, metrics: Sequence[str] | None) -> None:
+def test_what_cannot_be_measured_there_is_refused(gate: str, metrics: Metrics | None) -> None:
     with pytest.raises(ConfigError, match="cannot be measured here"):
         parse_gate(gate) if metrics is None else parse_gate(gate, metrics)

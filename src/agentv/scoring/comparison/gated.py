@@ -1,12 +1,17 @@
 """What gates can ask about a run that is compared with an earlier one."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from agentv.scoring.comparison.compare import Change, Comparison
-from agentv.scoring.comparison.rows import evaluator_measure
+from agentv.scoring.comparison.measured import MeasureDifference
+from agentv.scoring.comparison.rows import evaluator_measure, evaluator_of
 from agentv.scoring.gates import Measurements
 from agentv.scoring.run_verdict import Counted
+from agentv.scoring.statistics.intervals import mean_interval
+from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.scoring.tallies import Tally
+from agentv.types.intervals import Interval
 
 _HALF = 0.5
 
@@ -25,6 +30,14 @@ class MeasuredAgainst:
             return self.measured.measure(name, argument, field)
         cases = [case for case in self.comparison.cases if self.suite in (None, case.pair.after.suite)]
         return float(sum(case.change == "regressed" for case in cases)) if cases else None
+
+    def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
+        """Return the 95 % interval of a gate's metric."""
+        return self.measured.interval(name, argument, field)
+
+    def names(self, kind: str) -> Collection[str]:
+        """Return what the run has of a kind."""
+        return self.measured.names(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,14 @@ class ComparedRun:
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric."""
         return MeasuredAgainst(self.counted, self.comparison).measure(name, argument, field)
+
+    def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
+        """Return the 95 % interval of a gate's metric."""
+        return self.counted.interval(name, argument, field)
+
+    def names(self, kind: str) -> Collection[str]:
+        """Return what the run has of a kind."""
+        return self.counted.names(kind)
 
 
 class ComparedPairs:
@@ -79,6 +100,29 @@ class ComparedPairs:
                 measured = found.score if name == "mean_difference" else found.passed
                 return None if measured is None else measured.difference
             case _:
-                wanted = evaluator_measure(argument or "")
-                each = next((each for each in found.evaluators if each.measure == wanted), None)
+                each = self._evaluator(argument)
                 return None if each is None else each.difference if field == "difference" else each.after
+
+    def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:  # noqa: ARG002 - see gate_metrics
+        """Return the 95 % interval over cases; None with fewer than two, and for what has none."""
+        found = self._comparison
+        match name:
+            case "mean":
+                return mean_interval(self.all.scores())
+            case "pass_rate":
+                shares = [case.passed_after for case in found.cases]
+                return mean_interval(ClusterMoments.of_clusters((1, share) for share in shares))
+            case "mean_difference" | "pass_rate_difference":
+                measured = found.score if name == "mean_difference" else found.passed
+                return None if measured is None else measured.interval
+            case _:
+                each = self._evaluator(argument)
+                return None if each is None else each.interval
+
+    def names(self, kind: str) -> Collection[str]:  # noqa: ARG002 - evaluators alone have names here
+        """Return the evaluators that both runs have."""
+        return [name for each in self._comparison.evaluators if (name := evaluator_of(each.measure)) is not None]
+
+    def _evaluator(self, name: str | None) -> MeasureDifference | None:
+        wanted = evaluator_measure(name or "")
+        return next((each for each in self._comparison.evaluators if each.measure == wanted), None)

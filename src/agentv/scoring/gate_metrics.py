@@ -1,0 +1,99 @@
+"""What gates can ask for: each metric with what it takes and whether it has an interval. docs/gates.md lists them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Unit: TypeAlias = Literal["share", "score", "difference", "number"]
+"""`share` is 0..1 and shown in percent, `score` 0..1, `difference` -1..1, `number` what is counted, paid or timed."""
+
+Takes: TypeAlias = Literal["nothing", "name", "duration", "trials"]
+"""What stands in brackets behind a metric."""
+
+DURATIONS = ("duration_s", "duration_ms")
+_UNIT_OF_FIELD: Mapping[str, Unit] = {"mean": "score", "pass_rate": "share", "difference": "difference"}
+_RANGES: Mapping[Unit, tuple[float, float]] = {"share": (0, 1), "score": (0, 1), "difference": (-1, 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric. One that takes a name has `fields`, which say what is measured of what is so called.
+
+    `has_interval` says that `with 95%` may be asked, but for the fields in `without_interval`.
+    """
+
+    unit: Unit = "number"
+    takes: Takes = "nothing"
+    fields: tuple[str, ...] = ()
+    has_interval: bool = False
+    without_interval: tuple[str, ...] = ()
+
+    def unit_of(self, field: str | None) -> Unit:
+        """Return the unit of what is measured."""
+        return self.unit if field is None else _UNIT_OF_FIELD[field]
+
+    def has_interval_of(self, field: str | None) -> bool:
+        """Whether what is measured has an interval."""
+        return self.has_interval and field not in self.without_interval
+
+    def forms(self, name: str) -> tuple[str, ...]:
+        """Return how the metric is written when it is called by this name."""
+        match self.takes:
+            case "name":
+                return tuple(f"{name}(NAME).{field}" for field in self.fields)
+            case "duration":
+                return tuple(f"{name}({each})" for each in DURATIONS)
+            case "trials":
+                return (f"{name}(K)",)
+            case "nothing":
+                return (name,)
+
+
+def range_of(unit: Unit) -> tuple[float, float] | None:
+    """Return the least and the most that a unit can be, None where there is no end."""
+    return _RANGES.get(unit)
+
+
+Metrics: TypeAlias = Mapping[str, Metric]
+"""Metrics by name: those of one door."""
+
+_MEAN = Metric("score", has_interval=True)
+_SHARE = Metric("share", has_interval=True)
+_GROUP = Metric(takes="name", fields=("mean", "pass_rate"), has_interval=True)
+_PERCENTILE = Metric(takes="duration", has_interval=True)
+_TRIALS = Metric("share", takes="trials", has_interval=True)
+_COUNT = Metric()
+
+_OF_ROWS: Metrics = {
+    "mean": _MEAN,
+    "pass_rate": _SHARE,
+    "error_rate": Metric("share"),
+    "errors": _COUNT,
+    "cost_usd": _COUNT,
+}
+METRICS: Metrics = {
+    **_OF_ROWS,
+    **dict.fromkeys(("evaluator", "criterion", "tag", "dataset", "target"), _GROUP),
+    **dict.fromkeys(("p50", "p95", "p99"), _PERCENTILE),
+    **dict.fromkeys(("pass_at", "pass_hat"), _TRIALS),
+    "regressions": _COUNT,
+}
+"""What can be asked of a run; of `regressions` only beside a baseline."""
+
+STREAM_METRICS: Metrics = {
+    **_OF_ROWS,
+    "criterion": _GROUP,
+    **dict.fromkeys(("p50", "p95", "p99"), Metric(takes="duration")),
+}
+"""What can be asked of a stream of given answers, which come from nobody's target and have no tags."""
+
+COMPARE_METRICS: Metrics = {
+    "regressions": _COUNT,
+    "improvements": _COUNT,
+    "mean": _MEAN,
+    "pass_rate": _SHARE,
+    "mean_difference": Metric("difference", has_interval=True),
+    "pass_rate_difference": Metric("difference", has_interval=True),
+    "evaluator": Metric(takes="name", fields=("mean", "difference"), has_interval=True, without_interval=("mean",)),
+}
+"""What can be asked of two runs side by side: what changed, and how the later one is."""
