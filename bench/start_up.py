@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench.installed import installed_environment
 from bench.measuring import Effort, children_time, seconds_per_call
 from bench.rows import Row, row_of
 
@@ -20,9 +21,11 @@ def measure(effort: Effort) -> Iterator[Row]:
     """Yield a row for each command, for orientation."""
     with TemporaryDirectory() as folder:
         shutil.copytree(QUICKSTART, Path(folder, "quickstart"))
+        environment = installed_environment(Path(folder, "compiled"))
 
         def start(*arguments: str) -> None:
-            subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, check=True)  # noqa: S603 - ours
+            command = [sys.executable, *arguments]
+            subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)  # noqa: S603 - ours
 
         for shown, arguments in COMMANDS.items():
             own, bare = seconds_per_call(

@@ -15,8 +15,8 @@ from tests.fake_server import serving_fake
 
 from agentv import EvaluatorConfig, RunReport, evaluate
 from agentv.pipeline.clock import make_clock
-from agentv.reports import make_observer
 from agentv.reports.json_lines import JsonLines
+from agentv.reports.observers import make_observer
 from agentv.server.fake import FakeServer, Quota
 from agentv.storage import export_record
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.reports.rows import REPORT
 
-from agentv.reports import end_report, in_colour
+from agentv.reports.end_table import end_report
+from agentv.reports.paint import in_colour
 from agentv.reports.printable import printable
 from agentv.reports.row_text import RowLabels
 from agentv.reports.text_width import display_width

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.reports.rows import FAILED, HOSTILE, REPORT, STARTED
 from tests.stored import make_result
 
-from agentv.reports import make_export
+from agentv.reports.exports import make_export
 from agentv.reports.formats import ReportTools
 from agentv.reports.printable import UNSAFE
 from agentv.reports.yaml_text import yaml_item
@@ -208,7 +208,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path
 
 ON_A_FULL_DISK = """
 import io, resource, sys
-from agentv.reports import make_export
+from agentv.reports.exports import make_export
 from agentv.reports.formats import ReportTools
 from agentv.storage import export_record
 from agentv.types.errors import StorageError

@@ -5,8 +5,10 @@ from dataclasses import replace
 from tests.reports.rows import FAILED, HOSTILE, HOSTILE_TEXT, PASSED, UNANSWERED
 from tests.stored import ANSWER, CASE, CONTAINS, JUDGE, NOON, RUN
 
-from agentv.reports import CaseView, RunView, in_colour
+from agentv.reports.case_view import CaseView
+from agentv.reports.paint import in_colour
 from agentv.reports.printable import printable
+from agentv.reports.run_view import RunView
 from agentv.reports.signs import ASCII
 from agentv.reports.text_width import display_width
 from agentv.types.evaluation import EvaluationResult

@@ -25,8 +25,8 @@ def save_command(run: str, *, output: str, as_json: bool) -> int:
 
     from agentv.loading import find_home
     from agentv.loading.atomic_write import written_whole
-    from agentv.reports import one_line
     from agentv.reports.amounts import count_text
+    from agentv.reports.printable import one_line
     from agentv.storage.find_scores import find_scores
     from agentv.storage.score_file import baseline_lines
 

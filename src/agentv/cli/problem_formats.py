@@ -7,8 +7,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from agentv.cli.code_frame import CodeFrames
-from agentv.reports import one_line, printable, printable_json
 from agentv.reports.amounts import count_text
+from agentv.reports.printable import one_line, printable, printable_json
 from agentv.reports.sarif import SARIF_SCHEMA
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem

@@ -2,28 +2,24 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from agentv.cli.row_details import read_details
 from agentv.cli.streams import reader_is_gone
 from agentv.registry import Registry
 from agentv.reports.exports import STDOUT, make_export
-from agentv.reports.formats import REPORTS, ReportTools
+from agentv.reports.formats import REPORTS
 from agentv.reports.json_lines import JsonLines, ToRecord
 from agentv.reports.observers import make_observer
-from agentv.reports.row_detail import RowDetail
 from agentv.reports.verbose import VerboseLines
 from agentv.storage.records import export_record
-from agentv.storage.stored_run import open_run
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RunEvent
 from agentv.types.protocols import Clock
-from agentv.types.results import CaseResult, RunRecord, RunReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,27 +109,14 @@ def _open(screen: Screen, stdout: TextIO, clock: Clock, formats: Registry) -> It
     if screen.log_file is not None:
         log = LogFile(screen.folder / screen.log_file, to_record=to_record)
         yield Watched(f"--log-file {screen.log_file}", log)
+    if not screen.outputs:
+        return
+    from agentv.cli.report_tools import report_tools
+
     for target in screen.outputs:
         place = target if target == STDOUT else str(screen.folder / target)
         tools = report_tools(include_trace=screen.include_trace)
         yield Watched(f"-o {target}", make_export(place, tools=tools, stdout=stdout, formats=formats), target)
-
-
-def report_tools(*, include_trace: bool) -> ReportTools:
-    """Return what formats are given: everything is read from where the run is kept."""
-    return ReportTools(partial(export_record, include_trace=include_trace), _rows_of, _details_of, _record_of)
-
-
-def _rows_of(report: RunReport) -> Iterable[CaseResult]:
-    return report.results if report.folder is None else open_run(Path(report.folder)).results()
-
-
-def _details_of(report: RunReport, rows: Sequence[CaseResult]) -> Iterable[RowDetail]:
-    return map(RowDetail, rows) if report.folder is None else read_details(open_run(Path(report.folder)), rows)
-
-
-def _record_of(report: RunReport) -> RunRecord | None:
-    return None if report.folder is None else open_run(Path(report.folder)).run
 
 
 def losses(observers: Sequence[Watched], stdout: TextIO) -> Iterator[str]:

@@ -28,7 +28,8 @@ def list_command(*, as_json: bool, verbose: bool) -> int:
 
     from agentv.cli.indexed import run_index
     from agentv.loading import find_home
-    from agentv.reports import counts_text, one_line
+    from agentv.reports.printable import one_line
+    from agentv.reports.run_view import counts_text
 
     home = find_home(Path.cwd())
     with run_index(home, verbose=verbose) as index:
@@ -91,7 +92,7 @@ def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool)
     from pathlib import Path
 
     from agentv.loading import find_home
-    from agentv.reports import one_line
+    from agentv.reports.printable import one_line
     from agentv.storage import find_run
     from agentv.storage.housekeeping import tag_run
 
@@ -123,7 +124,7 @@ def _delete(folders: "list[Path]", *, yes: bool, as_json: bool) -> int:
 
 
 def _print_json(fields: "JsonObject") -> None:
-    from agentv.reports import printable_json
+    from agentv.reports.printable import printable_json
     from agentv.types.messages_json import pretty_json
 
     click.echo(printable_json(pretty_json({"schema": RUNS_SCHEMA, **fields})))

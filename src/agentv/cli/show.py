@@ -7,7 +7,7 @@ import click
 
 if TYPE_CHECKING:
     from agentv.cli.show_rows import ShownRows
-    from agentv.reports import CaseView
+    from agentv.reports.case_view import CaseView
     from agentv.storage import StoredRun
     from agentv.storage.row_query import RowQuery
     from agentv.types.json_value import JsonObject, JsonValue
@@ -80,7 +80,7 @@ def command(run: str, case: str | None, *, by: tuple[str, ...], as_json: bool, v
 
 def _print_groups(stored: "StoredRun", shown: "ShownRows", by: Sequence[str], *, as_json: bool) -> None:
     from agentv.cli.show_groups import count_groups, group_text
-    from agentv.reports import printable_json
+    from agentv.reports.printable import printable_json
     from agentv.reports.report_json import group_to_json
     from agentv.types.messages_json import pretty_json
 
@@ -114,7 +114,7 @@ def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
 
 def _views(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> "list[CaseView]":
     from agentv.cli.row_details import read_details
-    from agentv.reports import CaseView
+    from agentv.reports.case_view import CaseView
 
     rows = list(shown.rows)
     if not rows:
@@ -139,7 +139,7 @@ def _refuse_unknown(stored: "StoredRun", query: "RowQuery") -> None:
 
 def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:
     from agentv.cli.show_rows import page_to_json
-    from agentv.reports import printable_json
+    from agentv.reports.printable import printable_json
     from agentv.storage import export_record
     from agentv.storage.records import run_to_record
     from agentv.types.messages_json import pretty_json

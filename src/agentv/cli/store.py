@@ -122,7 +122,8 @@ def pull_command(run: str, url: str | None, *, as_json: bool) -> int:
 @_as_json
 def list_command(url: str | None, *, as_json: bool) -> int:
     """List the runs of the database, latest first."""
-    from agentv.reports import counts_text, one_line
+    from agentv.reports.printable import one_line
+    from agentv.reports.run_view import counts_text
     from agentv.storage.postgres.run_rows import list_shared_runs
 
     with _opened(url) as (connection, place):
@@ -149,7 +150,7 @@ def rm_command(runs: tuple[str, ...], url: str | None, *, yes: bool, as_json: bo
     RUN is an id, the start of one, a name, latest or latest~1. A run that somebody is writing comes back with its
     next row.
     """
-    from agentv.reports import one_line
+    from agentv.reports.printable import one_line
     from agentv.storage.postgres.remove import remove_shared_runs
     from agentv.storage.postgres.run_rows import find_shared_run
 
@@ -208,7 +209,7 @@ def _opened(url: str | None) -> "Iterator[tuple[Connection, StoreUrl]]":
 
 
 def _tell(fields: "JsonObject", text: str, *, as_json: bool) -> None:
-    from agentv.reports import printable_json
+    from agentv.reports.printable import printable_json
     from agentv.types.messages_json import pretty_json
 
     click.echo(printable_json(pretty_json({"schema": STORE_SCHEMA, **fields})) if as_json else text)

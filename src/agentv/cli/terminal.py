@@ -6,9 +6,10 @@ import sys
 from dataclasses import dataclass, replace
 from io import TextIOWrapper
 
-from agentv.reports import CaseView, RunView, choose_paint, signs_for
-from agentv.reports.paint import Paint
-from agentv.reports.signs import Signs
+from agentv.reports.case_view import CaseView
+from agentv.reports.paint import Paint, choose_paint
+from agentv.reports.run_view import RunView
+from agentv.reports.signs import Signs, signs_for
 
 
 @dataclass(frozen=True, slots=True)
