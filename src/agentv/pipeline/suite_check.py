@@ -40,7 +40,7 @@ class Findings:
 
 @dataclass(slots=True)
 class SuiteCheck:
-    """Checks a suite. `judges` are the targets found to be asked as judges; names and tags are what its rows bear.
+    """Checks a suite. `judges` are the targets found to be asked as judges; names, tags and trials are of its rows.
 
     `home` is the `.agentv` folder, where stored runs are.
     """
@@ -53,6 +53,7 @@ class SuiteCheck:
     judges: dict[int, ResolvedTarget] = field(default_factory=dict)
     evaluator_names: set[str] = field(default_factory=set)
     tags: set[str] = field(default_factory=set)
+    most_trials: int = 1
 
     def run(self) -> None:
         """Look at everything."""
@@ -67,6 +68,7 @@ class SuiteCheck:
             if isinstance(case, EvalCase):
                 self._check_workspaces(case)
                 self.tags.update(tags_of(case, suite))
+                self.most_trials = max(self.most_trials, self.plan.trials(case))
                 for evaluator in applicable_evaluators(case, suite)[0]:
                     self.evaluator_names.add(config_of(evaluator).name)
                     if seen.get(id(evaluator)) is not evaluator:

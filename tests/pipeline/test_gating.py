@@ -1,0 +1,115 @@
+"""Which gates hold for which rows, and what is refused before anything is asked."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentv import evaluate
+from agentv.types.errors import ConfigError
+from agentv.types.results import RunReport
+
+CASE = (
+    "{id: %s, expected_outcome: x, input_messages: [{role: user, content: hi}], tags: [%s], "
+    "evaluators: [{name: says-x, type: contains, value: %s}]}"
+)
+GOOD, BAD = CASE % ("good", "easy", "x"), CASE % ("bad", "hard", "y")
+
+Run = Callable[..., RunReport]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock, response: x}]")
+
+    def made(suites: Mapping[str, str], *, project: str = "", **options: Any) -> RunReport:
+        for name, text in suites.items():
+            (tmp_path / name).write_text(text)
+        if project:
+            (tmp_path / ".agentv.yaml").write_text(f"gates: [{project!r}]")
+        return evaluate(tmp_path, folder=tmp_path / ".agentv", target="t", **options)
+
+    return made
+
+
+def suite(*cases: str, gate: str | None = None) -> str:
+    gates = "" if gate is None else f"gates: [{gate!r}]\n"
+    return f"{gates}evalcases:\n" + "".join(f"  - {case}\n" for case in cases)
+
+
+def told(report: RunReport) -> list[tuple[str, bool]]:
+    return [(each.sentence.split(" is ")[0], each.passed) for each in report.verdict.gates]
+
+
+def test_a_suites_gates_replace_the_projects(run: Run) -> None:
+    report = run({"a.yaml": suite(GOOD, BAD, gate="mean >= 0.5")}, project="mean >= 0.9")
+    assert (report.exit_code, told(report)) == (0, [("mean", True)])
+
+
+def test_those_of_the_command_line_replace_both(run: Run) -> None:
+    report = run({"a.yaml": suite(GOOD, BAD, gate="mean >= 0.5")}, project="mean >= 0.9", gates=("errors <= 0",))
+    assert told(report) == [("errors", True)]
+
+
+def test_the_projects_gates_hold_for_all_rows_together(run: Run) -> None:
+    report = run({"a.yaml": suite(GOOD), "b.yaml": suite(BAD)}, project="mean >= 0.5")
+    assert (report.exit_code, told(report)) == (0, [("mean", True)])
+
+
+@pytest.mark.parametrize(
+    ("project", "gates"),
+    [
+        ("", [("a.yaml: mean", True), ("b.yaml: pass_rate", False)]),
+        ("mean >= 0.1", [("a.yaml: mean", True), ("b.yaml: mean", False)]),
+    ],
+)
+def test_a_suite_beside_one_with_gates_of_its_own_is_held_to_the_projects_or_to_the_default(
+    run: Run, project: str, gates: list[tuple[str, bool]]
+) -> None:
+    report = run({"a.yaml": suite(GOOD, gate="mean >= 0.5"), "b.yaml": suite(BAD)}, project=project)
+    assert (report.exit_code, told(report)) == (1, gates)
+
+
+def test_a_suite_that_nothing_was_selected_of_is_held_to_nothing(run: Run) -> None:
+    suites = {"a.yaml": suite(GOOD, gate="mean >= 0.5"), "b.yaml": suite(BAD, gate="mean >= 0.5")}
+    report = run(suites, case_globs=("good",))
+    assert (report.exit_code, told(report)) == (0, [("a.yaml: mean", True)])
+
+
+@pytest.mark.parametrize(
+    ("gate", "message"),
+    [
+        ("evaluator(say-x).mean >= 0", "unknown evaluator 'say-x'; known: says-x. Did you mean 'says-x'?"),
+        ("tag(eas).mean >= 0", "column 5: unknown tag 'eas'; known: easy, hard. Did you mean 'easy'?"),
+        ("target(T).mean >= 0", "unknown target 'T'; known: t."),
+        ("dataset(b).mean >= 0", "column 9: unknown dataset 'b'; known: a."),
+        ("pass_hat(3) >= 0.8", "column 10: no case is asked 3 times; --trials 3 or `trials:` does that"),
+        ("mean >= 80", "write 80% for percent"),
+    ],
+)
+def test_what_no_row_can_have_is_refused_before_anything_is_asked(run: Run, gate: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        run({"a.yaml": suite(GOOD, BAD)}, gates=(gate,))
+    assert message in str(caught.value)
+
+
+def test_a_suites_gate_can_only_ask_for_what_its_own_rows_have(run: Run) -> None:
+    with pytest.raises(
+        ConfigError, match=r"b.yaml: gate 'tag\(easy\).mean >= 0', column 5: unknown tag 'easy'; known: hard"
+    ):
+        run({"a.yaml": suite(GOOD), "b.yaml": suite(BAD, gate="tag(easy).mean >= 0")})
+
+
+def test_trials_make_gates_on_them_measurable(run: Run) -> None:
+    report = run({"a.yaml": suite(GOOD)}, gates=("pass_hat(3) >= 100%",), trials=3)
+    assert report.verdict.sentence == "PASS: pass_hat(3) is 100 % (point estimate), as >= 100 %."
+
+
+def test_of_a_stream_a_name_that_no_row_had_fails_the_run_and_says_so(run: Run) -> None:
+    line = '{"id": "a", "expected_outcome": "x", "input_messages": [{"role": "user", "content": "hi"}]}\n'
+    suites = {"s.yaml": "execution: {evaluators: [{name: says-x, type: contains, value: x}]}\n", "s.jsonl": line}
+    report = run(suites, gates=("evaluator(say-x).mean >= 0",))
+    assert report.exit_code == 1
+    assert "there is no evaluator 'say-x'; did you mean 'says-x'?" in report.verdict.sentence
