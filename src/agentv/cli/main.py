@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, Entry] = {
     "report": Entry("agentv.cli.report", "Write a page, a summary, JUnit or rows from a stored run."),
     "baseline": Entry("agentv.cli.baseline", "Keep a run's scores in a small file, to hold later runs against."),
     "label": Entry("agentv.cli.label", "Keep what people say of a run's answers with the run."),
+    "judge": Entry("agentv.cli.judge", "Say how far a judge can be trusted: against people, against itself."),
     "runs": Entry("agentv.cli.runs", "List stored runs, delete some, or tag those that are to stay."),
     "cache": Entry("agentv.cli.cache", "List or clear answers and embeddings that are kept between runs."),
     "store": Entry("agentv.cli.store", "Keep runs in the team's database: upgrade, push, pull, list, rm."),

@@ -66,12 +66,13 @@ class Fingerprints:
         """Return the key of each evaluator's score of one answer, by the evaluator's name."""
         return {
             config_of(evaluator).name: score_key(
-                answer=answer_key, expectation=keys.expectation, setup=self._setup(evaluator, task)
+                answer=answer_key, expectation=keys.expectation, setup=self.setup(evaluator, task)
             )
             for evaluator in evaluators
         }
 
-    def _setup(self, evaluator: EvaluatorLike, task: CaseTask) -> str:
+    def setup(self, evaluator: EvaluatorLike, task: CaseTask) -> str:
+        """Return the digest of all that an evaluator's scores depend on besides the answer and what is expected."""
         place = (id(evaluator), id(task.target))
         kept = self._setups.get(place)
         if kept is not None and kept[0] is evaluator:

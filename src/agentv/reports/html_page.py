@@ -1,16 +1,14 @@
 """A run as one HTML file: it works from a disk, asks nobody for anything, and is read with scripts off."""
 
-import base64
-import hashlib
 from collections.abc import Iterator, Sequence
-from functools import cache, partial
-from importlib import resources
+from functools import partial
 
 from agentv.reports.chosen_rows import WORST_FIRST, ChosenRows, choose_rows
 from agentv.reports.formats import Format, ReportTools
 from agentv.reports.html_row import row_element
 from agentv.reports.html_summary import baseline_section, evaluator_table, histogram, target_table, verdict_band
 from agentv.reports.markup import Html, element, verbatim
+from agentv.reports.page_parts import asset, page_head
 from agentv.reports.row_detail import RowDetail
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.results import RunRecord, RunReport
@@ -48,37 +46,15 @@ def html_page(report: RunReport, tools: ReportTools) -> str:
             element("section", element("h2", "Rows"), _left_out(report, chosen), _controls(report, chosen), rows),
             evaluator_table(report),
         ),
-        verbatim("script", _asset("report.js")),
+        verbatim("script", asset("report.js")),
     )
-    head = element("head", *_head(report, record))
+    head = page_head(_title(report, record), style=asset("report.css"), script=asset("report.js"))
     return f"<!doctype html>\n{element('html', head, body, lang='en').markup}\n"
 
 
-def _head(report: RunReport, record: RunRecord | None) -> Iterator[Html]:
-    yield element("meta", charset="utf-8")
-    yield element("meta", http_equiv="Content-Security-Policy", content=_policy())
-    yield element("meta", name="viewport", content="width=device-width, initial-scale=1")
-    yield element("meta", name="color-scheme", content="light dark")
-    yield element("meta", name="referrer", content="no-referrer")
-    yield element("link", rel="icon", href="data:,")
+def _title(report: RunReport, record: RunRecord | None) -> str:
     name = record.name if record is not None and record.name else report.run_id
-    yield element("title", f"{report.verdict.sentence.partition(':')[0]} · {name} · agentv")
-    yield verbatim("style", _asset("report.css"))
-
-
-def _policy() -> str:
-    """Return what a browser may do with the page: use our style and our script, and nothing else, nowhere."""
-    style, script = (_digest(_asset(name)) for name in ("report.css", "report.js"))
-    return f"default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
-
-
-def _digest(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-@cache
-def _asset(name: str) -> str:
-    return resources.files("agentv.reports").joinpath("page", name).read_text("utf-8")
+    return f"{report.verdict.sentence.partition(':')[0]} · {name} · agentv"
 
 
 def _columns(report: RunReport) -> str:

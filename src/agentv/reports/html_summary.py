@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from agentv.reports.amounts import clock_text, count_text
 from agentv.reports.figures import BASELINE_HEADS, Figure, baseline_cells, evaluator_figures, target_figures
-from agentv.reports.markup import Child, Html, element, join
+from agentv.reports.markup import Html, element, join
+from agentv.reports.page_parts import scrolled_table
 from agentv.reports.signs import UNICODE
 from agentv.types.baselines import BaselineSummary
 from agentv.types.json_value import JsonObject
@@ -70,7 +71,7 @@ def target_table(targets: Sequence[TargetSummary]) -> Html:
         [each.target, *(_figure(figures.get(name)) for name in names)]
         for each, figures in zip(targets, told, strict=True)
     ]
-    return element("section", element("h2", "Targets"), _table(["target", *names], rows))
+    return element("section", element("h2", "Targets"), scrolled_table(["target", *names], rows))
 
 
 def _figure(figure: Figure | None) -> Html | None:
@@ -98,7 +99,9 @@ def baseline_section(summary: BaselineSummary | None) -> Html | None:
         return None
     cells = baseline_cells(summary)
     told = element("p", element("b", summary.finding), f", against {summary.baseline}")
-    return element("section", element("h2", "Baseline"), told, _table(BASELINE_HEADS, [cells]) if cells else None)
+    return element(
+        "section", element("h2", "Baseline"), told, scrolled_table(BASELINE_HEADS, [cells]) if cells else None
+    )
 
 
 def evaluator_table(report: RunReport) -> Html | None:
@@ -110,18 +113,7 @@ def evaluator_table(report: RunReport) -> Html | None:
         [each.name, each.type, *map(_figure, figures)] for each, figures in zip(report.evaluators, told, strict=True)
     ]
     heads = ("evaluator", "type", *(figure.name for figure in told[0]))
-    return element("section", element("h2", "Evaluators"), _table(heads, rows))
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[Child]]) -> Html:
-    head = element("tr", *(element("th", text, scope="col") for text in heads))
-    body = [
-        element("tr", element("th", first, scope="row"), *(element("td", cell) for cell in cells))
-        for first, *cells in rows
-    ]
-    return element(
-        "div", element("table", element("thead", head), element("tbody", *body)), class_="scroll", tabindex="0"
-    )
+    return element("section", element("h2", "Evaluators"), scrolled_table(heads, rows))
 
 
 def histogram(bins: Sequence[int]) -> Html | None:

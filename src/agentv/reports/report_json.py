@@ -55,24 +55,18 @@ def _target(target: TargetSummary) -> Mapping[str, JsonValue]:
         "judged": target.judged,
         "counts": dict(target.counts),
         "pass_rate": target.pass_rate,
-        "pass_rate_interval": _interval(target.pass_rate_interval),
+        "pass_rate_interval": interval_to_json(target.pass_rate_interval),
         "mean_score": target.mean_score,
-        "mean_interval": _interval(target.mean_interval),
+        "mean_interval": interval_to_json(target.mean_interval),
         "trials": [_trial(trial) for trial in target.trials],
         "cost_usd": {"target": target.target_cost_usd, "judge": target.judge_cost_usd},
         "saved_usd": target.saved_usd,
         "usage": {"target": _usage(target.target_usage), "judge": _usage(target.judge_usage)},
         "latency_median_s": target.latency_median_s,
-        "latency_median_interval": _interval(target.latency_median_interval),
+        "latency_median_interval": interval_to_json(target.latency_median_interval),
         "latency_p95_s": target.latency_p95_s,
-        "latency_p95_interval": _interval(target.latency_p95_interval),
+        "latency_p95_interval": interval_to_json(target.latency_p95_interval),
     }
-
-
-def _interval(interval: Interval | None) -> JsonValue:
-    if interval is None:
-        return None
-    return {"low": interval.low, "high": interval.high, "level": interval.level, "method": interval.method}
 
 
 def _trial(trial: TrialSummary) -> Mapping[str, JsonValue]:
@@ -80,10 +74,17 @@ def _trial(trial: TrialSummary) -> Mapping[str, JsonValue]:
         "k": trial.k,
         "cases": trial.cases,
         "pass_at": trial.pass_at,
-        "pass_at_interval": _interval(trial.pass_at_interval),
+        "pass_at_interval": interval_to_json(trial.pass_at_interval),
         "pass_hat": trial.pass_hat,
-        "pass_hat_interval": _interval(trial.pass_hat_interval),
+        "pass_hat_interval": interval_to_json(trial.pass_hat_interval),
     }
+
+
+def interval_to_json(interval: Interval | None) -> JsonValue:
+    """Return an interval as JSON, null for none."""
+    if interval is None:
+        return None
+    return {"low": interval.low, "high": interval.high, "level": interval.level, "method": interval.method}
 
 
 def group_to_json(group: GroupSummary) -> JsonObject:
@@ -95,9 +96,9 @@ def group_to_json(group: GroupSummary) -> JsonObject:
         "judged": group.judged,
         "counts": dict(group.counts),
         "pass_rate": group.pass_rate,
-        "pass_rate_interval": _interval(group.pass_rate_interval),
+        "pass_rate_interval": interval_to_json(group.pass_rate_interval),
         "mean_score": group.mean_score,
-        "mean_interval": _interval(group.mean_interval),
+        "mean_interval": interval_to_json(group.mean_interval),
     }
 
 
@@ -118,9 +119,9 @@ def _evaluator(evaluator: EvaluatorSummary) -> Mapping[str, JsonValue]:
         "type": evaluator.type,
         "judged": evaluator.judged,
         "pass_rate": evaluator.pass_rate,
-        "pass_rate_interval": _interval(evaluator.pass_rate_interval),
+        "pass_rate_interval": interval_to_json(evaluator.pass_rate_interval),
         "mean_score": evaluator.mean_score,
-        "mean_interval": _interval(evaluator.mean_interval),
+        "mean_interval": interval_to_json(evaluator.mean_interval),
         "errors": evaluator.errors,
     }
 

@@ -3,7 +3,16 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-IntervalMethod: TypeAlias = Literal["wilson", "clustered-wilson", "bounded-t", "student-t", "order-statistics"]
+IntervalMethod: TypeAlias = Literal[
+    "wilson",
+    "clustered-wilson",
+    "bounded-t",
+    "student-t",
+    "order-statistics",
+    "linearized-t",
+    "lang-reiczigel",
+    "fisher-z",
+]
 """How an interval was made: one of those of docs/numbers.md."""
 
 LEVEL = 0.95

@@ -27,11 +27,17 @@ def rate_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | N
     """
     if moments.clusters < _FEWEST_CLUSTERS:
         return None
+    method: IntervalMethod = "clustered-wilson" if moments.is_repeated else "wilson"
+    return _wilson(moments.mean, rate_worth(moments, level), method, level)
+
+
+def rate_worth(moments: ClusterMoments, level: float = LEVEL) -> float:
+    """Return how many independent rows a rate of two or more cases is as sure as."""
     if not moments.is_repeated:
-        return _wilson(moments.mean, moments.rows, "wilson", level)
+        return moments.rows
     rate = moments.mean
     worth = _worth(rate, moments.variance) if 0 < rate < 1 else 0.0
-    return _wilson(rate, _count(min(worth, moments.rows), moments, level), "clustered-wilson", level)
+    return _count(min(worth, moments.rows), moments, level)
 
 
 def mean_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | None:

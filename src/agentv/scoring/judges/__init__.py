@@ -1,0 +1,1 @@
+"""How far a judge can be trusted: its agreement with people, and with itself."""

@@ -1,0 +1,132 @@
+"""Answers that a judge and people judged: what each of them said, side by side."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agentv.scoring.aggregation import verdict_of
+from agentv.scoring.groups import evaluator_state
+from agentv.scoring.scales import normalize
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.feedback import Label
+from agentv.types.results import CaseResult, Slot
+from agentv.types.scales import EvaluationCriteria
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What somebody says of an answer: a value of 0..1, whether that is a pass, and why."""
+
+    value: float
+    passed: bool
+    reasoning: str | None = None
+    annotator: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledAnswer:
+    """An answer with the judge's opinion and those of people, of whom there is at least one."""
+
+    slot: Slot
+    tags: tuple[str, ...]
+    judge: Opinion
+    people: tuple[Opinion, ...]
+
+    @property
+    def people_value(self) -> float:
+        """The mean of what people say."""
+        return math.fsum(each.value for each in self.people) / len(self.people)
+
+    @property
+    def people_passed(self) -> bool | None:
+        """What most people say; None where as many pass it as do not."""
+        passes = sum(each.passed for each in self.people)
+        return None if 2 * passes == len(self.people) else 2 * passes > len(self.people)
+
+
+@dataclass(slots=True)
+class LabelledAnswers:
+    """What a judge and people said of one criterion, and the labels that stand beside no opinion of the judge.
+
+    `unjudged` counts answers on which the judge said nothing, or failed. `unplaced` are scores of people that cannot be
+    placed on 0..1, each with why.
+    """
+
+    answers: list[LabelledAnswer] = field(default_factory=list)
+    unjudged: int = 0
+    unplaced: list[str] = field(default_factory=list)
+
+
+def judge_opinion(row: CaseResult, evaluator: str, criterion: str) -> Opinion | None:
+    """Return what an evaluator says of a criterion, None where it judged nothing.
+
+    The verdict is the evaluator's own where the criterion is all that it judges, else that of the value.
+    """
+    found = next((each for each in row.evaluator_results if each.name == evaluator), None)
+    if found is None or evaluator_state(found) in ("error", "skipped"):
+        return None
+    return next(_opinions(found, criterion), None)
+
+
+def judged_criterion(result: EvaluatorResult) -> str:
+    """Return the criterion that an evaluator as a whole judges: its only one, else one of its own name."""
+    return result.results[0].criterion_name if len(result.results) == 1 else result.name
+
+
+def _opinions(result: EvaluatorResult, criterion: str) -> Iterator[Opinion]:
+    if criterion in (judged_criterion(result), result.name):
+        yield Opinion(result.score, evaluator_state(result) == "pass", result.reasoning)
+    for each in result.results:
+        if each.criterion_name == criterion and each.value is not None and each.error is None:
+            yield Opinion(each.value, verdict_of(each.value) == "pass", each.reasoning)
+
+
+def label_answers(
+    rows: Iterable[CaseResult],
+    labels: Iterable[Label],
+    criteria: Mapping[tuple[str, str], Sequence[EvaluationCriteria]],
+    *,
+    evaluator: str,
+    criterion: str,
+    labels_of: str,
+) -> LabelledAnswers:
+    """Return the answers on which both an evaluator and people have an opinion of a criterion.
+
+    `labels_of` is the criterion that people's labels name. Labels of an answer that is no longer the row's are left
+    out. `criteria` are those of each case, by suite and id.
+    """
+    by_answer: dict[tuple[Slot, int], list[Label]] = {}
+    for label in labels:
+        if label.criterion == labels_of:
+            by_answer.setdefault((label.slot, label.answer_seq), []).append(label)
+    found = LabelledAnswers()
+    for row in rows:
+        said = by_answer.get((row.slot, -1 if row.answer_seq is None else row.answer_seq))
+        if said is None:
+            continue
+        known = criteria.get((row.slot.suite, row.slot.eval_id), ())
+        people = tuple(_placed(said, known, found))
+        judge = judge_opinion(row, evaluator, criterion)
+        if judge is None:
+            found.unjudged += 1
+        elif people:
+            found.answers.append(LabelledAnswer(row.slot, row.tags, judge, people))
+    return found
+
+
+def _placed(said: Iterable[Label], known: Sequence[EvaluationCriteria], found: LabelledAnswers) -> Iterator[Opinion]:
+    """Yield people's opinions on 0..1; a criterion that the case does not define has scores of 0 to 1."""
+    for label in said:
+        defined = next((each for each in known if each.name == label.criterion), None)
+        try:
+            value = normalize(label.score, defined or EvaluationCriteria(label.criterion, "", "numeric", 1.0, 0.0, 1.0))
+        except ValueError as error:
+            hint = "" if defined else f"; define {label.criterion!r} under `criteria`, with its scale"
+            found.unplaced.append(f"{label.slot.eval_id}, {label.annotator}: {error}{hint}")
+            continue
+        if value is None:
+            found.unplaced.append(
+                f"{label.slot.eval_id}, {label.annotator}: the scale of {label.criterion!r} has no order"
+            )
+            continue
+        yield Opinion(value, verdict_of(value) == "pass", label.reasoning, label.annotator)

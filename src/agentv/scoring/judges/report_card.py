@@ -1,0 +1,179 @@
+"""How far a judge agrees with people: rates of agreement, kappa, and how far people agree among themselves."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from agentv.scoring.agreement import Label, krippendorff_alpha, weighted_kappa
+from agentv.scoring.case_sums import case_of
+from agentv.scoring.judges.labelled import LabelledAnswer
+from agentv.scoring.statistics.intervals import rate_interval, rate_worth
+from agentv.scoring.statistics.kappa import kappa_error, kappa_interval
+from agentv.scoring.statistics.moments import ClusterMoments
+from agentv.types.calibrations import Confusion, MeasuredRate
+from agentv.types.intervals import Interval
+
+FEWEST = 20
+"""Cases below which no interval is printed."""
+FEWEST_OF_A_KIND = 10
+"""Cases that people pass, and that they fail, below which nothing is corrected: it takes as many of both."""
+FEWEST_FOR_KAPPA = 5
+"""Cases of the rarer kind below which kappa has no interval."""
+GOOD_OF_A_KIND = 50
+"""Answers that people pass, and that they fail, that make a good calibration: each rate within about ±10 points."""
+_TWO = 2
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementRate:
+    """A share of answers with its interval; `rate` None without any answer."""
+
+    rate: MeasuredRate | None
+    cases: int = 0
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kappa:
+    """A kappa, None where chance alone agrees always, and its interval."""
+
+    value: float | None
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleAgreement:
+    """How far people agree with each other, on the `answers` that several of them judged.
+
+    `alike` is the share of pairs of annotators that say the same of an answer, pass or not; `alpha` Krippendorff's of
+    pass and fail, `scale_alpha` that of their scores as intervals, None where they give two scores only.
+    """
+
+    annotators: int
+    answers: int
+    alike: float | None = None
+    alpha: float | None = None
+    scale_alpha: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportCard:
+    """A judge held against people. Of answers on which people are split nothing is counted but their number.
+
+    `weighted` is the quadratically weighted kappa of scores, where people use more than two.
+    """
+
+    cases: int
+    confusion: Confusion
+    accuracy: AgreementRate
+    sensitivity: AgreementRate
+    specificity: AgreementRate
+    kappa: Kappa
+    weighted: Kappa | None
+    people: PeopleAgreement
+    split: int = 0
+
+    @property
+    def can_correct(self) -> bool:
+        """Whether rates may be corrected by it."""
+        return min(self.sensitivity.cases, self.specificity.cases) >= FEWEST_OF_A_KIND
+
+
+def report_card(answers: Sequence[LabelledAnswer]) -> ReportCard:
+    """Return how far a judge agrees with people on answers that both judged."""
+    decided = [each for each in answers if each.people_passed is not None]
+    passed = [each for each in decided if each.people_passed]
+    failed = [each for each in decided if not each.people_passed]
+    cases = len({case_of(each.slot) for each in decided})
+    rarer = min(len({case_of(each.slot) for each in side}) for side in (passed, failed))
+    is_sure = cases >= FEWEST and rarer >= FEWEST_FOR_KAPPA
+    verdicts = [(float(each.judge.passed), float(bool(each.people_passed))) for each in decided]
+    several_scores = len({opinion.value for each in answers for opinion in each.people}) > _TWO
+    return ReportCard(
+        cases=cases,
+        confusion=confusion_of(decided),
+        accuracy=_rate(decided, (each.judge.passed == each.people_passed for each in decided), fewest=FEWEST),
+        sensitivity=_rate(passed, (each.judge.passed for each in passed)),
+        specificity=_rate(failed, (not each.judge.passed for each in failed)),
+        kappa=_kappa(decided, verdicts, is_sure=is_sure),
+        weighted=_kappa(answers, [(each.judge.value, each.people_value) for each in answers], is_sure=is_sure)
+        if several_scores
+        else None,
+        people=_people(answers),
+        split=len(answers) - len(decided),
+    )
+
+
+def confusion_of(decided: Iterable[LabelledAnswer]) -> Confusion:
+    """Count answers on which most people agree by what the judge and people say."""
+    counts = Counter((each.judge.passed, bool(each.people_passed)) for each in decided)
+    return Confusion(counts[True, True], counts[True, False], counts[False, True], counts[False, False])
+
+
+def disagreements(answers: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
+    """Return the answers on which the judge and most people disagree, the widest apart first."""
+    against = [each for each in answers if each.people_passed not in (None, each.judge.passed)]
+    return sorted(against, key=lambda each: -abs(each.judge.value - each.people_value))
+
+
+def advice(card: ReportCard) -> list[str]:
+    """Return what is missing for a good calibration, a sentence each."""
+    told = []
+    sides = (("passes", card.confusion.people_pass), ("fails", card.confusion.people_fail))
+    missing = [f"{GOOD_OF_A_KIND - count} more {kind}" for kind, count in sides if count < GOOD_OF_A_KIND]
+    if missing:
+        told.append(
+            f"a good calibration has {GOOD_OF_A_KIND} answers that people pass and {GOOD_OF_A_KIND} that they fail: "
+            f"label {' and '.join(missing)}"
+        )
+    if card.cases < FEWEST:
+        told.append(f"fewer than {FEWEST} cases: no intervals")
+    if not card.can_correct:
+        told.append(f"fewer than {FEWEST_OF_A_KIND} cases that people pass, or that they fail: no rate is corrected")
+    if card.people.annotators < _TWO or not card.people.answers:
+        told.append(
+            "no answer was judged by two people: how far people agree, the most a judge can reach, is not known"
+        )
+    return told
+
+
+def _rate(answers: Sequence[LabelledAnswer], held: Iterable[bool], *, fewest: int = FEWEST_OF_A_KIND) -> AgreementRate:
+    by_case: dict[int, tuple[int, float]] = {}
+    for each, is_so in zip(answers, held, strict=True):
+        rows, total = by_case.get(case_of(each.slot), (0, 0.0))
+        by_case[case_of(each.slot)] = (rows + 1, total + is_so)
+    if not answers:
+        return AgreementRate(None)
+    moments = ClusterMoments.of_clusters(by_case.values())
+    is_sure = moments.clusters >= fewest
+    worth = rate_worth(moments) if is_sure else 0.0
+    interval = rate_interval(moments) if is_sure else None
+    return AgreementRate(MeasuredRate(moments.mean, moments.rows, worth), moments.clusters, interval)
+
+
+def _kappa(answers: Sequence[LabelledAnswer], said: Sequence[tuple[float, float]], *, is_sure: bool) -> Kappa:
+    judge, people = [one for one, _ in said], [other for _, other in said]
+    value = weighted_kappa(judge, people)
+    if value is None or not is_sure:
+        return Kappa(value)
+    cases = [case_of(each.slot) for each in answers]
+    return Kappa(value, kappa_interval(value, kappa_error(cases, judge, people), len(set(cases))))
+
+
+def _people(answers: Sequence[LabelledAnswer]) -> PeopleAgreement:
+    several = [each for each in answers if len(each.people) > 1]
+    annotators = len({opinion.annotator for each in answers for opinion in each.people})
+    if not several:
+        return PeopleAgreement(annotators, 0)
+    pairs = [pair for each in several for pair in combinations((opinion.passed for opinion in each.people), 2)]
+    scores: list[list[Label | None]] = [[opinion.value for opinion in each.people] for each in several]
+    verdicts: list[list[Label | None]] = [[opinion.passed for opinion in each.people] for each in several]
+    is_scale = len({value for said in scores for value in said}) > _TWO
+    return PeopleAgreement(
+        annotators=annotators,
+        answers=len(several),
+        alike=sum(one == other for one, other in pairs) / len(pairs),
+        alpha=krippendorff_alpha(verdicts),
+        scale_alpha=krippendorff_alpha(scores, metric="interval") if is_scale else None,
+    )
