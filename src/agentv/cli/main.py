@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, Entry] = {
     "score": Entry("agentv.cli.score", "Judge answers that a service logged, as they come."),
     "show": Entry("agentv.cli.show", "Look into a stored run: reasons, answers, transcripts."),
     "compare": Entry("agentv.cli.compare", "Say what differs between runs, and whether it could be chance."),
+    "trend": Entry("agentv.cli.trend", "Show how suites and targets did from run to run."),
     "report": Entry("agentv.cli.report", "Write a page, a summary, JUnit or rows from a stored run."),
     "baseline": Entry("agentv.cli.baseline", "Keep a run's scores in a small file, to hold later runs against."),
     "label": Entry("agentv.cli.label", "Keep what people say of a run's answers with the run."),

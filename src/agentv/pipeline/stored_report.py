@@ -7,7 +7,7 @@ from typing import cast, get_args
 from agentv.pipeline.stored_plan import stored_options
 from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
-from agentv.scoring.summary import Summary
+from agentv.scoring.summary import Summary, count_row
 from agentv.storage.stored_run import StoredRun
 from agentv.types.baselines import BaselineSummary, baseline_from_json, baseline_to_json
 from agentv.types.json_value import JsonObject, JsonValue
@@ -85,12 +85,6 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         folder=str(run.folder),
         baseline=told.baseline,
     )
-
-
-def count_row(summary: Summary, row: CaseResult, *, has_trials: bool = True) -> None:
-    """Add a stored row to a summary, as the run that made it did."""
-    latency_s = None if row.duration_ms is None else row.duration_ms / 1000
-    summary.add(row, latency_s=latency_s, has_trials=has_trials)
 
 
 def _may_repeat_cases(run: StoredRun) -> bool:

@@ -97,3 +97,12 @@ COMPARE_METRICS: Metrics = {
     "evaluator": Metric(takes="name", fields=("mean", "difference"), has_interval=True, without_interval=("mean",)),
 }
 """What can be asked of two runs side by side: what changed, and how the later one is."""
+
+TREND_METRICS: Metrics = {
+    "mean": _MEAN,
+    "pass_rate": _SHARE,
+    "cost_usd": _COUNT,
+    **dict.fromkeys(("p50", "p95", "p99"), _PERCENTILE),
+    "evaluator": _GROUP,
+}
+"""What is kept of every run, so that it can be followed over many of them."""

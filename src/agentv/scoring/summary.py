@@ -9,7 +9,7 @@ from agentv.scoring.durations import Durations, percentile_us
 from agentv.scoring.groups import ALWAYS_BY, Groups, evaluator_state
 from agentv.scoring.statistics.intervals import mean_interval
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.scoring.tallies import JUDGED_STATES, Tally, pooled, pooled_interval
+from agentv.scoring.tallies import JUDGED_STATES, Tally, pooled, pooled_interval, pooled_moments
 from agentv.scoring.target_tally import TargetTally, latency_interval, target_summary
 from agentv.scoring.trial_rates import trial_moments
 from agentv.scoring.trial_verdicts import TrialVerdicts
@@ -167,6 +167,10 @@ class Summary:
             case _:
                 return self._groups.names(kind)
 
+    def moments(self, name: str, argument: str | None, field: str | None) -> ClusterMoments:
+        """Return the sums over cases behind a rate or a mean over judged rows."""
+        return pooled_moments(self._tallies(name, argument or ""), field or name)
+
     def _trial_moments(self, name: str, k: str | None) -> ClusterMoments:
         return trial_moments(name, int(k or 1), [tally.rows for tally in self._targets.values()])
 
@@ -185,6 +189,12 @@ class Summary:
 
     def _latencies(self) -> list[Durations]:
         return [tally.latencies for tally in self._targets.values()]
+
+
+def count_row(summary: Summary, row: CaseResult, *, has_trials: bool = True) -> None:
+    """Add a stored row to a summary, as the run that made it did."""
+    latency_s = None if row.duration_ms is None else row.duration_ms / 1000
+    summary.add(row, latency_s=latency_s, has_trials=has_trials)
 
 
 def _share(percentile: str) -> float:

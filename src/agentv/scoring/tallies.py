@@ -115,6 +115,10 @@ def pooled(tallies: Sequence[Tally], metric: str) -> float | None:
 
 def pooled_interval(tallies: Sequence[Tally], metric: str) -> Interval | None:
     """Return the 95 % interval of `mean` or `pass_rate` over the rows of tallies that share no case."""
-    if metric == "pass_rate":
-        return rate_interval(sum((tally.passes() for tally in tallies), _NOTHING))
-    return mean_interval(sum((tally.scores() for tally in tallies), _NOTHING))
+    moments = pooled_moments(tallies, metric)
+    return rate_interval(moments) if metric == "pass_rate" else mean_interval(moments)
+
+
+def pooled_moments(tallies: Sequence[Tally], metric: str) -> ClusterMoments:
+    """Return what an interval of `mean` or `pass_rate` needs, over the rows of tallies that share no case."""
+    return sum((tally.passes() if metric == "pass_rate" else tally.scores() for tally in tallies), _NOTHING)

@@ -15,9 +15,11 @@ from agentv.storage.index_lines import read_tags
 from agentv.storage.index_query import cells_statement, page_statement
 from agentv.storage.index_refresh import forget_missing, refresh_run
 from agentv.storage.index_schema import TAG_SETS
+from agentv.storage.index_sums import find_sums
 from agentv.storage.list_runs import ListedRun, list_runs, read_listed
 from agentv.storage.row_query import Cell, RowEntry, RowPage, RowQuery, facets_of, total_of
 from agentv.storage.run_lock import is_being_written
+from agentv.storage.run_sums import SumsByPlace, load_sums
 from agentv.storage.stored_run import StoredRun
 from agentv.types.results import Slot
 
@@ -55,6 +57,14 @@ class RunIndex:
             return found
         self._memory = self._memory or index_in_memory()
         return ask(self._memory)
+
+    def sums(self, folder: Path) -> SumsByPlace:
+        """Return what each suite and target of a run below `home` came to.
+
+        Raises OSError when its rows cannot be read.
+        """
+        found = self._ask_file(lambda connection: find_sums(connection, folder))
+        return load_sums(StoredRun(folder)) if found is None else found
 
     def close(self) -> None:
         """Let go of the index."""

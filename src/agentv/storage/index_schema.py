@@ -1,6 +1,6 @@
 """The tables of `.agentv/index.db`, and every statement that changes them. What stands in them is derived from runs."""
 
-VERSION = 1
+VERSION = 2
 """Written into the file. An index of another version is emptied and made anew."""
 
 APPLICATION_ID = 0x61677476
@@ -22,7 +22,8 @@ CREATE TABLE runs (
     has_generations INTEGER NOT NULL,
     counts TEXT NOT NULL,
     ended TEXT,
-    is_readable INTEGER NOT NULL
+    is_readable INTEGER NOT NULL,
+    summed_stamp TEXT NOT NULL DEFAULT ''
 );
 CREATE TABLE rows (
     run INTEGER NOT NULL,
@@ -64,9 +65,16 @@ CREATE TABLE metadata (
     value TEXT,
     PRIMARY KEY (run, key, metadata_set)
 ) WITHOUT ROWID;
+CREATE TABLE sums (
+    run INTEGER NOT NULL,
+    suite TEXT NOT NULL,
+    target TEXT NOT NULL,
+    kept BLOB NOT NULL,
+    PRIMARY KEY (run, suite, target)
+) WITHOUT ROWID;
 """
 
-TABLES_OF_RUN = ("rows", "tag_sets", "tags", "metadata", "runs")
+TABLES_OF_RUN = ("rows", "tag_sets", "tags", "metadata", "sums", "runs")
 
 FIND_RUN = """
 SELECT run, results_stamp, events_stamp, ends_at, lines, skipped, tail, has_generations, counts, ended, is_readable
@@ -115,3 +123,9 @@ FORGET_HIGHEST = "DROP TABLE temp.highest"
 
 COUNT_STATES = "SELECT state, count(*) FROM rows WHERE run = :run AND current = 1 GROUP BY state"
 TAG_SETS = "SELECT tag_set, tags FROM tag_sets WHERE run = :run"
+
+SUMMED_STAMP = "SELECT summed_stamp FROM runs WHERE run = :run"
+FIND_SUMS = "SELECT suite, target, kept FROM sums WHERE run = :run"
+FORGET_SUMS = "DELETE FROM sums WHERE run = :run"
+ADD_SUMS = "INSERT INTO sums (run, suite, target, kept) VALUES (?, ?, ?, ?)"
+MARK_SUMS = "UPDATE runs SET summed_stamp = :stamp WHERE run = :run"

@@ -1,0 +1,58 @@
+"""What `agentv trend` does: find the runs in the index, make series of them, and print these."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from agentv.cli.indexed import run_index
+from agentv.cli.terminal import terminal_style
+from agentv.loading import find_home
+from agentv.pipeline.clock import make_clock
+from agentv.pipeline.trend_runs import WantedPlaces, load_trend_runs
+from agentv.reports.printable import printable_json
+from agentv.reports.trend_json import trend_to_json
+from agentv.reports.trend_text import TrendView
+from agentv.scoring.run_sums import MetricKey
+from agentv.scoring.trend import TrendSeries, find_series
+from agentv.scoring.trend_metric import parse_metric
+from agentv.types.messages_json import pretty_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which trends are asked for, and how they are shown."""
+
+    last: int
+    metric: str
+    suites: tuple[str, ...]
+    targets: tuple[str, ...]
+    by_commit: bool
+    with_runs: bool
+    as_json: bool
+    verbose: bool
+
+
+def trend(asked: Asked) -> int:
+    """Print the trends; returns the exit code."""
+    metric = parse_metric(asked.metric)
+    home = find_home(Path.cwd())
+    wanted = WantedPlaces(asked.suites, asked.targets)
+    with run_index(home, verbose=asked.verbose) as index:
+        last = None if asked.by_commit else asked.last
+        runs = load_trend_runs(index.runs(), index.sums, wanted=wanted, last=last)
+    series = find_series(runs, metric, last=asked.last, by_commit=asked.by_commit)
+    if asked.as_json:
+        click.echo(printable_json(pretty_json(trend_to_json(series, asked.metric))))
+    elif series:
+        _print(series, metric, asked)
+    else:
+        click.echo(f"no such run with a row is stored in {home}; `agentv run` makes one")
+    return 0
+
+
+def _print(series: Sequence[TrendSeries], metric: MetricKey, asked: Asked) -> None:
+    style = terminal_style()
+    view = TrendView(asked.metric, metric, make_clock()(), style.width, style.signs, style.paint)
+    click.echo(view.render(series, with_runs=asked.with_runs), nl=False)

@@ -1,0 +1,105 @@
+"""`agentv trend`: what a suite and target came to, run after run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.carrying import Project
+from tests.trending import SUITE, TARGET, begin_run, keep_run, passing, row
+
+
+@pytest.fixture
+def home(project: Project) -> Path:
+    return project.folder / ".agentv"
+
+
+def told(project: Project, *options: str) -> dict[str, Any]:
+    code, said = project.call("trend", *options, "--json")
+    assert code == 0
+    found = json.loads(said)
+    assert found["schema"] == "agentv-trend-1"
+    assert isinstance(found, dict)
+    return found
+
+
+def points(project: Project, *options: str) -> list[dict[str, Any]]:
+    (series,) = told(project, *options)["series"]
+    assert (series["suite"], series["target"]) == (SUITE, TARGET)
+    return list(series["points"])
+
+
+def test_a_project_without_runs_has_no_trend(project: Project) -> None:
+    assert project.call("trend")[0] == 0
+    assert told(project)["series"] == []
+
+
+def test_each_run_is_a_point_with_its_interval_its_denominator_and_its_difference(project: Project, home: Path) -> None:
+    keep_run(home, 1, passing(20))
+    keep_run(home, 2, passing(30), git={"commit": "0123456789abcdef", "dirty": True})
+    first, second = points(project)
+    assert (first["value"], first["judged"], first["difference"]) == (0.5, 40, None)
+    assert (second["value"], second["difference"]) == (0.75, 0.25)
+    assert second["interval"]["low"] < 0.75 < second["interval"]["high"]
+    assert "commit 01234567*" in project.call("trend")[1]
+
+
+@pytest.mark.parametrize(
+    ("scores", "state", "why"),
+    [
+        ([None, None], "finished", "no row was judged: 2 of 2 errors"),
+        ([], "interrupted", "interrupted before any row"),
+        ([], "failed", "failed before any row"),
+        ([1.0], "failed", "the run failed"),
+    ],
+)
+def test_a_run_that_did_not_execute_is_a_gap_and_no_zero(
+    project: Project, home: Path, scores: list[float | None], state: str, why: str
+) -> None:
+    keep_run(home, 1, passing(20))
+    keep_run(home, 2, scores, state=state)
+    keep_run(home, 3, passing(22))
+    before, gap, after = points(project)
+    assert (gap["value"], gap["interval"], gap["gap"]) == (None, None, why)
+    assert after["difference"] == pytest.approx(after["value"] - before["value"])
+    said = project.call("trend")[1]
+    assert "3 runs, 1 gap, 0.50 to 0.55" in said
+    assert f"{gap['run_id']}: {why}" in said
+
+
+def test_a_drop_that_is_no_chance_is_flagged_where_it_began(project: Project, home: Path) -> None:
+    for day in range(1, 13):
+        keep_run(home, day, passing(36 if day < 9 else 18))
+    (series,) = told(project)["series"]
+    (change,) = series["changes"]
+    assert change["run_id"] == series["points"][8]["run_id"]
+    assert (change["before"], change["after"]) == (pytest.approx(0.9), pytest.approx(0.45))
+    assert change["p"] < 0.001
+
+
+def test_runs_of_an_edited_suite_are_marked_and_never_a_change(project: Project, home: Path) -> None:
+    for day in range(1, 13):
+        keep_run(home, day, passing(36 if day < 9 else 18), sha256="aa" if day < 9 else "bb")
+    (series,) = told(project)["series"]
+    assert [point["suite_edited"] for point in series["points"]] == [day == 9 for day in range(1, 13)]
+    assert series["changes"] == []
+
+
+def test_a_run_that_is_being_written_is_marked_and_grows(project: Project, home: Path) -> None:
+    for day in range(1, 6):
+        keep_run(home, day, passing(40))
+    store = begin_run(home, 6, [])
+    assert points(project)[-1]["gap"] == "being written, no row yet"
+    for number in range(10):
+        store.append(row(f"case-{number}", 0.0))
+    (series,) = told(project)["series"]
+    assert (series["points"][-1]["value"], series["points"][-1]["state"]) == (0.0, "running")
+    assert series["changes"] == []
+    assert "being written" in project.call("trend")[1]
+    store.close("finished")
+    assert len(told(project)["series"][0]["changes"]) == 1
+
+
+def test_an_unknown_metric_is_refused_with_those_there_are(project: Project) -> None:
+    code, said = project.call("trend", "--metric", "evaluatr(x).mean")
+    assert (code, "evaluator(NAME).mean" in said) == (4, True)
