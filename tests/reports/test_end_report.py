@@ -23,12 +23,12 @@ target                     pass  borderline  fail  errors
 agent-v1                    402          31   124       4
 agent-v2-with-a-long-name     2           0     1       0
 
-target    pass@3            95 %  pass^3          95 %  cases
-agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180
-
 target                cost  judges' cost  median    p95   tokens  judges' tokens
 agent-v1             $0.84             -   1.2 s  4.5 s  150.0 k         150.0 k
 agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
+
+target    pass@3            95 %  pass^3          95 %  cases
+agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180
 
 scores  0 │▁▁▁      ▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂   ███│ 1   highest bar 402 of 568 rows
 
@@ -56,7 +56,8 @@ kept    /project/.agentv/runs/20260131T120000-7f3a2b
 look    agentv show 20260131T120000-7f3a2b
 retry   agentv retry 20260131T120000-7f3a2b
 
-FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result. Exit code 1.
+FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result.
+Exit code 1.
 """
 IN_ASCII = """\
 target                         pass rate            95 %  mean          95 %
@@ -67,12 +68,12 @@ target                     pass  borderline  fail  errors
 agent-v1                    402          31   124       4
 agent-v2-with-a-long-name     2           0     1       0
 
-target    pass@3            95 %  pass^3          95 %  cases
-agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180
-
 target                cost  judges' cost  median    p95   tokens  judges' tokens
 agent-v1             $0.84             -   1.2 s  4.5 s  150.0 k         150.0 k
 agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
+
+target    pass@3            95 %  pass^3          95 %  cases
+agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180
 
 scores  0 |...      ............:::   ###| 1   highest bar 402 of 568 rows
 
@@ -99,7 +100,8 @@ kept    /project/.agentv/runs/20260131T120000-7f3a2b
 look    agentv show 20260131T120000-7f3a2b
 retry   agentv retry 20260131T120000-7f3a2b
 
-FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result. Exit code 1.
+FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result.
+Exit code 1.
 """
 UNCUT_FAILURES = """\
 did not pass: 160

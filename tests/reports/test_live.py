@@ -17,34 +17,36 @@ from agentv.reports.progress import Progress
 from agentv.reports.signs import ASCII, UNICODE
 from agentv.reports.text_width import display_width
 from agentv.types.evaluation import EvaluatorResult, JudgeCall
-from agentv.types.events import AnswerArrived, RetryNoted, RowFinished, RunNote, RunStopping
+from agentv.types.events import AnswerArrived, RetryNoted, RowBegun, RowFinished, RunNote, RunStopping
 
 LATER = NOON + timedelta(seconds=161)
 BLOCK = """\
 ╭ refunds · 240 cases × 2 targets × 3 trials = 1,440 ────────────── run 7f3a2b ╮
 │ agent-v1 ━━━━━━━━━━━━━╸      77 %  561/720  ✓ 420 ~ 0 ✗ 141 ! 0  pass 74.9 % │
 │ agent-v2                      0 %  1/720    ✓ 0   ~ 0 ✗ 0   ! 1  pass -      │
-│ 16 workers · 3.5/s · retries 7 · $0.84 · 02:41 · about 04:11 left            │
+│ 12/16 workers · 3.5/s · retries 7 · $0.84 of $5.00 · 02:41 · 04:12 left      │
 ╰ Ctrl-C stops cleanly; agentv resume 7f3a2b goes on ──────────────────────────╯\
 """  # noqa: RUF001 - as it is shown
 BLOCK_IN_ASCII = """\
 + refunds | 240 cases x 2 targets x 3 trials = 1,440 -------------- run 7f3a2b +
 | agent-v1 =============>      77 %  561/720  + 420 ~ 0 x 141 ! 0  pass 74.9 % |
 | agent-v2                      0 %  1/720    + 0   ~ 0 x 0   ! 1  pass -      |
-| 16 workers | 3.5/s | retries 7 | $0.84 | 02:41 | about 04:11 left            |
+| 12/16 workers | 3.5/s | retries 7 | $0.84 of $5.00 | 02:41 | 04:12 left      |
 + Ctrl-C stops cleanly; agentv resume 7f3a2b goes on --------------------------+\
 """
 
 
 @pytest.fixture
 def progress() -> Progress:
-    progress = Progress(STARTED, NOON)
+    progress = Progress(replace(STARTED, budget_usd=5.0), NOON)
     for number in range(561):
         row = FAILED if number % 4 == 0 else PASSED
         progress.add(RowFinished(replace(row, slot=replace(row.slot, target="agent-v1"), judge_cost_usd=0.001)))
     progress.add(RowFinished(UNANSWERED))
     for _ in range(7):
         progress.add(RetryNoted("agent-v1", "refund-7", "rate_limited", 1.0))
+    for _ in range(12):
+        progress.add(RowBegun(PASSED.slot))
     progress.add(AnswerArrived(make_answer(cost_usd=0.28)))
     progress.add(AnswerArrived(make_answer(cost_usd=5.0, billed_usd=0.0)))
     return progress

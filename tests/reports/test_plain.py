@@ -82,12 +82,12 @@ def test_a_run_in_lines(plain: PlainLines, log: Log, clock: Hand) -> None:
 
 LINES = """\
 run 20260131T120000-7f3a2b: refunds · 20 cases
-FAIL refund-7   agent-v2   0.33  contains: expected "30 days", got "We will look into it."
-2/20 (10 %)  pass 1  fail 1  16 workers · 0.5/s · $0.0008 · 00:04 · about 00:36 left
-ERROR order-9    agent-v2   error target: HTTP 503 after 3 attempts (12.4 s)
-4/20 (20 %)  pass 2  fail 1  error 1  16 workers · 0.5/s · $0.0016 · 00:08 · about 00:32 left
+FAIL refund-7   0.33  contains: expected "30 days", got "We will look into it."
+2/20 (10 %)  pass 1  fail 1  0/16 workers · 0.5/s · $0.0008 · 00:04 · about 00:36 left
+ERROR order-9    error target: HTTP 503 after 3 attempts (12.4 s)
+4/20 (20 %)  pass 2  fail 1  error 1  0/16 workers · 0.5/s · $0.0016 · 00:08 · about 00:32 left
 note: `grader` is deprecated\\x07
-stopping: Ctrl-C
+stopping, rows under way are given up: Ctrl-C
 """
 
 
@@ -98,7 +98,7 @@ def test_a_hostile_answer_is_one_harmless_line(plain: PlainLines, log: Log) -> N
     assert line == HOSTILE_LINE
 
 
-HOSTILE_LINE = "FAIL 日本語\\x1b[2J trial 3 agent-v2   0.00  contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b"  # noqa: E501 - as it is shown
+HOSTILE_LINE = "FAIL 日本語\\x1b[2J trial 3 0.00  contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b"  # noqa: E501 - as it is shown
 
 
 def test_without_unicode_everything_is_written_out(clock: Hand) -> None:
@@ -125,7 +125,7 @@ def test_a_heartbeat_comes_after_thirty_seconds_of_nothing_new(plain: PlainLines
     assert len(log.getvalue().splitlines()) == 1
     clock.turn(1)
     plain.notify(AnswerArrived(make_answer(cost_usd=None)))
-    assert log.getvalue().splitlines()[1:] == ["0/20 (0 %)  16 workers · 00:30"]
+    assert log.getvalue().splitlines()[1:] == ["0/20 (0 %)  0/16 workers · 00:30"]
     plain.beat()
     assert len(log.getvalue().splitlines()) == 2
 
@@ -164,7 +164,7 @@ def test_the_heartbeat_goes_on_while_nothing_happens(log: Log, clock: Hand) -> N
     plain = PlainLines(log, clock=clock, tick_s=0.001)
     plain.notify(SMALL)
     clock.turn(31)
-    assert log.has("16 workers · 00:31")
+    assert log.has("0/16 workers · 00:31")
     plain.close()
 
 

@@ -105,7 +105,8 @@ def _open(screen: Screen, stdout: TextIO, clock: Clock, formats: Registry) -> It
     )
     yield Watched("the screen", shown)
     if screen.verbose:
-        yield Watched("-v", VerboseLines(sys.stderr))
+        # The live block takes standard error's place while it is shown.
+        yield Watched("-v", VerboseLines(lambda: sys.stderr))
     if screen.log_file is not None:
         log = LogFile(screen.folder / screen.log_file, to_record=to_record)
         yield Watched(f"--log-file {screen.log_file}", log)

@@ -6,6 +6,7 @@ import random
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TextIO, TypeAlias
 
@@ -13,7 +14,7 @@ import click
 
 from agentv.cli.main import with_loss
 from agentv.cli.run_outputs import Screen, losses, open_outputs
-from agentv.cli.stopping import stopping_on_signals
+from agentv.cli.stopping import show_cursor, stopping_on_signals
 from agentv.cli.streams import own_stdout
 from agentv.loading import find_home
 from agentv.pipeline.carry_on import CarryOn
@@ -31,6 +32,8 @@ from agentv.pipeline.team_store import kept_name, named_store, secrets_of_store
 from agentv.reports.amounts import count_text
 from agentv.reports.end_table import end_report
 from agentv.reports.exports import STDOUT
+from agentv.reports.github import harmless, is_github
+from agentv.reports.observers import choose_display
 from agentv.reports.paint import choose_paint
 from agentv.reports.printable import printable_json
 from agentv.reports.row_text import RowLabels
@@ -119,29 +122,40 @@ def run_shown(plan: RunPlan, screen: Screen, stdout: TextIO, open_store: OpenSto
     rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
     # What cannot be written is refused before the run has a folder.
     with open_outputs(screen, stdout, clock, formats=plan.specs.reports) as observers:
-        report = asyncio.run(_run_with_signals(plan, open_store(clock), observers, clock, rng))
+        report = asyncio.run(_run_with_signals(plan, open_store(clock), observers, clock, rng, leave=_leaving(stdout)))
     if screen.display not in ("json", "none"):
         written = [each.target for each in observers if each.target and each.target != STDOUT and not each.error]
-        stream = screen.stream(stdout)
-        trials = max((each.options.trials or each.suite.trials for each in plan.suites), default=1)
-        labels = RowLabels(with_suite=len(plan.suites) > 1, trials=trials)
-        click.echo(_end_text(report, written, labels, stream), file=stream, nl=False)
+        click.echo(_end_text(report, written, _labels(plan), screen, stdout), file=screen.stream(stdout), nl=False)
     code = report.exit_code
     for loss in losses(observers, stdout):
         code = with_loss(code, loss)
     return code
 
 
-def _end_text(report: RunReport, files: Sequence[str], labels: RowLabels, stream: TextIO) -> str:
+def _labels(plan: RunPlan) -> RowLabels:
+    trials = max((each.options.trials or each.suite.trials for each in plan.suites), default=1)
+    return RowLabels(with_suite=len(plan.suites) > 1, trials=trials, with_target=len(plan.targets) > 1)
+
+
+def _end_text(report: RunReport, files: Sequence[str], labels: RowLabels, screen: Screen, stdout: TextIO) -> str:
+    """Return the report at the end: laid out for a terminal, or in plain lines where progress is plain too."""
+    stream = screen.stream(stdout)
     is_terminal = stream.isatty()
-    return end_report(
+    is_live = is_terminal and choose_display(screen.display, is_terminal=is_terminal, env=os.environ) == "live"
+    text = end_report(
         report,
-        width=shutil.get_terminal_size().columns if is_terminal else None,
+        width=shutil.get_terminal_size().columns if is_live else None,
         unicode=signs_for(stream.encoding) is UNICODE,
-        paint=choose_paint(is_terminal=is_terminal, env=os.environ),
+        paint=choose_paint(is_terminal=is_live, env=os.environ),
         files=files,
         labels=labels,
     )
+    return "".join(map(harmless, text.splitlines(keepends=True))) if is_github(os.environ) else text
+
+
+def _leaving(stdout: TextIO) -> Callable[[], None]:
+    """Return what is still to be done on the screen when the process ends at once."""
+    return partial(show_cursor, stdout.fileno()) if stdout.isatty() else lambda: None
 
 
 async def _run_with_signals(
@@ -150,11 +164,13 @@ async def _run_with_signals(
     observers: Sequence[Observer],
     clock: Clock,
     rng: random.Random,
+    *,
+    leave: Callable[[], None],
 ) -> RunReport:
     """Run; the first Ctrl-C, SIGTERM or hang-up stops cleanly, the second leaves at once with no child alive."""
     stop = Stop()
     store, carry_on = kept
-    with stopping_on_signals(stop):
+    with stopping_on_signals(stop, leave=leave):
         return await run_plan(
             plan, store=store, observers=observers, clock=clock, rng=rng, stop=stop, carry_on=carry_on
         )

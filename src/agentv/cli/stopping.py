@@ -3,8 +3,8 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from agentv.execution.live_trees import kill_all
 from agentv.pipeline.ledger import Stop
@@ -14,14 +14,18 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def stopping_on_signals(stop: Stop) -> Iterator[None]:
-    """Let Ctrl-C, SIGTERM and a hang-up stop what goes on in the running event loop."""
+def stopping_on_signals(stop: Stop, *, leave: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Let Ctrl-C, SIGTERM and a hang-up stop what goes on in the running event loop.
+
+    `leave` is called before the process ends at once; it may only do what a signal handler may.
+    """
     loop = asyncio.get_running_loop()
 
     def on_signal(number: int, _frame: object) -> None:
         if stop.state == "interrupted":
             try:
                 kill_all()
+                leave()
             finally:
                 os._exit(SIGNALLED + number)
         stop.state = "interrupted"
@@ -33,3 +37,9 @@ def stopping_on_signals(stop: Stop) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def show_cursor(descriptor: int) -> None:
+    """Give a terminal its cursor back, and a fresh line; waits for no lock and raises nothing."""
+    with suppress(OSError):
+        os.write(descriptor, b"\x1b[?25h\n")

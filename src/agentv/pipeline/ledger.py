@@ -7,13 +7,24 @@ from dataclasses import dataclass, field
 from agentv.pipeline.answer import OnRetry
 from agentv.pipeline.baseline import BesideBaseline
 from agentv.pipeline.plan import CaseTask, RunPlan
+from agentv.pipeline.question import slot_of
 from agentv.pipeline.stored_report import REPORTED, told_to_json
 from agentv.scoring.comparison.finding import summarize_baseline
 from agentv.scoring.comparison.gated import ComparedRun
 from agentv.scoring.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict
 from agentv.scoring.summary import Summary, row_state
 from agentv.types.errors import StorageError
-from agentv.types.events import AnswerArrived, Observer, RetryNoted, RowFinished, RowKept, RunEvent, RunNote
+from agentv.types.events import (
+    AnswerArrived,
+    Observer,
+    RetryNoted,
+    RowBegun,
+    RowFinished,
+    RowKept,
+    RowLeft,
+    RunEvent,
+    RunNote,
+)
 from agentv.types.protocols import ResultStore
 from agentv.types.provider import CallRecord
 from agentv.types.results import Answer, CaseRecord, CaseResult, RunReport, RunState
@@ -30,11 +41,13 @@ class Stop:
     signal_number: int = INTERRUPT_SIGNAL
     give_up: Callable[[], object] = lambda: None
     needs: str = ""
+    on_drain: Callable[[], object] = lambda: None
 
     def drain(self, reason: str, *, needs: str = "") -> None:
         """Start no new rows. `needs` is the option that whoever goes on has to give."""
         if self.reason is None:
             self.state, self.reason, self.needs = "stopped", reason, needs
+            self.on_drain()
 
     def interrupt(self, reason: str, signal_number: int = INTERRUPT_SIGNAL) -> None:
         """Start no new rows and give up those in flight."""
@@ -78,6 +91,12 @@ class Ledger:
             self.has_trials = self.has_trials or task.trials > 1
             yield task
 
+    def begin(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
+        """Pass on what workers take up, and tell of it."""
+        for task in tasks:
+            self.tell(RowBegun(slot_of(task)))
+            yield task
+
     def tell(self, event: RunEvent) -> None:
         """Tell every observer. One whose output is gone (a closed pipe) is left out from then on."""
         for observer in tuple(self.observers):
@@ -111,6 +130,7 @@ class Ledger:
     def row(self, result: CaseResult) -> None:
         """Keep, count and tell a finished row; one that the budget had no room for is left to whoever goes on."""
         if _is_unpaid(result):
+            self.tell(RowLeft(result.slot))
             return
         kept = self.store.append(result)
         self._count(kept)

@@ -55,7 +55,7 @@ async def run_plan(
         store.tell_by(ledger.note)
     try:
         store.begin(await _run_record(plan, store.run_id, clock))
-        ledger.tell(_started(plan, store))
+        ledger.tell(_started(plan, store, None if carry_on is None else carry_on.spent))
         for warning in (*plan.warnings, *uncached_targets(plan)):
             ledger.note(warning)
         await _work(plan, ledger, clock, rng, carry_on)
@@ -102,6 +102,7 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random,
             work.cancel()
 
         stop.give_up = give_up
+        stop.on_drain = lambda: ledger.tell(RunStopping(stop.reason or "", drains=True))
         try:
             await work
         except asyncio.CancelledError:
@@ -175,7 +176,7 @@ async def _run_target(
     def tasks(*, by_trial: bool = False) -> Iterator[CaseTask]:
         planned = ledger.expect(plan.tasks(target, by_trial=by_trial))
         left = planned if carry_on is None else carry_on.left_to_do(planned, runner, ledger)
-        return _until_stopped(left, ledger.stop)
+        return ledger.begin(_until_stopped(left, ledger.stop))
 
     most = getattr(runner.toolbox.provider(target).provider, "max_workers", None)
     backend = LocalBackend(plan.workers(target, most=most))
@@ -227,7 +228,7 @@ async def _run_record(plan: RunPlan, run_id: str, clock: Clock) -> RunRecord:
     )
 
 
-def _started(plan: RunPlan, store: ResultStore) -> RunStarted:
+def _started(plan: RunPlan, store: ResultStore, spent: Spent | None) -> RunStarted:
     return RunStarted(
         run_id=store.run_id,
         planned=plan.planned,
@@ -237,4 +238,6 @@ def _started(plan: RunPlan, store: ResultStore) -> RunStarted:
         folder=store.folder,
         cases=plan.cases,
         trials=max((suite.options.trials or suite.suite.trials for suite in plan.suites), default=1),
+        budget_usd=plan.options.budget_usd,
+        spent_usd=0.0 if spent is None else spent.usd,
     )

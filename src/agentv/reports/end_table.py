@@ -18,13 +18,16 @@ from agentv.reports.paint import Paint, state_colour, without_colour
 from agentv.reports.printable import one_line
 from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
 from agentv.reports.signs import ASCII, UNICODE, Signs
-from agentv.reports.table import table, with_reason
+from agentv.reports.table import side_by_side, table, with_reason
+from agentv.reports.text_width import display_width, wrap
 from agentv.scoring.summary import row_state
 from agentv.types.results import CaseResult, RunReport
 from agentv.types.summaries import TargetSummary, TrialSummary
+from agentv.types.usage import Usage
 
 _NARROW = 80
 _FLAKY_SHOWN = 10
+_NAME_OF_LINE = 8
 
 
 def end_report(
@@ -41,19 +44,18 @@ def end_report(
     `width` None means that nothing is wrapped or cut. `files` are exports that were written.
     """
     signs = UNICODE if unicode else ASCII
+    tables = [_quality_rows(report.targets), _count_rows(report.targets), _spending_rows(report.targets)]
     blocks = [
-        table(_quality_rows(report.targets), width, paint),
-        table(_count_rows(report.targets), width, paint),
+        *(table(rows, width, paint) for rows in side_by_side(tables, width)),
         table(_trial_rows(report.targets), width, paint),
-        table(_spending_rows(report.targets), width, paint),
         _histogram(report, width, signs),
         table(_evaluator_rows(report), width, paint),
         [] if report.baseline is None else baseline_lines(report.baseline, width, signs),
         _failing(report, width, signs, paint, labels),
-        _flaky(report.flaky),
-        [f"note    {one_line(note)}" for note in report.notes],
+        _flaky(report.flaky, width, signs),
+        [line for note in report.notes for line in _told("note", note, width, signs)],
         _files(report, files),
-        [paint(_verdict(report), "green" if report.exit_code == 0 else "red")],
+        _verdict(report, width, signs, paint),
     ]
     return signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
@@ -118,9 +120,12 @@ def _spending_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
         return []
     head = ["target", "cost", "judges' cost", "median", "p95", "tokens", "judges' tokens"]
     rows = [head, *(_spending(target) for target in targets)]
+    if all(target.judge_usage == Usage() and not target.judge_cost_usd for target in targets):
+        rows = [[*row[:2], *row[3:6]] for row in rows]  # nothing was judged by a model
     if any(target.saved_usd for target in targets):
         saved = ["not billed", *(money_text(target.saved_usd) for target in targets)]
-        rows = [[*row[:3], each, *row[3:]] for row, each in zip(rows, saved, strict=True)]
+        at = rows[0].index("median")
+        rows = [[*row[:at], each, *row[at:]] for row, each in zip(rows, saved, strict=True)]
     return rows
 
 
@@ -187,15 +192,23 @@ def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint, l
 def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Paint, labels: RowLabels) -> list[str]:
     """Return a row with its reason: on one line, or below it in a few, each behind a gutter."""
     state = row_state(result)
-    parts = (labels.label(result), one_line(result.slot.target), row_score(result))
+    target = one_line(result.slot.target) if labels.with_target else ""
+    parts = (labels.label(result), target, row_score(result))
     head = signs.within("  ".join(part for part in parts if part))
     mark = paint(signs.marks[state], state_colour(state))
     return with_reason(mark, head, signs.within(row_reason(result)), width, signs)
 
 
-def _flaky(cases: Sequence[str]) -> list[str]:
-    lines = [f"flaky   {one_line(case)}" for case in cases[:_FLAKY_SHOWN]]
-    rest = len(cases) - len(lines)
+def _told(name: str, text: str, width: int | None, signs: Signs) -> list[str]:
+    """Return a text behind its name, broken between words."""
+    written = signs.within(one_line(text))
+    lines = [written] if width is None else wrap(written, width - _NAME_OF_LINE)
+    return [f"{name if number == 0 else '':{_NAME_OF_LINE}}{line}" for number, line in enumerate(lines)]
+
+
+def _flaky(cases: Sequence[str], width: int | None, signs: Signs) -> list[str]:
+    lines = [line for case in cases[:_FLAKY_SHOWN] for line in _told("flaky", case, width, signs)]
+    rest = len(cases) - _FLAKY_SHOWN
     return [*lines, f"flaky   and {rest:,} more: -o report.json lists them"] if rest > 0 else lines
 
 
@@ -210,5 +223,9 @@ def _files(report: RunReport, files: Sequence[str]) -> list[str]:
     return lines
 
 
-def _verdict(report: RunReport) -> str:
-    return f"{one_line(report.verdict.sentence)} Exit code {report.exit_code}."
+def _verdict(report: RunReport, width: int | None, signs: Signs, paint: Paint) -> list[str]:
+    sentence, code = signs.within(one_line(report.verdict.sentence)), f"Exit code {report.exit_code}."
+    lines = [sentence] if width is None else wrap(sentence, width)
+    last = f"{lines[-1]} {code}"
+    lines[-1:] = [last] if width is None or display_width(last) <= width else [lines[-1], code]
+    return [paint(line, "green" if report.exit_code == 0 else "red") for line in lines]

@@ -1,11 +1,18 @@
 """GitHub Actions: failures as annotations, and text of strangers that cannot become a workflow command."""
 
+from collections.abc import Mapping
+
 from agentv.reports.formats import Format, ReportTools
 from agentv.reports.printable import one_line
 from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason
 from agentv.scoring.summary import row_state
 from agentv.types.events import RowFinished, RowKept, RunEnded, RunEvent
 from agentv.types.results import CaseResult, RunReport
+
+
+def is_github(env: Mapping[str, str]) -> bool:
+    """Whether a workflow of GitHub Actions reads what is printed."""
+    return env.get("GITHUB_ACTIONS") == "true"
 
 
 def error_command(result: CaseResult, labels: RowLabels = PLAIN_LABELS) -> str:

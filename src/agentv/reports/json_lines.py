@@ -8,8 +8,10 @@ from agentv.reports.report_json import report_to_json
 from agentv.types.events import (
     AnswerArrived,
     RetryNoted,
+    RowBegun,
     RowFinished,
     RowKept,
+    RowLeft,
     RunEnded,
     RunEvent,
     RunNote,
@@ -18,7 +20,7 @@ from agentv.types.events import (
 )
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
-from agentv.types.results import CaseResult
+from agentv.types.results import CaseResult, Slot
 
 DISPLAY_SCHEMA = "agentv-display-1"
 
@@ -58,27 +60,32 @@ def event_to_json(event: RunEvent, to_record: ToRecord) -> JsonObject:
                 "targets": event.targets,
                 "workers": event.workers,
                 "folder": event.folder,
+                "budget_usd": event.budget_usd,
+                "spent_usd": event.spent_usd,
             }
+        case RowBegun(slot):
+            return {"event": "row_begun", **_slot_to_json(slot)}
         case AnswerArrived(answer):
-            slot: JsonObject = {
-                "suite": answer.slot.suite,
-                "eval_id": answer.slot.eval_id,
-                "target": answer.slot.target,
-                "trial": answer.slot.trial,
-            }
             error = None if answer.error is None else {"kind": answer.error.kind, "message": answer.error.message}
-            return {"event": "answer_arrived", **slot, "duration_ms": answer.duration_ms, "error": error}
+            place = _slot_to_json(answer.slot)
+            return {"event": "answer_arrived", **place, "duration_ms": answer.duration_ms, "error": error}
         case RowFinished(result):
             return {"event": "row_finished", "row": to_record(result)}
+        case RowLeft(slot):
+            return {"event": "row_left", **_slot_to_json(slot)}
         case RowKept(result):
             return {"event": "row_kept", "row": to_record(result)}
         case RetryNoted(target, eval_id, kind, wait_s):
             return {"event": "retry", "target": target, "eval_id": eval_id, "kind": kind, "wait_s": wait_s}
         case RunNote(message):
             return {"event": "note", "message": message}
-        case RunStopping(reason):
-            return {"event": "stopping", "reason": reason}
+        case RunStopping(reason, drains):
+            return {"event": "stopping", "reason": reason, "drains": drains}
         case RunEnded(report):
             return {"event": "run_ended", "report": report_to_json(report)}
         case _:
             assert_never(event)
+
+
+def _slot_to_json(slot: Slot) -> JsonObject:
+    return {"suite": slot.suite, "eval_id": slot.eval_id, "target": slot.target, "trial": slot.trial}

@@ -1,6 +1,8 @@
 """Progress on a terminal: one block that is redrawn, with failures scrolling above it. Imports rich."""
 
+import sys
 import threading
+from io import TextIOWrapper
 from typing import TextIO
 
 from rich.console import Console
@@ -9,10 +11,10 @@ from rich.text import Text
 
 from agentv.reports.live_block import live_block
 from agentv.reports.printable import one_line
-from agentv.reports.progress import Progress
+from agentv.reports.progress import Progress, stopping_text
 from agentv.reports.row_text import PLAIN_LABELS, RowLabels, failure_line
 from agentv.reports.signs import signs_for
-from agentv.reports.text_width import clip
+from agentv.reports.text_width import wrap
 from agentv.scoring.summary import row_state
 from agentv.types.events import RowFinished, RunEvent, RunNote, RunStarted, RunStopping
 from agentv.types.protocols import Clock
@@ -47,6 +49,8 @@ class LiveScreen:
     """
 
     def __init__(self, stream: TextIO, *, clock: Clock, console: Console | None = None) -> None:
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # what others print passes through here too
         self._clock = clock
         self._console = console or Console(file=stream, highlight=False, markup=False, emoji=False)
         self._signs = signs_for(stream.encoding)
@@ -58,6 +62,9 @@ class LiveScreen:
             get_renderable=self._block,
             refresh_per_second=REFRESHES_PER_SECOND,
             transient=True,
+            # What others say on standard error scrolls above the block, unless it goes elsewhere.
+            redirect_stdout=sys.stderr.isatty(),
+            redirect_stderr=sys.stderr.isatty(),
         )
 
     def notify(self, event: RunEvent) -> None:
@@ -73,11 +80,14 @@ class LiveScreen:
             case RowFinished(result):
                 state = row_state(result)
                 if state in _STYLES:
-                    self._say(failure_line(self._signs.marks[state], result, self._labels), _STYLES[state])
+                    line = failure_line(
+                        self._signs.marks[state], result, self._labels, signs=self._signs, width=self._width
+                    )
+                    self._write(line, _STYLES[state])
             case RunNote(message):
                 self._say(f"note: {one_line(message)}", "dim")
-            case RunStopping(reason):
-                self._say(f"stopping: {one_line(reason)}", "yellow")
+            case RunStopping():
+                self._say(stopping_text(event), "yellow")
             case _:
                 pass
 
@@ -87,8 +97,15 @@ class LiveScreen:
         if self._progress is not None:
             self._console.print()
 
+    @property
+    def _width(self) -> int:
+        return self._console.width - 1
+
     def _say(self, line: str, style: str) -> None:
-        text = clip(line, self._console.width - 1, mark=self._signs.ellipsis)
+        for text in wrap(self._signs.within(line), self._width):
+            self._write(text, style)
+
+    def _write(self, text: str, style: str) -> None:
         encoding = self._console.encoding
         safe = text.encode(encoding, "backslashreplace").decode(encoding)
         self._console.print(Text(safe, style=style), no_wrap=True, overflow="ignore", crop=False)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TextIO
 
+from agentv.reports.github import is_github
 from agentv.reports.json_lines import JsonLines, ToRecord
 from agentv.reports.plain import PlainLines
 from agentv.types.errors import UnknownNameError
@@ -51,4 +52,4 @@ def make_observer(
         case "none":
             return Silence()
         case _:
-            return PlainLines(stream, clock=clock, github=env.get("GITHUB_ACTIONS") == "true", tick_s=_TICK_S)
+            return PlainLines(stream, clock=clock, github=is_github(env), tick_s=_TICK_S)

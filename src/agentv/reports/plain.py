@@ -5,14 +5,14 @@ from datetime import datetime
 from typing import TextIO
 
 from agentv.reports.amounts import percent_text
+from agentv.reports.figures import STATE_NAMES
 from agentv.reports.github import error_command, harmless
 from agentv.reports.printable import one_line
-from agentv.reports.progress import Progress, plan_text
+from agentv.reports.progress import Progress, plan_text, stopping_text
 from agentv.reports.row_text import PLAIN_LABELS, RowLabels, failure_line
 from agentv.reports.signs import Signs, signs_for
-from agentv.reports.text_width import clip
 from agentv.scoring.summary import row_state
-from agentv.types.events import RowFinished, RunEnded, RunEvent, RunNote, RunStarted, RunStopping
+from agentv.types.events import RowFinished, RowKept, RunEnded, RunEvent, RunNote, RunStarted, RunStopping
 from agentv.types.protocols import Clock
 from agentv.types.results import CaseResult
 
@@ -85,8 +85,10 @@ class PlainLines:
                 self._beat()
             case RunNote(message):
                 self._line(f"note: {one_line(message)}")
-            case RunStopping(reason):
-                self._line(f"stopping: {one_line(reason)}")
+            case RunStopping():
+                self._line(stopping_text(event))
+            case RowKept():
+                pass  # a run that is taken up again is told from its first new row on
             case RunEnded():
                 self._line("")
             case _:
@@ -96,7 +98,7 @@ class PlainLines:
         word = _WORDS.get(row_state(result))
         if word is None:
             return
-        self._line(clip(failure_line(word, result, self._labels), _LONGEST_LINE, mark=self._signs.ellipsis))
+        self._line(failure_line(word, result, self._labels, signs=self._signs, width=_LONGEST_LINE))
         if self._github:
             self._write(error_command(result, self._labels))
 
@@ -114,8 +116,8 @@ class PlainLines:
         self._last_beat = now
         planned = "" if progress.started.planned is None else f"/{progress.started.planned:,}"
         of_all = "" if share is None else f" ({percent_text(share)})"
-        states = "".join(f"  {state} {count:,}" for state, count in progress.counts.items())
-        pace = progress.pace_text(now, self._signs)
+        states = "".join(f"  {state} {progress.counts[state]:,}" for state in STATE_NAMES if progress.counts[state])
+        pace = f" {self._signs.dot} ".join(progress.pace(now).values())
         self._line(f"{progress.done:,}{planned}{of_all}{states}  {pace}")
 
     def _line(self, text: str) -> None:

@@ -1,5 +1,6 @@
 """Where a run stands, added up from its events: what the live block and the heartbeat show."""
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,23 +11,39 @@ from agentv.reports.signs import Signs
 from agentv.scoring.summary import row_state
 from agentv.scoring.tallies import JUDGED_STATES
 from agentv.scoring.target_tally import saved_by_judges
-from agentv.types.events import AnswerArrived, RetryNoted, RowFinished, RowKept, RunEvent, RunStarted, RunStopping
+from agentv.types.events import (
+    AnswerArrived,
+    RetryNoted,
+    RowBegun,
+    RowFinished,
+    RowKept,
+    RowLeft,
+    RunEvent,
+    RunStarted,
+    RunStopping,
+)
+from agentv.types.results import CaseResult
 
 _SUITES_NAMED = 3
 
 
 @dataclass(slots=True)
 class Progress:
-    """Counts per target and over all. `cost_usd` sums the prices that are known; `priced` says whether any was."""
+    """Counts per target and over all. `cost_usd` sums the prices that are known; `priced` says whether any was.
+
+    `busy` workers have a row in hand; `kept` rows were there before the run was taken up again.
+    """
 
     started: RunStarted
     at: datetime
     by_target: dict[str, Counter[str]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    busy: int = 0
+    kept: int = 0
     retries: int = 0
     cost_usd: float = 0.0
     priced: bool = False
-    stopping: str | None = None
+    stopping: RunStopping | None = None
 
     def __post_init__(self) -> None:
         """Give every target its place, so that the block does not grow while people read it."""
@@ -35,24 +52,31 @@ class Progress:
     def add(self, event: RunEvent) -> None:
         """Take one event into account."""
         match event:
+            case RowBegun():
+                self.busy += 1
+            case RowLeft():
+                self.busy = max(self.busy - 1, 0)
             case RowFinished(result):
-                state = row_state(result)
-                self.counts[state] += 1
-                self.by_target.setdefault(result.slot.target, Counter())[state] += 1
+                self.busy = max(self.busy - 1, 0)
+                self._count(result)
                 judged = result.judge_cost_usd
                 self._pay(None if judged is None else max(0.0, judged - saved_by_judges(result)))
             case RowKept(result):
-                state = row_state(result)
-                self.counts[state] += 1
-                self.by_target.setdefault(result.slot.target, Counter())[state] += 1
+                self.kept += 1
+                self._count(result)
             case AnswerArrived(answer):
                 self._pay(answer.cost_usd if answer.billed_usd is None else answer.billed_usd)
             case RetryNoted():
                 self.retries += 1
-            case RunStopping(reason):
-                self.stopping = reason
+            case RunStopping():
+                self.stopping = event
             case _:
                 pass
+
+    def _count(self, result: CaseResult) -> None:
+        state = row_state(result)
+        self.counts[state] += 1
+        self.by_target.setdefault(result.slot.target, Counter())[state] += 1
 
     def _pay(self, dollars: float | None) -> None:
         if dollars is not None:
@@ -61,8 +85,13 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """Rows that are finished."""
+        """Rows that are finished, those that were there before among them."""
         return self.counts.total()
+
+    @property
+    def done_now(self) -> int:
+        """Rows that were finished since the run began or was taken up again: what its pace is told by."""
+        return self.done - self.kept
 
     @property
     def planned_per_target(self) -> int | None:
@@ -81,31 +110,41 @@ class Progress:
 
     def left_s(self, now: datetime) -> float | None:
         """Seconds that the rest will take at the pace so far; None when nothing can be said yet."""
-        if not self.done or self.started.planned is None:
+        if not self.done_now or self.started.planned is None:
             return None
-        return self.elapsed_s(now) / self.done * max(self.started.planned - self.done, 0)
+        return self.elapsed_s(now) / self.done_now * max(self.started.planned - self.done, 0)
 
-    def pace_text(self, now: datetime, signs: Signs) -> str:
-        """Return workers, rows a second, retries, cost, time gone and time left, on one line."""
+    def pace(self, now: datetime) -> dict[str, str]:
+        """Return workers, rows a second, retries, cost, time gone and time left, by name, in the order of showing."""
         elapsed, left = self.elapsed_s(now), self.left_s(now)
-        parts = [count_text(self.started.workers, "worker")]
-        if self.done and elapsed > 0:
-            parts.append(f"{self.done / elapsed:.1f}/s")
+        busy = min(self.busy, self.started.workers)
+        parts = {"workers": f"{busy:,}/{count_text(self.started.workers, 'worker')}"}
+        if self.done_now and elapsed > 0:
+            parts["rate"] = f"{self.done_now / elapsed:.1f}/s"
         if self.retries:
-            parts.append(f"retries {self.retries:,}")
-        if self.priced:
-            parts.append(money_text(self.cost_usd))
-        parts.append(clock_text(elapsed))
+            parts["retries"] = f"retries {self.retries:,}"
+        if self.started.budget_usd is not None:
+            spent = money_text(self.started.spent_usd + self.cost_usd)
+            parts["cost"] = f"{spent} of {money_text(self.started.budget_usd)}"
+        elif self.priced:
+            parts["cost"] = money_text(self.cost_usd)
+        parts["elapsed"] = clock_text(elapsed)
         if self.stopping is not None:
-            parts.append(f"stopping: {one_line(self.stopping)}")
-        elif left is not None:
-            parts.append(f"about {clock_text(left)} left")
-        return f" {signs.dot} ".join(parts)
+            parts["left"] = "stopping"
+        elif left:
+            parts["left"] = f"about {clock_text(math.ceil(left))} left"
+        return parts
 
 
 def judged(counts: Counter[str]) -> int:
     """Return how many of the counted rows were cleanly judged: the denominator of a pass rate."""
     return sum(counts[state] for state in JUDGED_STATES)
+
+
+def stopping_text(event: RunStopping) -> str:
+    """Return what a stop means for the rows that are under way, and why the run stops."""
+    fate = "are finished" if event.drains else "are given up"
+    return f"stopping, rows under way {fate}: {one_line(event.reason)}"
 
 
 def plan_text(started: RunStarted, signs: Signs) -> str:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from agentv.reports.amounts import score_text, seconds_text
 from agentv.reports.printable import one_line
-from agentv.reports.text_width import pad
+from agentv.reports.signs import UNICODE, Signs
+from agentv.reports.text_width import clip, pad
 from agentv.scoring.aggregation import is_requirement_met, required_items_met
 from agentv.scoring.summary import row_state
 from agentv.types.evaluation import EvaluatorResult
@@ -12,7 +13,9 @@ from agentv.types.events import RunStarted
 from agentv.types.results import CaseResult
 
 _CASE_WIDTH = 10
+_TRIAL_WIDTH = 22
 _TARGET_WIDTH = 10
+_LEAST_OF_A_NAME = 20
 _LONGEST_REASON = 2000
 _READ_OF_A_TEXT = 8 * _LONGEST_REASON
 """Of a text of ten million letters no more is cleaned than can be shown."""
@@ -20,15 +23,16 @@ _READ_OF_A_TEXT = 8 * _LONGEST_REASON
 
 @dataclass(frozen=True, slots=True)
 class RowLabels:
-    """How rows are called: with their suite where a run has several, with the number of `trials` where it is known."""
+    """How rows are called: with suite and target where a run has several, with the number of `trials` if known."""
 
     with_suite: bool = False
     trials: int = 1
+    with_target: bool = True
 
     @classmethod
     def of_run(cls, started: RunStarted) -> "RowLabels":
         """Return the labels of a run that begins."""
-        return cls(with_suite=len(started.suites) > 1, trials=started.trials)
+        return cls(with_suite=len(started.suites) > 1, trials=started.trials, with_target=len(started.targets) > 1)
 
     def label(self, result: CaseResult) -> str:
         """Return `refund-7`, and as far as it is needed `refund-7 (evals/refunds.yaml) trial 2 of 3`."""
@@ -100,8 +104,21 @@ class _Reason:
         return one_line(text[: self.longest])
 
 
-def failure_line(mark: str, result: CaseResult, labels: RowLabels = PLAIN_LABELS) -> str:
-    """Return the line that tells of a row which did not pass."""
-    cells = (mark, pad(labels.label(result), _CASE_WIDTH), pad(one_line(result.slot.target), _TARGET_WIDTH))
+def failure_line(
+    mark: str, result: CaseResult, labels: RowLabels = PLAIN_LABELS, *, signs: Signs = UNICODE, width: int | None = None
+) -> str:
+    """Return the line that tells of a row which did not pass; of a long name the reason keeps its room in `width`."""
+    names = [(labels.label(result), _CASE_WIDTH if labels.trials == 1 else _TRIAL_WIDTH)]
+    if labels.with_target:
+        names.append((one_line(result.slot.target), _TARGET_WIDTH))
+    cells = [pad(_shortened(name, width, signs), least) for name, least in names]
     score = row_score(result)
-    return " ".join((*cells, f"{score}  {row_reason(result)}" if score else row_reason(result)))
+    reason = signs.within(row_reason(result))
+    line = " ".join((mark, *cells, f"{score}  {reason}" if score else reason))
+    return line if width is None else clip(line, width, mark=signs.ellipsis)
+
+
+def _shortened(name: str, width: int | None, signs: Signs) -> str:
+    """Return a name that takes no more than a third of the width."""
+    written = signs.within(name)
+    return written if width is None else clip(written, max(width // 3, _LEAST_OF_A_NAME), mark=signs.ellipsis)

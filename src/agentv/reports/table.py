@@ -29,6 +29,23 @@ def table(rows: Sequence[Sequence[str]], width: int | None, paint: Paint) -> lis
     return [paint(lines[0], "dim"), *lines[1:]]
 
 
+def side_by_side(tables: Sequence[Sequence[Sequence[str]]], width: int | None) -> list[Sequence[Sequence[str]]]:
+    """Join tables of the same names, one to the right of the other, as far as `width` has room; None joins none."""
+    joined: list[Sequence[Sequence[str]]] = []
+    for rows in filter(None, tables):
+        both = [[*left, *right[1:]] for left, right in zip(joined[-1], rows, strict=True)] if joined else []
+        if both and width is not None and _width(both) <= width:
+            joined[-1] = both
+        else:
+            joined.append(rows)
+    return joined
+
+
+def _width(rows: Sequence[Sequence[str]]) -> int:
+    columns = list(zip(*rows, strict=True))
+    return sum(max(map(display_width, column)) for column in columns) + 2 * (len(columns) - 1)
+
+
 def _stacked(rows: Sequence[Sequence[str]], width: int, paint: Paint) -> list[str]:
     """Return each row as its name and, indented, its values with what they are, as many in a line as fit."""
     (_, *heads), *others = rows

@@ -4,12 +4,15 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from agentv.types.quick import quick
-from agentv.types.results import Answer, CaseResult, RunReport
+from agentv.types.results import Answer, CaseResult, RunReport, Slot
 
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run begins. `planned` is None when the number of rows is not known yet (a stream)."""
+    """A run begins. `planned` is None when the number of rows is not known yet (a stream).
+
+    `budget_usd` is what it may cost, None without a limit; `spent_usd` what it cost before it was taken up again.
+    """
 
     run_id: str
     planned: int | None
@@ -19,6 +22,16 @@ class RunStarted:
     folder: str | None
     cases: int | None = None
     trials: int = 1
+    budget_usd: float | None = None
+    spent_usd: float = 0.0
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class RowBegun:
+    """A worker takes up a row. `RowFinished` or `RowLeft` follows, unless the run is interrupted."""
+
+    slot: Slot
 
 
 @quick
@@ -35,6 +48,13 @@ class RowFinished:
     """A row is judged and stored."""
 
     result: CaseResult
+
+
+@dataclass(frozen=True, slots=True)
+class RowLeft:
+    """A row that was begun is not done, because the budget had no room for it; it is left to whoever goes on."""
+
+    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +83,10 @@ class RunNote:
 
 @dataclass(frozen=True, slots=True)
 class RunStopping:
-    """The run was asked to stop; rows in flight are given up."""
+    """The run was asked to stop; rows in flight are given up, or when it `drains`, finished."""
 
     reason: str
+    drains: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +96,18 @@ class RunEnded:
     report: RunReport
 
 
-RunEvent: TypeAlias = RunStarted | AnswerArrived | RowFinished | RowKept | RetryNoted | RunNote | RunStopping | RunEnded
+RunEvent: TypeAlias = (
+    RunStarted
+    | RowBegun
+    | AnswerArrived
+    | RowFinished
+    | RowLeft
+    | RowKept
+    | RetryNoted
+    | RunNote
+    | RunStopping
+    | RunEnded
+)
 
 
 class Observer(Protocol):
