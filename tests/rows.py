@@ -21,15 +21,18 @@ def make_row(
     tags: tuple[str, ...] = (),
     usage: Usage | None = None,
     cost_usd: float | None = None,
+    is_skipped: bool = False,
 ) -> CaseResult:
     judged = score is not None and error is None
-    evaluator = EvaluatorResult("tone", "contains", score or 0.0, status="error" if error else "scored")
+    evaluator = EvaluatorResult(
+        "tone", "contains", score or 0.0, status="error" if error else "skipped" if is_skipped else "scored"
+    )
     return CaseResult(
         run_id="r",
         timestamp=NOW,
         slot=Slot("evals/s.yaml", case, target, trial),
         dataset="s",
-        status="error" if error else row_status(score or 0.0),
+        status="error" if error else "skipped" if is_skipped else row_status(score or 0.0),
         score=score,
         verdict=verdict_of(score) if judged and score is not None else None,
         tags=tags,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentv import evaluate
+from agentv import EvalCase, EvaluationScore, ProviderRequest, evaluate
 from agentv.types.errors import ConfigError
 from agentv.types.results import RunReport
 
@@ -113,3 +113,27 @@ def test_of_a_stream_a_name_that_no_row_had_fails_the_run_and_says_so(run: Run) 
     report = run(suites, gates=("evaluator(say-x).mean >= 0",))
     assert report.exit_code == 1
     assert "there is no evaluator 'say-x'; did you mean 'says-x'?" in report.verdict.sentence
+
+
+@pytest.mark.parametrize("gates", [None, (), ("mean >= 0",), ("errors >= 0",), ("cost_usd <= 5",)])
+@pytest.mark.parametrize("broken", ["target", "evaluator"])
+def test_a_run_whose_every_row_failed_to_execute_never_passes(
+    tmp_path: Path, broken: str, gates: tuple[str, ...] | None
+) -> None:
+    class Broken:
+        kind = "broken"
+
+        def evaluate(self, _context: object) -> EvaluationScore:
+            raise RuntimeError("no judge today")
+
+    async def task(_request: ProviderRequest) -> str:
+        if broken == "target":
+            raise RuntimeError("no answer today")
+        return "x"
+
+    cases = [EvalCase(name, "hi") for name in "abc"]  # type: ignore[arg-type] # text stands for a message
+    report = evaluate(cases, task=task, evaluators=[Broken()], folder=tmp_path / ".agentv", gates=gates, max_errors=99)
+    assert (report.exit_code, report.verdict.sentence) == (
+        3,
+        "INCOMPLETE: no row could be judged. 3 rows without a result.",
+    )

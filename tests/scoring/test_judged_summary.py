@@ -11,6 +11,7 @@ from agentv.scoring.gate_metrics import STREAM_METRICS
 from agentv.scoring.gates import parse_gate
 from agentv.scoring.judged_summary import CRITERIA_KEPT, OTHERS, SHOWN, JudgedSummary
 from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
+from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.failures import Failure
@@ -87,3 +88,27 @@ def test_how_long_judging_took_is_measured_in_either_unit() -> None:
     summary = summed(*(line(number, 1.0, duration_ms=2000.0) for number in range(3)))
     assert measured(summary, "p95(duration_s)") == pytest.approx(2.0, rel=0.01)
     assert measured(summary, "p50(duration_ms)") == pytest.approx(2000.0, rel=0.01)
+
+
+@given(st.lists(st.floats(0, 1)), st.integers(0, 5))
+def test_lines_that_a_judge_failed_on_change_no_number_and_are_counted(scores: list[float], errors: int) -> None:
+    clean = [line(number, score, EvaluationResult("tone", score, score)) for number, score in enumerate(scores)]
+    broken = [line(0, None, EvaluationResult("tone", None, error="no answer")) for _ in range(errors)]
+    without, summary = summed(*clean), summed(*broken[:2], *clean, *broken[2:])
+    for asked in (None, "mean"), (None, "pass_rate"), ("tone", "mean"), ("tone", "pass_rate"):
+        name = "criterion", *asked
+        assert summary.measure(*name) == without.measure(*name)
+        assert summary.interval(*name) == without.interval(*name)
+    assert (summary.all.counts["error"], sum(each.errors for each in summary.criteria())) == (errors, errors)
+
+
+def test_the_interval_of_a_stream_counts_each_line_as_a_case() -> None:
+    summary = summed(*(line(number, float(number % 2), EvaluationResult("tone", 1, 1.0)) for number in range(10)))
+    gates = ("pass_rate >= 23%", "pass_rate >= 24%", "criterion(tone).mean >= 0.72", "criterion(tone).mean >= 0.73")
+    results = [parse_gate(f"{gate} with 95%", STREAM_METRICS).check(summary) for gate in gates]
+    assert [each.passed for each in results] == [True, False, True, False]
+
+
+def test_a_percentile_of_a_stream_has_no_interval() -> None:
+    with pytest.raises(ConfigError, match="p95 has no interval"):
+        parse_gate("p95(duration_s) <= 1 with 95%", STREAM_METRICS)

@@ -85,3 +85,39 @@ def test_what_gates_can_ask_of_two_runs(gate: str, value: float | None) -> None:
 def test_what_cannot_be_measured_there_is_refused(gate: str, metrics: Metrics | None) -> None:
     with pytest.raises(ConfigError, match="cannot be measured here"):
         parse_gate(gate) if metrics is None else parse_gate(gate, metrics)
+
+
+@pytest.mark.parametrize(
+    ("gate", "sentence"),
+    [
+        ("mean_difference >= 0", "mean_difference is 0.75 and the low end of its 95 % interval is 0.5421, as >= 0"),
+        ("pass_rate_difference <= 20%", "pass_rate_difference is 0.75 and the high end"),
+        ("evaluator(tone).difference > 0.9", "not > 0.9"),
+        ("mean >= 0.5", "mean is 0.75 and the low end of its 95 % interval is 0.5313, as >= 0.5"),
+        ("pass_rate >= 70%", "pass_rate is 75 % and the low end of its 95 % interval is 53.13 %, not >= 70 %"),
+    ],
+)
+def test_with_95_percent_the_interval_over_cases_decides(gate: str, sentence: str) -> None:
+    before = [make_row(f"c{number}", score=0.0) for number in range(20)]
+    after = [make_row(f"c{number}", score=0.0 if number < 5 else 1.0) for number in range(20)]
+    comparison = compare_sides(side_of(before), side_of(after), rng=random.Random(0))
+    checked = parse_gate(f"{gate} with 95%", COMPARE_METRICS).check(ComparedPairs(comparison))
+    assert sentence in checked.sentence
+
+
+def test_an_evaluator_that_the_runs_do_not_share_is_told_with_what_was_meant() -> None:
+    comparison = compare_sides(side_of([GOOD]), side_of([BAD]), rng=random.Random(0))
+    checked = parse_gate("evaluator(tome).difference >= 0", COMPARE_METRICS).check(ComparedPairs(comparison))
+    assert (checked.passed, "there is no evaluator 'tome'; did you mean 'tone'?" in checked.sentence) == (False, True)
+
+
+def test_the_mean_of_an_evaluator_has_no_interval_in_a_comparison() -> None:
+    with pytest.raises(ConfigError, match="evaluator has no interval"):
+        parse_gate("evaluator(tone).mean >= 0.5 with 95%", COMPARE_METRICS)
+
+
+def test_a_run_beside_a_baseline_has_the_intervals_and_names_of_its_own() -> None:
+    run = compared_run([GOOD], [BAD, make_row("b")], suites=("evals/s.yaml",))
+    for measured in (run, run.of_suite("evals/s.yaml")):
+        assert measured.interval("mean", None, None) == run.counted.interval("mean", None, None) is not None
+        assert list(measured.names("target")) == ["t"]
