@@ -9,7 +9,10 @@ import pytest
 from tests.loading.specs import SPECS
 
 from agentv.loading import find_eval_files, load_suite
-from agentv.loading.case_sources import LINES_CHECKED_AT_LOAD
+from agentv.loading.attached_files import FileFinder
+from agentv.loading.case_sources import HEAD_BYTES, LINES_CHECKED_AT_LOAD, JsonLinesCases
+from agentv.loading.cases import CaseScope
+from agentv.loading.evaluator_configs import EvaluatorScope
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.errors import EvalFileError
 
@@ -153,3 +156,25 @@ def test_problems_in_a_file_of_cases_are_told_there() -> None:
     Path("suite.yaml").write_text("cases: {file: cases.yaml}\n")
     with pytest.raises(EvalFileError, match=r"^cases\.yaml:2:10  \$\[1\]\.id  must be text"):
         load(Path("suite.yaml"))
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 3, 5, 100])
+def test_a_head_that_is_kept_changes_nothing_of_the_stream(most: int) -> None:
+    path = Path("cases.jsonl")
+    lines = [line("a"), "", "{broken", line("b"), "   ", line("c"), line("a")]
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
+    scope = CaseScope(
+        EvaluatorScope(SPECS.evaluators, "."), FileFinder(Path.cwd(), Path.cwd(), Path.cwd()), "cases.jsonl"
+    )
+    stream = JsonLinesCases(path, "cases.jsonl", scope)
+    assert list(stream.with_head(most)) == list(stream)
+    assert len(stream.with_head(most).head) == min(most, 5)
+
+
+def test_of_long_lines_few_are_kept() -> None:
+    scope = CaseScope(
+        EvaluatorScope(SPECS.evaluators, "."), FileFinder(Path.cwd(), Path.cwd(), Path.cwd()), "cases.jsonl"
+    )
+    path = write(line(f"case-{number}", metadata={"text": "x" * (HEAD_BYTES // 3)}) for number in range(5))
+    stream = JsonLinesCases(path, "cases.jsonl", scope).with_head(5)
+    assert (len(stream.head), len(list(stream))) == (2, 5)

@@ -112,9 +112,9 @@ class CasesReader:
     def read_json_lines(self, path: Path) -> None:
         """Add a JSON Lines file as a stream, after a look at its first lines."""
         scope = self._scope_of(path)
-        stream = JsonLinesCases(path, shown(path), scope)
-        self.parts.append(stream)
         try:
+            stream = JsonLinesCases(path, shown(path), scope).with_head(LINES_CHECKED_AT_LOAD)
+            self.parts.append(stream)
             self.problems += self._first_problems(stream)
         except EvalFileError as error:
             self.problems += error.problems

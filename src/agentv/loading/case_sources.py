@@ -14,34 +14,58 @@ from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem
 
 LINES_CHECKED_AT_LOAD = 1_000
+HEAD_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class JsonLinesCases:
-    """The cases of a JSON Lines file, one per line, read anew each time. `shown` is how messages call the file."""
+    """The cases of a JSON Lines file, one per line, read anew each time. `shown` is how messages call the file.
+
+    `head` holds the first of them, which are looked at several times before a run starts.
+    """
 
     path: Path
     shown: str
     scope: CaseScope
+    head: tuple[EvalCase | BrokenCase, ...] = ()
 
     @property
     def count(self) -> int | None:
         """Unknown: the file is a stream."""
         return None
 
+    def with_head(self, most: int) -> "JsonLinesCases":
+        """Return the same cases with the first of them read: at most so many, and no more than a megabyte of lines."""
+        head: list[EvalCase | BrokenCase] = []
+        size = 0
+        for number, line in self._lines(after=0):
+            size += len(line)
+            if size > HEAD_BYTES or len(head) == most:
+                break
+            head.append(self._case(line, number))
+        return replace(self, head=tuple(head))
+
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Read line by line; blank lines are skipped, lines with problems become broken cases."""
+        yield from self.head
+        last = self.head[-1].location if self.head else None
+        for number, line in self._lines(after=0 if last is None else last.line):
+            yield self._case(line, number)
+
+    def _lines(self, *, after: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines that are not blank with their numbers, from behind a line."""
         for number, line in enumerate(read_lines(self.path), 1):
-            data = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-            if len(line) > MAX_BYTES:
-                problem = Problem(self.shown, f"this line {TOO_LARGE}; nothing after it is read", number, 1)
-                yield BrokenCase(f"line-{number}", (problem,), Location(self.scope.file, number))
-            elif data.strip():
-                yield self._case(data, number)
+            if number > after:
+                data = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+                if data.strip() or len(data) > MAX_BYTES:
+                    yield number, data
 
     def _case(self, data: bytes, number: int) -> EvalCase | BrokenCase:
         location = Location(self.scope.file, number)
         fallback = f"line-{number}"
+        if len(data) > MAX_BYTES:
+            problem = Problem(self.shown, f"this line {TOO_LARGE}; nothing after it is read", number, 1)
+            return BrokenCase(fallback, (problem,), location)
         try:
             text = decode(data, self.shown, first_line=number).rstrip("\r\n")
         except EvalFileError as error:

@@ -61,7 +61,7 @@ def _evaluators(
     reader: Reader, at: JsonPath, scope: EvaluatorScope, criteria: tuple[EvaluationCriteria, ...]
 ) -> tuple[EvaluatorConfig, ...] | None:
     """Return the case's own list: the one under `execution` before the one beside it. Both are checked."""
-    if scope.criteria_names is not None:
+    if scope.criteria_names is not None and criteria:
         scope = replace(scope, criteria_names=scope.criteria_names | {criterion.name for criterion in criteria})
     under_execution = read_evaluators(reader, (*at, "execution", "evaluators"), scope)
     beside = read_evaluators(reader, (*at, "evaluators"), scope)

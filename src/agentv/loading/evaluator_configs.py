@@ -203,7 +203,10 @@ def _unknown(reader: Reader, at: JsonPath, message: str, scope: EvaluatorScope) 
 
 def check_single_form(reader: Reader, at: JsonPath, model: SingleFormModel, scope: EvaluatorScope) -> None:
     """Check the single form of the object at `at`: the type is known and needs no settings."""
-    for key, written in model.model_dump(include=set(SingleFormModel.model_fields), exclude_none=True).items():
+    for key in SingleFormModel.model_fields:
+        written = getattr(model, key)
+        if written is None:
+            continue
         place = (*at, key)
         spec = find_type(reader, place, written, scope)
         dataclass = settings_type(reader, place, spec) if spec is not None else None
