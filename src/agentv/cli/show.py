@@ -107,9 +107,22 @@ def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
     labels = RowLabels(with_suite=isinstance(suites, Sequence) and len(suites) > 1)
     for line in view.rows(shown.rows, labels):
         click.echo(line)
+    _print_corrected(stored)
     if shown.page is not None and query.page_size is not None:
         click.echo(f"\n{page_text(shown.page, query)}")
     click.echo(f"\nlook closer: agentv show {stored.run_id} CASE")
+
+
+def _print_corrected(stored: "StoredRun") -> None:
+    from agentv.cli.terminal import terminal_style
+    from agentv.pipeline.corrected_rates import load_corrected_rates
+    from agentv.reports.corrected_text import corrected_notes, corrected_rows
+    from agentv.reports.table import table
+
+    style, rates = terminal_style(), load_corrected_rates(stored)
+    lines = [*table(corrected_rows(rates), style.width, style.paint), *corrected_notes(rates)]
+    if lines:
+        click.echo(style.signs.within("\n".join(["", *lines])))
 
 
 def _views(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> "list[CaseView]":
@@ -139,7 +152,9 @@ def _refuse_unknown(stored: "StoredRun", query: "RowQuery") -> None:
 
 def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:
     from agentv.cli.show_rows import page_to_json
+    from agentv.pipeline.corrected_rates import load_corrected_rates
     from agentv.reports.printable import printable_json
+    from agentv.reports.report_json import corrected_to_json
     from agentv.storage import export_record
     from agentv.storage.records import run_to_record
     from agentv.types.messages_json import pretty_json
@@ -147,6 +162,7 @@ def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
     told: dict[str, JsonValue] = {"schema": SHOW_SCHEMA, "run": run_to_record(stored.run), "state": stored.state()}
     if query.case is None:
         told["counts"] = shown.counts(stored)
+        told["corrected"] = [corrected_to_json(rate) for rate in load_corrected_rates(stored)]
         told["rows"] = [export_record(row) for row in shown.rows]
     else:
         told["cases"] = [_case_json(stored, view) for view in _views(stored, shown, query)]

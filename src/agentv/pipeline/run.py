@@ -4,8 +4,9 @@ import asyncio
 import platform
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 
 from agentv.execution.foreign import call_foreign
 from agentv.execution.local import LocalBackend
@@ -15,6 +16,7 @@ from agentv.pipeline.budget import Budget, BudgetStop, Spent
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.carry_on import CarryOn
 from agentv.pipeline.case import CaseRunner
+from agentv.pipeline.corrected_rates import load_corrected_rates
 from agentv.pipeline.fingerprints import Fingerprints
 from agentv.pipeline.ledger import Ledger, Stop
 from agentv.pipeline.plan import CaseTask, RunPlan
@@ -23,6 +25,7 @@ from agentv.pipeline.provenance import load_git_state, load_scripts
 from agentv.pipeline.question import slot_of
 from agentv.pipeline.run_cache import make_run_cache, uncached_targets
 from agentv.pipeline.toolbox import Toolbox
+from agentv.storage.stored_run import open_run
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
@@ -74,8 +77,19 @@ async def run_plan(
             ledger.keep_report(report)
         finally:
             store.close(stop.state)
+    report = _corrected(report)
     ledger.tell(RunEnded(report))
     return report
+
+
+def _corrected(report: RunReport) -> RunReport:
+    """Return the report with the pass rates of judges without the mistakes that they were measured to make."""
+    if report.folder is None:
+        return report
+    try:
+        return replace(report, corrected=load_corrected_rates(open_run(Path(report.folder))))
+    except StorageError as error:
+        return replace(report, notes=(*report.notes, f"no pass rate is corrected: {error}"))
 
 
 async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random, carry_on: CarryOn | None) -> None:

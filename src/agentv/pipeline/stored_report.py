@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast, get_args
 
+from agentv.pipeline.corrected_rates import load_corrected_rates
 from agentv.pipeline.stored_plan import stored_options
 from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
@@ -75,6 +76,7 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         targets=summary.targets(),
         evaluators=summary.evaluators(),
         groups=summary.groups(),
+        corrected=load_corrected_rates(run),
         histogram=tuple(summary.histogram),
         verdict=told.verdict,
         failing=tuple(summary.failing),

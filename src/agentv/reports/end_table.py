@@ -13,6 +13,7 @@ from agentv.reports.amounts import (
     seconds_text,
 )
 from agentv.reports.baseline_text import baseline_lines, evaluator_difference
+from agentv.reports.corrected_text import corrected_notes, corrected_rows
 from agentv.reports.figures import cost_text, rate_text, usage_text
 from agentv.reports.paint import Paint, state_colour, without_colour
 from agentv.reports.printable import one_line
@@ -50,6 +51,7 @@ def end_report(
         table(_trial_rows(report.targets), width, paint),
         _histogram(report, width, signs),
         table(_evaluator_rows(report), width, paint),
+        [*table(corrected_rows(report.corrected), width, paint), *corrected_notes(report.corrected)],
         [] if report.baseline is None else baseline_lines(report.baseline, width, signs),
         _failing(report, width, signs, paint, labels),
         _flaky(report.flaky, width, signs),

@@ -6,7 +6,14 @@ from functools import partial
 from agentv.reports.chosen_rows import WORST_FIRST, ChosenRows, choose_rows
 from agentv.reports.formats import Format, ReportTools
 from agentv.reports.html_row import row_element
-from agentv.reports.html_summary import baseline_section, evaluator_table, histogram, target_table, verdict_band
+from agentv.reports.html_summary import (
+    baseline_section,
+    corrected_section,
+    evaluator_table,
+    histogram,
+    target_table,
+    verdict_band,
+)
 from agentv.reports.markup import Html, element, verbatim
 from agentv.reports.page_parts import asset, page_head
 from agentv.reports.row_detail import RowDetail
@@ -45,6 +52,7 @@ def html_page(report: RunReport, tools: ReportTools) -> str:
             _list("Notes", report.notes),
             element("section", element("h2", "Rows"), _left_out(report, chosen), _controls(report, chosen), rows),
             evaluator_table(report),
+            corrected_section(report),
         ),
         verbatim("script", asset("report.js")),
     )

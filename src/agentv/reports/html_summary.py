@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from agentv.reports.amounts import clock_text, count_text
+from agentv.reports.corrected_text import corrected_notes, corrected_rows
 from agentv.reports.figures import BASELINE_HEADS, Figure, baseline_cells, evaluator_figures, target_figures
 from agentv.reports.markup import Html, element, join
 from agentv.reports.page_parts import scrolled_table
@@ -114,6 +115,16 @@ def evaluator_table(report: RunReport) -> Html | None:
     ]
     heads = ("evaluator", "type", *(figure.name for figure in told[0]))
     return element("section", element("h2", "Evaluators"), scrolled_table(heads, rows))
+
+
+def corrected_section(report: RunReport) -> Html | None:
+    """Return the pass rates of judges without the mistakes that they were measured to make; None without any."""
+    rows = corrected_rows(report.corrected)
+    if not rows:
+        return None
+    notes = [element("p", note) for note in corrected_notes(report.corrected)]
+    table = scrolled_table(rows[0], rows[1:])
+    return element("section", element("h2", "Corrected for the judges' mistakes"), table, *notes)
 
 
 def histogram(bins: Sequence[int]) -> Html | None:

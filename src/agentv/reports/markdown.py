@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from agentv.reports.amounts import clock_text, count_text
 from agentv.reports.chosen_rows import choose_rows
+from agentv.reports.corrected_text import CORRECTED_HEADS, corrected_cells, corrected_notes
 from agentv.reports.figures import BASELINE_HEADS, STATE_NAMES, baseline_cells, evaluator_figures, target_figures
 from agentv.reports.formats import Format, ReportTools
 from agentv.reports.markdown_code import cell_code, inline_code
@@ -44,7 +45,7 @@ def markdown(report: RunReport, tools: ReportTools) -> str:
     """
     record = tools.record(report)
     before = [*_head(report, record), _target_table(report), _baseline(report.baseline)]
-    after = [_evaluator_table(report), *_remarks(report), _tail(report, record)]
+    after = [_evaluator_table(report), _corrected_table(report), *_remarks(report), _tail(report, record)]
     room = LONGEST - sum(len(block) + 2 for block in (*before, *after))
     return "\n\n".join(filter(None, (*before, _failing(report, tools, room), *after))) + "\n"
 
@@ -99,6 +100,15 @@ def _evaluator_table(report: RunReport) -> str:
     if len(report.evaluators) <= _UNFOLDED:
         return table
     return f"<details><summary>{count_text(len(report.evaluators), 'evaluator')}</summary>\n\n{table}\n\n</details>"
+
+
+def _corrected_table(report: RunReport) -> str:
+    """Return the pass rates of judges without the mistakes that they were measured to make; nothing without any."""
+    if not report.corrected:
+        return ""
+    rows = [map(cell_code, cells) for cells in map(corrected_cells, report.corrected[:_MOST_EVALUATORS])]
+    notes = [f"- {inline_code(note)}" for note in corrected_notes(report.corrected)[:_MOST_ITEMS]]
+    return "\n".join([_table(CORRECTED_HEADS, list(map(list, rows))), *(["", *notes] if notes else [])])
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from agentv.reports.printable import printable_json
 from agentv.reports.row_text import row_reason
 from agentv.types.baselines import baseline_to_json
+from agentv.types.calibrations import CorrectedRate
 from agentv.types.intervals import Interval
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
@@ -32,6 +33,7 @@ def report_to_json(report: RunReport) -> JsonObject:
         "targets": [_target(target) for target in report.targets],
         "evaluators": [_evaluator(evaluator) for evaluator in report.evaluators],
         **({} if report.baseline is None else {"baseline": baseline_to_json(report.baseline)}),
+        "corrected": [corrected_to_json(rate) for rate in report.corrected],
         "groups": [group_to_json(group) for group in report.groups],
         "histogram": report.histogram,
         "failing": [_failing(result) for result in report.failing],
@@ -99,6 +101,22 @@ def group_to_json(group: GroupSummary) -> JsonObject:
         "pass_rate_interval": interval_to_json(group.pass_rate_interval),
         "mean_score": group.mean_score,
         "mean_interval": interval_to_json(group.mean_interval),
+    }
+
+
+def corrected_to_json(rate: CorrectedRate) -> JsonObject:
+    """Return a judge's pass rate with the same corrected by its measured mistakes; `reason` says why it is not."""
+    return {
+        "evaluator": rate.evaluator,
+        "criterion": rate.criterion,
+        "target": rate.target,
+        "judged": rate.judged,
+        "pass_rate": rate.raw,
+        "pass_rate_interval": interval_to_json(rate.raw_interval),
+        "corrected_rate": rate.rate,
+        "corrected_interval": interval_to_json(rate.interval),
+        "labels": rate.labels,
+        "reason": rate.reason,
     }
 
 

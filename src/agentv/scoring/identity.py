@@ -14,6 +14,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
 from agentv.types.messages_json import message_to_json
 from agentv.types.quick import quick
+from agentv.types.results import CaseRecord
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import ResolvedTarget
 
@@ -97,13 +98,16 @@ def answer_key(question: str, target: str, trial: int) -> str:
 
 def expectation_key(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> str:
     """Return the key of what is expected: outcome, messages, criteria."""
-    return digest(
-        [
-            case.expected_outcome,
-            [message_to_json(message) for message in case.expected_messages],
-            [criterion_to_json(criterion) for criterion in criteria],
-        ]
-    )
+    return _expectation(case, [criterion_to_json(criterion) for criterion in criteria])
+
+
+def stored_expectation_key(case: CaseRecord) -> str:
+    """Return the same key from a case as a run keeps it."""
+    return _expectation(case, list(case.criteria))
+
+
+def _expectation(case: EvalCase | CaseRecord, criteria: Sequence[JsonObject]) -> str:
+    return digest([case.expected_outcome, [message_to_json(message) for message in case.expected_messages], criteria])
 
 
 def score_key(*, answer: str, expectation: str, setup: str) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from agentv.types.baselines import BaselineSummary
+from agentv.types.calibrations import CorrectedRate
 from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -159,8 +160,8 @@ class RunReport:
     """A run as it is reported: counts, means, worst rows, notes, and the verdict.
 
     `failing` holds rows that did not pass, in the order they finished, at most `failing_limit` of them;
-    `failing_total` counts all. `needs` is what whoever goes on with the run has to give. `results` holds every row when
-    the run was kept in memory, else is empty.
+    `failing_total` counts all. `needs` is what whoever goes on with the run has to give. `corrected` are the pass rates
+    of judges whose mistakes were measured. `results` holds every row when the run was kept in memory, else is empty.
     """
 
     run_id: str
@@ -179,6 +180,7 @@ class RunReport:
     needs: str = ""
     baseline: BaselineSummary | None = None
     groups: tuple[GroupSummary, ...] = ()
+    corrected: tuple[CorrectedRate, ...] = ()
     # Left out of the repr: asyncio writes out what its main task returned whenever it gives the signal handler back.
     results: tuple[CaseResult, ...] = field(default=(), repr=False)
 

@@ -58,14 +58,19 @@ class LabelledAnswers:
 
 
 def judge_opinion(row: CaseResult, evaluator: str, criterion: str) -> Opinion | None:
-    """Return what an evaluator says of a criterion, None where it judged nothing.
+    """Return what an evaluator says of a criterion, None where it judged nothing."""
+    found = next((each for each in row.evaluator_results if each.name == evaluator), None)
+    return None if found is None else result_opinion(found, criterion)
+
+
+def result_opinion(result: EvaluatorResult, criterion: str) -> Opinion | None:
+    """Return what an evaluator's result says of a criterion, None where it judged nothing.
 
     The verdict is the evaluator's own where the criterion is all that it judges, else that of the value.
     """
-    found = next((each for each in row.evaluator_results if each.name == evaluator), None)
-    if found is None or evaluator_state(found) in ("error", "skipped"):
+    if evaluator_state(result) in ("error", "skipped"):
         return None
-    return next(_opinions(found, criterion), None)
+    return next(_opinions(result, criterion), None)
 
 
 def judged_criterion(result: EvaluatorResult) -> str:

@@ -1,0 +1,84 @@
+"""Pass rates without the mistakes of a judge that was calibrated: beside the raw ones, in every report."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.judged import JudgedProject, make_judged_project
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> JudgedProject:
+    """A run of a calibrated judge."""
+    project = make_judged_project(tmp_path, monkeypatch, capsys)
+    project.run()
+    project.said()
+    assert project.call("judge", "calibrate", "--labels", project.label())[0] == 0
+    return project
+
+
+def corrected(project: JudgedProject) -> list[Any]:
+    found: list[Any] = project.json("report", "latest", "--json")["corrected"]
+    return found
+
+
+def test_the_corrected_rate_stands_beside_the_raw_one(project: JudgedProject) -> None:
+    (rate,) = corrected(project)
+    # 47 of 80 passed; of 48 that are good 43, of 32 that are bad 28 were rightly judged.
+    assert (rate["judged"], rate["pass_rate"], rate["labels"]) == (80, 47 / 80, 80)
+    assert rate["corrected_rate"] == pytest.approx((47 / 80 + 28 / 32 - 1) / (43 / 48 + 28 / 32 - 1))
+    assert rate["corrected_rate"] == pytest.approx(48 / 80)  # the truth, since all of it was labelled
+    assert rate["corrected_interval"]["low"] < rate["pass_rate_interval"]["low"]
+    assert project.json("show", "latest", "--json")["corrected"] == [rate]
+
+
+def test_the_line_is_the_same_on_every_screen(project: JudgedProject) -> None:
+    line = "tone: agent    58.8 % of 80  47.8 to 68.9 %       60 %  41.9 to 76.8 %      80"
+    shown = project.call("show", "latest")[1], project.call("report", "latest")[1]
+    ran = project.call("run", project.suite, "--display", "plain")[1]
+    assert all(line in text for text in (*shown, ran))
+    project.call("report", "latest", "-o", "run.md", "-o", "run.html")
+    assert "| `tone: agent` | `58.8 % of 80` | `47.8 to 68.9 %` | `60 %` |" in Path("run.md").read_text()
+    assert "<h2>Corrected for the judges&#x27; mistakes</h2>" in Path("run.html").read_text().replace("'", "&#x27;")
+
+
+def test_new_cases_of_the_same_judge_are_corrected(project: JudgedProject) -> None:
+    project.cases = 120
+    project.run()
+    (rate,) = corrected(project)
+    assert (rate["judged"], rate["labels"]) == (120, 80)
+
+
+def test_a_judge_with_another_prompt_is_not_corrected(project: JudgedProject) -> None:
+    project.evaluators = "{name: tone, type: llm_judge, temperature: 0.5}"
+    project.run()
+    assert corrected(project) == []
+    assert "corrected" not in project.call("show", "latest")[1]
+
+
+def test_too_few_labels_correct_nothing_and_say_so(project: JudgedProject) -> None:
+    project.lines = project.lines[:8]
+    project.call("judge", "calibrate", "--labels", project.label())
+    (rate,) = corrected(project)
+    assert (rate["corrected_rate"], rate["reason"]) == (None, "too few labels")
+    assert "not corrected for the mistakes of tone, target agent: too few labels" in project.call("show", "latest")[1]
+
+
+def test_a_judge_that_is_no_better_than_chance_corrects_nothing(project: JudgedProject) -> None:
+    for line in project.lines:
+        line["score"] = 1 - line["score"]
+    project.call("judge", "calibrate", "--labels", project.label())
+    (rate,) = corrected(project)
+    assert (rate["corrected_rate"], rate["reason"]) == (None, "the judge is no better than chance")
+
+
+def test_without_a_calibration_nothing_is_said(project: JudgedProject) -> None:
+    project.files()[0].unlink()
+    assert corrected(project) == []
+
+
+def test_a_broken_calibration_costs_no_run(project: JudgedProject) -> None:
+    project.files()[0].write_text("{")
+    code, out, _ = project.call("run", project.suite, "--display", "plain")
+    assert code == 1
+    assert "no pass rate is corrected" in out
