@@ -118,7 +118,7 @@ def _point(run: TrendRun, place: Place, metric: MetricKey) -> TrendPoint | None:
     if sums is None:
         is_planned = suite in run.suites and target in run.targets and run.state != "finished"
         return TrendPoint(run, {}, None, run.problem or _why_empty(run)) if is_planned else None
-    measured = sums.measure(metric) if run.state != "failed" else None
+    measured = sums.measure(metric) if sums.judged and run.state != "failed" else None
     return TrendPoint(run, sums.counts, measured, None if measured else _why_none(run, sums, metric))
 
 
@@ -183,4 +183,4 @@ def _observation(measured: Measured | None) -> Observation | None:
         return None
     if measured.moments is not None:
         return Observation.of_moments(measured.moments)
-    return Observation(math.log(measured.value), float(measured.judged)) if measured.value > 0 else None
+    return Observation(math.log(measured.value)) if measured.value > 0 else None

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from agentv.scoring.statistics.distributions import beta_share, normal_quantile
@@ -62,6 +62,8 @@ def find_changes(series: Sequence[Observation], *, level: float = LEVEL) -> tupl
     same way. In a series that stays as it is, any change is found in at most `level` of all cases.
     """
     found = dict(_split(series, 0, level))
+    if not found:
+        return ()
     places = sorted(found)
     means = [_mean(series[start:end]) for start, end in pairwise([0, *places, len(series)])]
     return tuple(
@@ -82,55 +84,71 @@ def _split(series: Sequence[Observation], start: int, level: float) -> Iterator[
 def clearest_split(series: Sequence[Observation]) -> tuple[int, float]:
     """Return the split with the most likely change, and the chance of one as clear somewhere in a constant series.
 
-    It must stand out from the scatter of cases within runs, where that is known, and from the scatter of the runs
-    themselves: the less clear of both counts. There are three observations or more.
+    It must stand out from the scatter of cases within runs, where that is known, and from the scatter of one run to the
+    next, whether runs count by their cases or all alike: the least clear of these counts. There are three observations
+    or more.
     """
-    weights = list(accumulate(each.weight for each in series))
-    sums = list(accumulate(each.weight * each.value for each in series))
-    whole, mean = weights[-1], sums[-1] / weights[-1]
-    scatter = math.fsum(each.weight * (each.value - mean) ** 2 for each in series)
-    if scatter <= _ALIKE * whole:
-        return 1, 1.0
-    lifts = [
-        (total - mean * weight) ** 2 * whole / (weight * (whole - weight))
-        for weight, total in zip(weights[:-1], sums[:-1], strict=True)
-    ]
-    place = max(range(len(lifts)), key=lifts.__getitem__)
-    chance = max(
-        _chance_between_runs(lifts[place] / scatter, len(series)),
-        _chance_within_runs(series, weights[place], sums[place], scatter),
-    )
+    ends = list(accumulate(each.weight for each in series))
+    lifts = [_lift(series, at) for at in range(1, len(series))]
+    at = max(range(len(lifts)), key=lifts.__getitem__) + 1
+    if lifts[at - 1] <= _ALIKE:
+        return at, 1.0
+    alike = [replace(each, weight=1.0) for each in series]
+    chance = max(_chance_between_runs(series, at), _chance_between_runs(alike, at), _chance_within_runs(series, at))
     deviate = -normal_quantile(max(chance, _LEAST_CHANCE) / 2) if chance < 1 else 0.0
-    return place + 1, _chance_anywhere(deviate, [weight / whole for weight in weights[:-1]])
+    return at, _chance_anywhere(deviate, [end / ends[-1] for end in ends[:-1]])
 
 
 def _mean(series: Sequence[Observation]) -> float:
-    return math.fsum(each.weight * each.value for each in series) / math.fsum(each.weight for each in series)
+    return math.fsum(each.weight * each.value for each in series) / _weight(series)
 
 
-def _chance_between_runs(explained: float, runs: int) -> float:
-    """Return the p of one split by Student's t; `explained` is the share of the runs' scatter that it explains."""
-    return beta_share(max(1 - explained, 0.0), (runs - 2) / 2, 1 / 2)
+def _weight(series: Sequence[Observation]) -> float:
+    return math.fsum(each.weight for each in series)
 
 
-def _chance_within_runs(series: Sequence[Observation], weight: float, total: float, scatter: float) -> float:
-    """Return the p of one split, before which there are cases worth `weight` with the sum `total`.
+def _lift(series: Sequence[Observation], at: int) -> float:
+    """Return the squared difference of the means before and after a split, over its variance if a weight of 1 has 1."""
+    before, after = series[:at], series[at:]
+    return (_mean(before) - _mean(after)) ** 2 / (1 / _weight(before) + 1 / _weight(after))
 
-    By Fisher's exact test on as many passes and fails as the cases are worth: mean (1 - mean) / variance each. A normal
-    distribution would find changes where one case in a hundred fails. 0.0 where the variance is not known.
+
+def _chance_between_runs(series: Sequence[Observation], at: int) -> float:
+    """Return the p of one split by Student's t, the variance that of one run to the next (von Neumann 1941).
+
+    So that another change does not count as scatter; the step at the split itself is left out. Degrees of freedom by
+    Satterthwaite's rule: steps that share a run are not independent.
     """
-    whole = math.fsum(each.weight for each in series)
-    within = math.fsum(each.weight * (math.inf if each.variance is None else each.variance) for each in series)
-    if math.isinf(within):
+    steps = [
+        (first.value - second.value) ** 2 / (1 / first.weight + 1 / second.weight)
+        for part in (series[:at], series[at:])
+        for first, second in pairwise(part)
+    ]
+    sizes = [size for size in (at, len(series) - at) if size > 1]
+    degrees = (2 * len(steps)) ** 2 / sum(6 * size - 8 for size in sizes)
+    scatter = degrees * math.fsum(steps) / len(steps)
+    return beta_share(scatter / (scatter + _lift(series, at)), degrees / 2, 1 / 2)
+
+
+def _chance_within_runs(series: Sequence[Observation], at: int) -> float:
+    """Return the p of one split by Fisher's exact test on as many passes and fails as the cases are worth.
+
+    That is mean (1 - mean) / variance each. A normal distribution would find changes where one case in a hundred fails.
+    0.0 where the variance is not known.
+    """
+    if any(each.variance is None for each in series):
         return 0.0
     mean = _mean(series)
-    worth = max(mean * (1 - mean) * whole / (within + scatter), 1.0)
-    sides = ((weight, total), (whole - weight, mean * whole - total))
-    first, second = ((worth * cases, worth * passed) for cases, passed in sides)
+    scatter = math.fsum(each.weight * ((each.variance or 0.0) + (each.value - mean) ** 2) for each in series)
+    worth = max(mean * (1 - mean) * _weight(series) / scatter, 1.0)
+    first, second = (
+        (worth * _weight(part), worth * _weight(part) * _mean(part)) for part in (series[:at], series[at:])
+    )
     if first[1] / first[0] > second[1] / second[0]:
         first, second = second, first
     # Towards each other, where they are no whole numbers.
-    return fisher_test(_down(first[0]), _up(first[1]), _up(second[0]), _down(second[1]))
+    fewer, more, rows, others = _up(first[1]), _down(second[1]), _down(first[0]), _up(second[0])
+    return fisher_test(rows, fewer, others, more) if fewer * others < more * rows else 1.0
 
 
 def _down(value: float) -> int:

@@ -1,0 +1,96 @@
+"""What the index keeps of suites and targets is what their rows come to, after whatever happened to the run."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.trending import SUITE, TARGET, begin_run, keep_run, passing, row
+
+from agentv.scoring.run_sums import RunSums
+from agentv.scoring.summary import Summary, count_row
+from agentv.storage import RunFolder, open_run, runs_folder
+from agentv.storage.index import RunIndex
+from agentv.storage.run_sums import decode_sums, encode_sums, load_sums
+from agentv.types.json_value import JsonObject
+
+PLACE = (SUITE, TARGET)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / ".agentv"
+
+
+@pytest.fixture
+def index(home: Path) -> Iterator[RunIndex]:
+    opened = RunIndex(home, note=pytest.fail)
+    yield opened
+    opened.close()
+
+
+scores = st.lists(st.one_of(st.none(), st.sampled_from([0.0, 0.3, 1.0])), max_size=12)
+
+
+@given(scores, st.integers(1, 4))
+def test_what_is_kept_comes_back_as_it_was(drawn: list[float | None], cases: int) -> None:
+    summary = Summary(by=(), has_targets=False)
+    for number, score in enumerate(drawn):
+        count_row(summary, row(f"case-{number % cases}", score, trial=number // cases))
+    sums = RunSums.of(summary)
+    assert decode_sums(encode_sums(sums)) == sums
+
+
+def test_they_follow_a_run_that_grows_and_rows_that_are_done_again(home: Path, index: RunIndex) -> None:
+    store = begin_run(home, 1, passing(3, of=4))
+    folder = runs_folder(home) / store.run_id
+    for number, generation, score in ((4, 0, 0.0), (3, 1, 1.0), (4, 2, 0.3), (5, 0, None)):
+        store.append(row(f"case-{number}", score, run_id=store.run_id, generation=generation))
+        assert index.sums(folder) == load_sums(open_run(folder))
+    store.close("finished")
+    found = index.sums(folder)[PLACE]
+    assert found.counts == {"pass": 4, "fail": 1, "error": 1}
+    assert found.scores.total == pytest.approx(4.3)
+
+
+def test_cases_that_were_taken_out_count_no_more(home: Path, index: RunIndex) -> None:
+    store = begin_run(home, 1, passing(3, of=4))
+    folder = runs_folder(home) / store.run_id
+    assert index.sums(folder)[PLACE].judged == 4
+    slot: JsonObject = {"suite": SUITE, "eval_id": "case-3", "target": TARGET, "trial": 0}
+    store.note("case_retired", {"slot": slot})
+    assert index.sums(folder)[PLACE].counts == {"pass": 3}
+    store.close("finished")
+
+
+def test_they_are_kept_and_not_counted_again(home: Path, index: RunIndex) -> None:
+    folder = runs_folder(home) / keep_run(home, 1, passing(3, of=4))
+    before = index.sums(folder)
+    rows = folder / "results.jsonl"
+    stamp = rows.stat()
+    kept = rows.read_bytes()
+    # Other bytes, and the file as it was by all that the index looks at: only an answer from memory is the same.
+    rows.write_bytes(kept.replace(b'"score":1.0', b'"score":0.0'))
+    os.utime(rows, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert index.sums(folder) == before
+    assert load_sums(open_run(folder)) != before
+
+
+def test_a_broken_index_costs_no_answer(home: Path) -> None:
+    folder = runs_folder(home) / keep_run(home, 1, passing(3, of=4))
+    (home / "index.db").mkdir()
+    notes: list[str] = []
+    index = RunIndex(home, note=notes.append)
+    assert index.sums(folder) == load_sums(open_run(folder))
+    assert len(notes) == 1
+
+
+def test_two_targets_of_one_run_are_kept_apart(home: Path, index: RunIndex) -> None:
+    store = begin_run(home, 1, [1.0])
+    assert isinstance(store, RunFolder)
+    store.append(row("case-0", 0.0, target="other", run_id=store.run_id))
+    store.close("finished")
+    found = index.sums(runs_folder(home) / store.run_id)
+    assert {place: sums.scores.mean for place, sums in found.items()} == {PLACE: 1.0, (SUITE, "other"): 0.0}
