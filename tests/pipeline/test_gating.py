@@ -102,6 +102,13 @@ def test_a_suites_gate_can_only_ask_for_what_its_own_rows_have(run: Run) -> None
         run({"a.yaml": suite(GOOD), "b.yaml": suite(BAD, gate="tag(easy).mean >= 0")})
 
 
+def test_a_gate_of_a_file_that_the_selection_leaves_without_rows_names_the_way_out(run: Run) -> None:
+    with pytest.raises(
+        ConfigError, match=r"unknown tag 'hard'; known: easy\. \(the gate stands in a file; --gate replaces"
+    ):
+        run({"a.yaml": suite(GOOD, BAD, gate="tag(hard).mean >= 0")}, case_globs=("good",))
+
+
 def test_trials_make_gates_on_them_measurable(run: Run) -> None:
     report = run({"a.yaml": suite(GOOD)}, gates=("pass_hat(3) >= 100%",), trials=3)
     assert report.verdict.sentence == "PASS: pass_hat(3) is 100 % (point estimate), as >= 100 %."

@@ -175,6 +175,12 @@ def wrong_column(expression: str) -> int | None:
     return None
 
 
+def test_nothing_unprintable_reaches_the_screen() -> None:
+    with pytest.raises(GateError) as caught:
+        parse_gate("mean\x1b[31m >= 0.5")
+    assert str(caught.value).replace("\n", "").isprintable()
+
+
 @given(st.text())
 def test_whatever_is_written_is_read_or_refused_with_a_place_in_it(expression: str) -> None:
     column = wrong_column(expression)

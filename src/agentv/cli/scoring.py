@@ -31,6 +31,7 @@ from agentv.reports.score_view import ScoreView, score_progress_text
 from agentv.reports.signs import signs_for
 from agentv.reports.text_width import clip
 from agentv.scoring.gate_metrics import STREAM_METRICS
+from agentv.scoring.gated_summary import judged_summary_for
 from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import NOTHING_SELECTED, AskedGate
 from agentv.scoring.sampling import Sample
@@ -80,7 +81,8 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             screen.progress(scoring)
 
         lines = DrawnLines(LineStream(files, max_bytes=MAX_LINE_BYTES), options.sample)
-        scoring = LineScoring(lines, runner, keep, make_clock(), on_stopping=screen.stopping)
+        summary = judged_summary_for(gates)
+        scoring = LineScoring(lines, runner, keep, make_clock(), on_stopping=screen.stopping, summary=summary)
         asyncio.run(_score(scoring, options.workers))
         is_kept = options.output is not None or config.storage is not None
         report = scoring.report(gates, max_errors=options.max_errors, duration_s=screen.elapsed_s, is_kept=is_kept)
@@ -103,9 +105,7 @@ def _check_gate_names(gates: Sequence[AskedGate], criteria: frozenset[str] | Non
     """Refuse a gate on a criterion that no line can have, before judges are paid for it."""
     for gate in (asked.gate for asked in gates):
         if criteria is not None and gate.name == "criterion" and gate.argument not in criteria:
-            raise ConfigError(
-                f"gate {gate.expression!r}: {UnknownNameError('criterion', gate.argument or '', known=criteria)}"
-            )
+            raise gate.wrong_argument(str(UnknownNameError("criterion", gate.argument or "", known=criteria)))
 
 
 def _check_files(files: Sequence[str], output: "_Output") -> None:

@@ -50,12 +50,15 @@ def _asked(
     ] or None
 
 
-def check_gates(gates: Sequence[AskedGate], checks: Sequence[SuiteCheck], findings: Findings) -> None:
+def check_gates(
+    gates: Sequence[AskedGate], checks: Sequence[SuiteCheck], options: RunOptions, findings: Findings
+) -> None:
     """Refuse a gate on an evaluator, tag, dataset or target that no row can have, and on more trials than are made."""
+    way_out = "" if options.gates is not None else " (the gate stands in a file; --gate replaces those)"
     for asked in gates:
         measured = [check for check in checks if asked.suite in (None, check.plan.suite.path)]
         for problem in _problems(asked, measured):
-            error = asked.gate.wrong_argument(problem)
+            error = asked.gate.wrong_argument(f"{problem}{way_out}")
             findings.add(f"{asked.suite}: {error}" if asked.suite else str(error))
 
 

@@ -11,6 +11,7 @@ from agentv.pipeline.question import slot_of
 from agentv.pipeline.stored_report import REPORTED, told_to_json
 from agentv.scoring.comparison.finding import summarize_baseline
 from agentv.scoring.comparison.gated import ComparedRun
+from agentv.scoring.gated_summary import summary_for
 from agentv.scoring.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict
 from agentv.scoring.summary import Summary, row_state
 from agentv.types.errors import StorageError
@@ -82,8 +83,7 @@ class Ledger:
     def __post_init__(self) -> None:
         """Count apart what has gates of its own, and what is compared with a baseline."""
         self.beside = None if self.plan.baseline is None else BesideBaseline(self.plan.baseline)
-        suites = {asked.suite for asked in self.plan.gates or () if asked.suite is not None}
-        self.summary = Summary(suites, has_targets=len(self.plan.targets) > 1)
+        self.summary = summary_for(self.plan.gates, has_targets=len(self.plan.targets) > 1)
 
     def expect(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
         """Pass on what is to be done. From the first case with trials on, verdicts are remembered to compare them."""

@@ -44,7 +44,7 @@ def make_plan(
     for check in checks:
         check.run()
     gates = asked_gates(suites, options, project_gates, findings)
-    check_gates(gates or (), checks, findings)
+    check_gates(gates or (), checks, options, findings)
     for problem in baseline_problems(options, gates or ()):
         findings.add(problem)
     if findings.problems:

@@ -6,6 +6,7 @@ from typing import cast, get_args
 
 from agentv.pipeline.corrected_rates import load_corrected_rates
 from agentv.pipeline.stored_plan import stored_options
+from agentv.scoring.gated_summary import summary_for
 from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
 from agentv.scoring.summary import Summary, count_row
@@ -57,9 +58,9 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
     same function from its rows. Raises StorageError for a row that cannot be read.
     """
     told = _told(run)
-    gates = _gates(run)
+    gates = _gates(run) if told is None else None
     is_repeated = _may_repeat_cases(run)
-    summary = Summary({asked.suite for asked in gates or () if asked.suite is not None}, has_targets=is_repeated)
+    summary = summary_for(gates, has_targets=is_repeated)
     unread = 0
     for row in run.results() if rows is None else rows:
         count_row(summary, row, has_trials=is_repeated)

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from agentv.types.errors import nearest
 
 _SHOWN = 5
+_LONGEST = 60
 _WHY_UNMEASURED = {
     "cost_usd": "what a call cost is not known",
     "regressions": "no case was judged in both runs",
@@ -28,7 +29,8 @@ def why_unmeasured(name: str, argument: str | None, names: Collection[str]) -> s
     near = nearest(argument, names)
     if near is not None:
         return f"there is no {name} {argument!r}; did you mean {near!r}?"
-    known = sorted(names)[:_SHOWN]
+    # A criterion's name may come from a model: any length.
+    known = [each if len(each) <= _LONGEST else f"{each[:_LONGEST]}…" for each in sorted(names)[:_SHOWN]]
     more = ", …" if len(names) > _SHOWN else ""
     return f"there is no {name} {argument!r}; there is: {', '.join(known) or 'none'}{more}"
 

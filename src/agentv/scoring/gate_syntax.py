@@ -27,7 +27,7 @@ class GateError(ConfigError):
         self.expression = expression
         self.column = column
         self.what = what
-        shown = " ".join(expression.splitlines()) or expression
+        shown = "".join(each if each.isprintable() else " " for each in expression)
         super().__init__(f"gate {expression!r}, column {column}: {what}\n    {shown}\n    {' ' * (column - 1)}^")
 
     @property

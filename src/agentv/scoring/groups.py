@@ -16,7 +16,7 @@ METADATA = "metadata."
 """Stands before a key of the cases' metadata: rows are grouped by its value, a list puts a row into several groups."""
 GROUPS_KEPT = 1000
 OTHERS = "(others)"
-"""Stands for all groups of a kind after the first 1,000; tags are all kept, for gates ask for them."""
+"""Stands for all groups of a kind after the first 1,000; tags are all kept, and what a gate asks for."""
 
 
 def kind_named(word: str) -> str:
@@ -35,10 +35,12 @@ class _Member(NamedTuple):
 class Groups:
     """Tallies by kind and name of group.
 
-    `by` names the kinds: one of KINDS, or `metadata.KEY`.
+    `by` names the kinds: one of KINDS, or `metadata.KEY`. `kept` groups, given by kind and name, are counted by
+    themselves however late they come.
     """
 
-    def __init__(self, by: Iterable[str] = ALWAYS_BY) -> None:
+    def __init__(self, by: Iterable[str] = ALWAYS_BY, kept: Collection[tuple[str, str]] = ()) -> None:
+        self._kept = kept
         self._tallies: dict[str, dict[str, Tally]] = {kind: {} for kind in by}
 
     def add(self, result: CaseResult, state: RowState, case: int | None) -> None:
@@ -47,7 +49,7 @@ class Groups:
             for group, member_state, score in _members(result, state, by):
                 tally = tallies.get(group)
                 if tally is None:
-                    is_kept = by == "tag" or len(tallies) < GROUPS_KEPT
+                    is_kept = by == "tag" or len(tallies) < GROUPS_KEPT or (by, group) in self._kept
                     tally = tallies.setdefault(group if is_kept else OTHERS, Tally())
                 tally.add(member_state, score, case)
 

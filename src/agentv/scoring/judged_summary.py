@@ -22,8 +22,9 @@ OTHERS = "(others)"
 
 @dataclass(slots=True)
 class JudgedSummary:
-    """Adds up lines as they are judged. `worst` and `errors` hold a few of them."""
+    """Adds up lines as they are judged. `worst` and `errors` hold a few of them; `kept` criteria are always counted."""
 
+    kept: frozenset[str] = frozenset()
     all: Tally = field(default_factory=Tally)
     errors: list[JudgedLine] = field(default_factory=list)
     usage: Usage | None = None
@@ -53,8 +54,8 @@ class JudgedSummary:
         """Count a result; one on a scale that cannot be averaged is named, and nothing more."""
         tally = self._criteria.get(result.criterion_name)
         if tally is None:
-            name = result.criterion_name if len(self._criteria) < CRITERIA_KEPT else OTHERS
-            tally = self._criteria.setdefault(name, Tally())
+            is_kept = len(self._criteria) < CRITERIA_KEPT or result.criterion_name in self.kept
+            tally = self._criteria.setdefault(result.criterion_name if is_kept else OTHERS, Tally())
         if result.error is not None:
             tally.add("error", None)
         elif result.value is not None:

@@ -32,13 +32,21 @@ def row_state(result: CaseResult) -> RowState:
 class Summary:
     """Adds up rows as they finish, and answers what gates and reports ask.
 
-    `suites` are counted apart as well, for gates of their own. `by` names the groups that are counted (scoring.groups).
+    `suites` are counted apart as well, for gates of their own. `by` names the groups that are counted, `kept`
+    names those that are counted in any case (scoring.groups).
     `has_targets` says that several targets may answer a case, so that rows of different targets have it in common.
     """
 
-    def __init__(self, suites: Iterable[str] = (), *, by: Iterable[str] = ALWAYS_BY, has_targets: bool = True) -> None:
+    def __init__(
+        self,
+        suites: Iterable[str] = (),
+        *,
+        by: Iterable[str] = ALWAYS_BY,
+        kept: Collection[tuple[str, str]] = (),
+        has_targets: bool = True,
+    ) -> None:
         kinds = tuple(by)
-        self._suites = {suite: Summary(by=kinds, has_targets=has_targets) for suite in suites}
+        self._suites = {suite: Summary(by=kinds, kept=kept, has_targets=has_targets) for suite in suites}
         self.all = Tally()
         self.histogram = [0] * HISTOGRAM_BINS
         self.failing: list[CaseResult] = []
@@ -46,7 +54,7 @@ class Summary:
         self._has_targets = has_targets
         self._targets: dict[str, TargetTally] = {}
         self._evaluators: dict[tuple[str, str], Tally] = {}
-        self._groups = Groups(kinds)
+        self._groups = Groups(kinds, kept)
         self._trials = TrialVerdicts()
 
     def add(self, result: CaseResult, *, latency_s: float | None = None, has_trials: bool = True) -> None:

@@ -134,7 +134,10 @@ RowState: TypeAlias = Literal["pass", "borderline", "fail", "error", "skipped"]
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """One gate expression with what it was compared with. `value` is None when nothing could be measured."""
+    """One gate expression with what was held against its bound.
+
+    `value` is that: what was measured, for `with 95%` the end of its interval; None when nothing could be measured.
+    """
 
     expression: str
     passed: bool

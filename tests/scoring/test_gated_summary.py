@@ -1,0 +1,45 @@
+"""What gates ask for by name is counted, however many other groups there are."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from tests.rows import make_row
+
+from agentv.scoring.gate_metrics import STREAM_METRICS
+from agentv.scoring.gated_summary import judged_summary_for, summary_for
+from agentv.scoring.gates import parse_gate
+from agentv.scoring.groups import GROUPS_KEPT, OTHERS
+from agentv.scoring.judged_summary import CRITERIA_KEPT
+from agentv.scoring.run_verdict import AskedGate
+from agentv.types.aggregated_result import AggregatedEvaluationResult
+from agentv.types.evaluation import EvaluationResult
+from agentv.types.evaluation_input import EvaluationInput
+from agentv.types.judged_lines import JudgedLine
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def criterion(number: int) -> EvaluationResult:
+    return EvaluationResult(f"c{number}", None, 0.5)
+
+
+def test_a_criterion_that_a_gate_asks_for_is_counted_by_itself_however_late_it_comes() -> None:
+    gate = parse_gate(f"criterion(c{GROUPS_KEPT + 5}).mean >= 0.5")
+    summary = summary_for([AskedGate(gate, "evals/s.yaml"), AskedGate(gate)], has_targets=False)
+    for number in range(GROUPS_KEPT + 10):
+        row = make_row(f"r{number}")
+        (judged,) = row.evaluator_results
+        summary.add(replace(row, evaluator_results=(replace(judged, results=(criterion(number),)),)))
+    assert OTHERS in summary.names("criterion")
+    assert gate.check(summary).passed
+    assert gate.check(summary.of_suite("evals/s.yaml")).passed
+
+
+def test_so_is_one_of_a_stream() -> None:
+    gate = parse_gate(f"criterion(c{CRITERIA_KEPT + 5}).mean >= 0.5", STREAM_METRICS)
+    summary = judged_summary_for([AskedGate(gate)])
+    for number in range(CRITERIA_KEPT + 10):
+        judged = AggregatedEvaluationResult(0.5, (criterion(number),), 1, 1, NOW, EvaluationInput("x"), verdict="fail")
+        summary.add(JudgedLine("log", number, NOW, judged))
+    assert OTHERS in summary.names("criterion")
+    assert gate.check(summary).passed
