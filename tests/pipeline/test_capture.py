@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,3 +90,16 @@ def test_keys_that_are_no_texts_become_texts() -> None:
 def test_what_needs_no_cleaning_is_not_copied() -> None:
     value = {"a": ("b", [1, 2.5, True]), "c": ProviderResponse("x", request={"q": 1})}
     assert Cleaner(Redactor(["secret-value"])).clean(value) is value
+
+
+def test_a_long_list_is_not_deep_and_a_secret_in_it_is_found() -> None:
+    many = [{"step": number, "said": "ok"} for number in range(500)]
+    assert Cleaner(Redactor(["hunter2"])).clean(many) is not None
+    assert Cleaner(Redactor(["hunter2"])).clean([*many, {"said": "my hunter2"}])[-1] == {"said": f"my {STRUCK}"}
+
+
+@given(st.recursive(st.floats() | st.text() | st.integers() | st.none(), lambda parts: st.lists(parts, max_size=4)))
+def test_whatever_is_cleaned_can_be_written_and_is_finite(value: object) -> None:
+    cleaned = Cleaner(Redactor()).clean(value)
+    json.dumps(cleaned, allow_nan=False).encode()
+    assert Cleaner(Redactor()).clean(cleaned) == cleaned

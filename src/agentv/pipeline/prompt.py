@@ -12,6 +12,9 @@ from agentv.types.provider import GUIDELINES_HEADING
 
 def build_prompt(case: EvalCase, *, names_files: bool) -> PromptInputs:
     """Return the prompt of a case. `names_files` is for agents that read files themselves: paths instead of bodies."""
+    lone = case.input_messages[0] if len(case.input_messages) == 1 else None
+    if lone is not None and lone.role in ("user", "system") and isinstance(lone.content, str) and not lone.tool_calls:
+        return PromptInputs(question=lone.content, guidelines="")  # what most cases are: nothing to put together
     files = files_of(case.input_messages)
     guideline_files = [file for file in files if file.is_guideline]
     guidelines = "\n\n".join(f"=== {file.path} ===\n{file.text}" for file in guideline_files if file.text is not None)

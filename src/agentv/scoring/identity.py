@@ -7,7 +7,10 @@ that was done (formats.md, section 4).
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+
+import msgspec
 
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.json_value import JsonObject, JsonValue
@@ -31,6 +34,7 @@ def _plain(value: object) -> object:
 
 
 # Made once: `json.dumps` makes an encoder for every call with these options, which takes longer than most values.
+_write_texts = msgspec.json.Encoder(order="sorted").encode
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_plain)
 
 
@@ -81,9 +85,20 @@ def keys_of(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> CaseKeys:
     return CaseKeys(question_key(case), expectation_key(case, criteria))
 
 
+def _digest(value: object, messages: Iterable[Message]) -> str:
+    """Return the digest of a value whose leaves are texts, apart from what may stand in some messages.
+
+    msgspec writes texts as `json` does, four times as fast; of numbers it writes some in another way.
+    """
+    if all(type(each.content) is str and not each.tool_calls and each.metadata is None for each in messages):
+        with suppress(UnicodeEncodeError):  # lone surrogates
+            return hashlib.sha256(_write_texts(value)).hexdigest()
+    return digest(value)
+
+
 def question_key(case: EvalCase) -> str:
     """Return the key of what is asked: id, input messages, contents of files and guidelines."""
-    return digest(_question_parts(case))
+    return _digest(_question_parts(case), case.input_messages)
 
 
 def target_key(target: ResolvedTarget) -> str:
@@ -107,7 +122,9 @@ def stored_expectation_key(case: CaseRecord) -> str:
 
 
 def _expectation(case: EvalCase | CaseRecord, criteria: Sequence[JsonObject]) -> str:
-    return digest([case.expected_outcome, [message_to_json(message) for message in case.expected_messages], criteria])
+    messages = [message_to_json(message) for message in case.expected_messages]
+    expected = [case.expected_outcome, messages, criteria]
+    return digest(expected) if criteria else _digest(expected, case.expected_messages)
 
 
 def score_key(*, answer: str, expectation: str, setup: str) -> str:
