@@ -76,3 +76,9 @@ def test_a_run_that_cannot_be_read_is_not_pruned(project: Project, names: Names)
     assert project.call("runs", "prune", "--keep", "3")[0] == 0
     assert names() == ["r1", "r3", "r4", "r5"]
     assert isinstance(project.folder, Path)
+
+
+def test_runs_alone_lists_them(project: Project, names: Names) -> None:
+    assert len(names()) == 5
+    assert project.call("runs") == project.call("runs", "list")
+    assert project.call("runs")[1].startswith("r5 ")

@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 RUNS_SCHEMA = "agentv-runs-1"
 
 
-@click.group("runs")
-def command() -> None:
-    """List stored runs, delete some, or tag those that are to stay."""
+@click.group("runs", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> int:
+    """List stored runs, delete some, or tag those that are to stay. Alone it lists them."""
+    if context.invoked_subcommand is not None:
+        return 0
+    return context.invoke(list_command, as_json=False, verbose=False)
 
 
 @command.command("list")
