@@ -20,7 +20,8 @@ def command(context: click.Context) -> int:
     """List stored runs, delete some, or tag those that are to stay. Alone it lists them."""
     if context.invoked_subcommand is not None:
         return 0
-    return context.invoke(list_command, as_json=False, verbose=False)
+    exit_code: int = context.invoke(list_command, as_json=False, verbose=False)
+    return exit_code
 
 
 @command.command("list")
