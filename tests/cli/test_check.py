@@ -39,6 +39,22 @@ def test_a_suite_without_problems_says_so(capsys: pytest.CaptureFixture[str]) ->
     assert check(capsys) == (0, "1 file checked: no problem found\n")
 
 
+def test_gates_on_what_no_row_can_have_are_told_with_their_place(capsys: pytest.CaptureFixture[str]) -> None:
+    write("targets.yaml", "targets: [{name: shop, provider: mock, response: x}]")
+    judges = "    evaluators: [{name: tone, type: contains, value: x}]\n    tags: [refund]\n"
+    gates = "gates: [tag(refnd).mean > 0, evaluator(tone).mean > 0, 'target(shp).mean > 0', dataset(b).mean > 0]\n"
+    write("evals/a.yaml", f"{gates}{CASE}{judges}")
+    code, out = check(capsys)
+    assert code == 4
+    for told in (
+        "evals/a.yaml:1:9  $.gates[0]  gate 'tag(refnd).mean > 0', column 5: unknown tag 'refnd'; known: refund.",
+        "evals/a.yaml:1:56  $.gates[2]  gate 'target(shp).mean > 0', column 8: unknown target 'shp'; known: shop.",
+        "evals/a.yaml:1:80  $.gates[3]  gate 'dataset(b).mean > 0', column 9: unknown dataset 'b'; known: a.",
+    ):
+        assert told in out
+    assert "3 errors" in out
+
+
 @pytest.mark.parametrize("key", ["evaluators", "evaluatorConfigs"])
 def test_a_configuration_of_the_criteria_door_is_checked_when_it_is_named(
     capsys: pytest.CaptureFixture[str], key: str

@@ -11,6 +11,7 @@ from agentv.loading.documents import JsonPath
 from agentv.loading.dotenv import load_env
 from agentv.loading.evaluator_configs import EvaluatorScope
 from agentv.loading.file_kinds import YAML_SUFFIXES, kind_of_file
+from agentv.loading.gate_names import check_gate_names
 from agentv.loading.places import find_eval_files, find_repository_root, find_targets_file
 from agentv.loading.project import find_criteria_file, read_named_parts, read_project
 from agentv.loading.reader import Reader, in_order
@@ -95,6 +96,9 @@ def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) ->
         yield from targets.problems
         yield from _check_choice(read, targets, targets_file)
         yield from _check_use(read, targets, targets_file, values, specs)
+        yield from check_gate_names(read, [target.name for target in targets.targets])
+    else:
+        yield from check_gate_names(read, None)
 
 
 def _check_stream(cases: CaseSource) -> Iterator[Problem]:

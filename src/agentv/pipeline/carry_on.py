@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.budget import Spent
 from agentv.pipeline.case import CaseRunner
 from agentv.pipeline.context import criteria_of
 from agentv.pipeline.ledger import Ledger
 from agentv.pipeline.plan import CaseTask, RunPlan, Stored
 from agentv.pipeline.question import slot_of
+from agentv.scoring.applicable import applicable_evaluators
 from agentv.scoring.identity import answer_key, keys_of, question_key
 from agentv.storage.kept_rows import KeptRows
 from agentv.storage.stored_run import StoredRun

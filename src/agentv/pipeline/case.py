@@ -7,7 +7,6 @@ from typing import Protocol
 from agentv.evaluators.isolation import config_of
 from agentv.execution.callables import raised_at
 from agentv.pipeline.answer import OnRetry, Reply, ask, make_answer
-from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.budget import RefusedCalls
 from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.context import build_context
@@ -18,6 +17,7 @@ from agentv.pipeline.rows import broken_row, case_record, crashed_row, judged_ro
 from agentv.pipeline.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
 from agentv.pipeline.toolbox import Toolbox
 from agentv.pipeline.workspaces import WantedWorkspace, captured_to_json, open_wanted, row_name, wanted_workspace
+from agentv.scoring.applicable import applicable_evaluators
 from agentv.scoring.summary import row_state
 from agentv.types.cases import BrokenCase, EvalCase, EvaluatorLike
 from agentv.types.changed import changed

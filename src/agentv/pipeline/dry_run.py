@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.forecast_text import forecast_lines, forecast_to_json
 from agentv.pipeline.plan import RunPlan
 from agentv.pipeline.question import Question, make_question
+from agentv.scoring.applicable import applicable_evaluators
 from agentv.scoring.forecast import Forecast
 from agentv.scoring.identity import digest, target_key
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentv.loading import find_home
-from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.context import build_context
 from agentv.pipeline.given_answer import GIVEN_TARGET, GivenAnswer
@@ -16,6 +15,7 @@ from agentv.pipeline.score import SuiteTools, score_context
 from agentv.pipeline.targets import KnownTargets
 from agentv.pipeline.toolbox import Toolbox
 from agentv.scoring.aggregation import case_fields, case_verdict, evaluators_score, first_broken
+from agentv.scoring.applicable import applicable_evaluators
 from agentv.types.cases import EvalCase, EvalSuite, listed
 from agentv.types.evaluation import EvaluationScore, Evaluator, EvaluatorResult
 from agentv.types.protocols import Clock

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agentv.evaluators.isolation import config_of
-from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.context import criteria_of
 from agentv.pipeline.fingerprints import Fingerprints
 from agentv.pipeline.plan import CaseTask, RunPlan
 from agentv.pipeline.question import slot_of
 from agentv.pipeline.toolbox import Toolbox
+from agentv.scoring.applicable import applicable_evaluators
 from agentv.scoring.identity import keys_of, score_key
 from agentv.types.cases import EvalCase
 from agentv.types.protocols import Clock

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.context import criteria_of
 from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.prompt import build_prompt
+from agentv.scoring.applicable import applicable_evaluators
 from agentv.scoring.identity import CaseKeys, answer_key, keys_of
 from agentv.types.cases import EvalCase, EvaluatorLike
 from agentv.types.evaluation import PromptInputs

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from agentv.evaluators.isolation import config_of
 from agentv.loading import content_problems, missing_files, read_settings
-from agentv.pipeline.applicable import applicable_evaluators
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.context import tags_of
 from agentv.pipeline.embedding_models import check_embedder, embeds_for_money
@@ -17,6 +16,7 @@ from agentv.pipeline.plan import SuitePlan
 from agentv.pipeline.recorded_answers import run_folder
 from agentv.pipeline.workspaces import WantedWorkspace, wanted_workspace
 from agentv.registry import Specs
+from agentv.scoring.applicable import applicable_evaluators
 from agentv.storage.find_run import find_run
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError
