@@ -8,6 +8,8 @@ import pytest
 from tests.carrying import Project
 from tests.trending import SUITE, TARGET, begin_run, keep_run, passing, row
 
+from agentv.storage import runs_folder
+
 
 @pytest.fixture
 def home(project: Project) -> Path:
@@ -98,6 +100,45 @@ def test_a_run_that_is_being_written_is_marked_and_grows(project: Project, home:
     assert "being written" in project.call("trend")[1]
     store.close("finished")
     assert len(told(project)["series"][0]["changes"]) == 1
+
+
+def test_it_is_written_as_a_page_and_as_markdown(project: Project, home: Path) -> None:
+    keep_run(home, 1, passing(20))
+    assert project.call("trend", "-o", "trend.html", "-o", "trend.md")[0] == 0
+    for name in ("trend.html", "trend.md"):
+        assert "0.50 of 40" in (project.folder / name).read_text("utf-8")
+    code, said = project.call("trend", "-o", "trend.doc")
+    assert (code, ".html" in said) == (4, True)
+
+
+def test_suites_are_chosen_by_path_or_name_and_targets_by_name(project: Project, home: Path) -> None:
+    keep_run(home, 1, passing(20))
+    for options in (["--suite", SUITE], ["--suite", "refunds"], ["--suite", "refunds.yaml"], ["--target", TARGET]):
+        assert len(told(project, *options)["series"]) == 1
+    for options in (["--suite", "orders"], ["--target", "v1"]):
+        assert told(project, *options)["series"] == []
+
+
+def test_of_older_runs_than_are_shown_nothing_is_read(project: Project, home: Path) -> None:
+    old = keep_run(home, 1, passing(1))
+    for day in range(2, 5):
+        keep_run(home, day, passing(20))
+    assert len(points(project)) == 4
+    (runs_folder(home) / old / "results.jsonl").write_text("{")
+    assert [point["value"] for point in points(project, "--last", "3")] == [0.5, 0.5, 0.5]
+
+
+def test_a_run_that_cannot_be_read_is_a_gap_and_ends_nothing(project: Project, home: Path) -> None:
+    keep_run(home, 1, passing(20))
+    broken = keep_run(home, 2, passing(20))
+    (runs_folder(home) / broken / "results.jsonl").write_text('{"no": "row"}\n')
+    (found,) = told(project)["series"]
+    assert [point["value"] for point in found["points"]] == [0.5, None]
+    assert "results.jsonl:1" in found["points"][1]["gap"]
+    lost = keep_run(home, 3, passing(20))
+    (runs_folder(home) / lost / "run.json").write_text("{")
+    code, said = project.call("trend")
+    assert (code, "left out: " in said, lost in said, "2 runs, 1 gap" in said) == (0, True, True, True)
 
 
 def test_an_unknown_metric_is_refused_with_those_there_are(project: Project) -> None:

@@ -105,6 +105,7 @@ def test_an_edited_suite_is_marked_once_and_also_over_a_run_without_a_digest() -
     suites: list[str | None] = ["aa", "aa", None, "bb", "bb"]
     found = series(*(run(day, 1.0, suites={SUITE: digest}) for day, digest in enumerate(suites)))
     assert [point.is_suite_changed for point in found.points] == [False, False, False, True, False]
+    assert [point.difference for point in found.points] == [None, 0.0, 0.0, None, 0.0]
 
 
 def test_only_the_last_are_shown_and_the_first_of_them_has_no_difference() -> None:

@@ -25,6 +25,7 @@ import click
 )
 @click.option("--by", type=click.Choice(["run", "commit"]), default="run", show_default=True, help="A point for each.")
 @click.option("--runs", "with_runs", is_flag=True, help="List every run below its trend.")
+@click.option("-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write trend.html or trend.md.")
 @click.option("--json", "as_json", is_flag=True, help="Print every point as one JSON object.")
 @click.option("-v", "--verbose", is_flag=True, help="Say when the index cannot be used and the folders are read.")
 def command(*, by: str, **given: Any) -> int:

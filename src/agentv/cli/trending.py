@@ -7,14 +7,16 @@ from pathlib import Path
 import click
 
 from agentv.cli.indexed import run_index
+from agentv.cli.sheets import refuse_unwritable, write_sheets
 from agentv.cli.terminal import terminal_style
 from agentv.loading import find_home
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.trend_runs import WantedPlaces, load_trend_runs
-from agentv.reports.printable import printable_json
+from agentv.reports.printable import one_line, printable_json
 from agentv.reports.trend_json import trend_to_json
+from agentv.reports.trend_sheet import trend_sheet
 from agentv.reports.trend_text import TrendView
-from agentv.scoring.run_sums import MetricKey
+from agentv.reports.trend_words import TrendWords
 from agentv.scoring.trend import TrendSeries, find_series
 from agentv.scoring.trend_metric import parse_metric
 from agentv.types.messages_json import pretty_json
@@ -30,6 +32,7 @@ class Asked:
     targets: tuple[str, ...]
     by_commit: bool
     with_runs: bool
+    outputs: tuple[str, ...]
     as_json: bool
     verbose: bool
 
@@ -37,22 +40,28 @@ class Asked:
 def trend(asked: Asked) -> int:
     """Print the trends; returns the exit code."""
     metric = parse_metric(asked.metric)
+    refuse_unwritable(asked.outputs)
     home = find_home(Path.cwd())
     wanted = WantedPlaces(asked.suites, asked.targets)
     with run_index(home, verbose=asked.verbose) as index:
         last = None if asked.by_commit else asked.last
-        runs = load_trend_runs(index.runs(), index.sums, wanted=wanted, last=last)
+        listed = index.runs()
+        runs = load_trend_runs(listed, index.sums, wanted=wanted, last=last)
+    for unread in (each for each in listed if each.run is None):
+        click.echo(f"left out: {one_line(unread.problem or unread.run_id)}", err=True)
     series = find_series(runs, metric, last=asked.last, by_commit=asked.by_commit)
+    words = TrendWords(asked.metric, metric, make_clock()())
+    write_sheets(asked.outputs, [trend_sheet(each, words) for each in series])
     if asked.as_json:
         click.echo(printable_json(pretty_json(trend_to_json(series, asked.metric))))
     elif series:
-        _print(series, metric, asked)
+        _print(series, words, asked)
     else:
         click.echo(f"no such run with a row is stored in {home}; `agentv run` makes one")
     return 0
 
 
-def _print(series: Sequence[TrendSeries], metric: MetricKey, asked: Asked) -> None:
+def _print(series: Sequence[TrendSeries], words: TrendWords, asked: Asked) -> None:
     style = terminal_style()
-    view = TrendView(asked.metric, metric, make_clock()(), style.width, style.signs, style.paint)
+    view = TrendView(words, style.width, style.signs, style.paint)
     click.echo(view.render(series, with_runs=asked.with_runs), nl=False)

@@ -40,9 +40,9 @@ class TrendRun:
 class TrendPoint:
     """A run in a series. Either it was measured, or `gap` says why not.
 
-    `difference` is to the measured point before. `is_suite_changed` says that the suite's file is another than in the
-    run before, so that its number cannot be held against those before. `runs` counts those of its commit that it
-    stands for.
+    `difference` is to the measured point before, of the same suite. `is_suite_changed` says that the suite's file is
+    another than in the run before, so that its number cannot be held against those before. `runs` counts those of its
+    commit that it stands for.
     """
 
     run: TrendRun
@@ -116,8 +116,10 @@ def _point(run: TrendRun, place: Place, metric: MetricKey) -> TrendPoint | None:
     suite, target = place
     sums = run.sums.get(place)
     if sums is None:
-        is_planned = suite in run.suites and target in run.targets and run.state != "finished"
-        return TrendPoint(run, {}, None, run.problem or _why_empty(run)) if is_planned else None
+        is_planned = suite in run.suites and target in run.targets
+        if not is_planned or (run.state == "finished" and run.problem is None):
+            return None
+        return TrendPoint(run, {}, None, run.problem or _why_empty(run))
     measured = sums.measure(metric) if sums.judged and run.state != "failed" else None
     return TrendPoint(run, sums.counts, measured, None if measured else _why_none(run, sums, metric))
 
@@ -156,6 +158,8 @@ def _beside_each_other(points: Iterable[TrendPoint], suite: str) -> Iterator[Tre
         is_changed = known is not None and made_of is not None and made_of != known
         known = made_of or known
         value = None if point.measured is None else point.measured.value
+        if is_changed:
+            before = None  # of other questions
         difference = None if before is None or value is None else value - before
         before = before if value is None else value
         yield replace(point, difference=difference, is_suite_changed=is_changed)
