@@ -3,7 +3,8 @@
 - a block with a file name after its language is written to that file;
 - `console`: each `$ command` runs, a comment names the exit code if it is not 0, and what follows is its output;
 - `python`: runs, and prints what the `# …` after each `print(…)` says;
-- `yaml`, `json` with no file name: is at least readable.
+- `yaml`, `json` with no file name: is at least readable;
+- `text`: is a part of a transcript in tests/reports/transcripts.
 
 `./run python tests/test_readme.py` writes the README's transcript anew.
 """
@@ -97,11 +98,17 @@ def check_json(block: Block, _: Path) -> None:
     json.loads(block.text)
 
 
+def check_text(block: Block, _: Path) -> None:
+    transcripts = (ROOT / "tests" / "reports" / "transcripts").glob("*.txt")
+    assert any(block.text in path.read_text("utf-8") for path in transcripts), block.text
+
+
 CHECKS: Mapping[str, Callable[[Block, Path], None]] = {
     "console": check_console,
     "python": check_python,
     "yaml": check_yaml,
     "json": check_json,
+    "text": check_text,
 }
 
 

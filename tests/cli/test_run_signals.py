@@ -37,7 +37,9 @@ execution:
 
 
 @contextmanager
-def running(folder: Path, hanging: str, *options: str) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+def running(
+    folder: Path, hanging: str, *options: str, output: int = subprocess.PIPE
+) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """Start a run whose second case hangs, and wait until the first is done and the second has said its pids."""
     pids = folder / "pids"
     os.mkfifo(pids)
@@ -49,7 +51,7 @@ def running(folder: Path, hanging: str, *options: str) -> Iterator[tuple[subproc
         f"targets: [{{name: agent, provider: cli, command_template: '{command}', workers: 1}}]"
     )
     arguments = [sys.executable, "-m", "agentv", "run", "suite.yaml", "--log-file", "log.jsonl", *options]
-    with subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+    with subprocess.Popen(arguments, cwd=folder, stdout=output, stderr=subprocess.STDOUT, text=True) as run:
         try:
             # One worker: when the second case has said its pids, the first one is finished.
             yield run, read_pids(pids, run)

@@ -12,7 +12,7 @@ from tests.stored import CONTAINS, NOON, make_answer, make_result
 
 from agentv.reports.github import error_command, harmless
 from agentv.reports.plain import PlainLines
-from agentv.types.events import AnswerArrived, RowFinished, RunNote, RunStopping
+from agentv.types.events import AnswerArrived, RowFinished, RowKept, RunNote, RunStopping
 
 SMALL = replace(STARTED, planned=20, cases=20, trials=1, targets=("agent-v2",))
 
@@ -203,3 +203,12 @@ def test_a_failure_with_much_to_say_is_cut(plain: PlainLines, log: Log) -> None:
     (line,) = log.getvalue().splitlines()
     assert len(line) == 300
     assert line.endswith("…")
+
+
+def test_rows_that_a_run_had_before_are_counted_and_not_told(plain: PlainLines, log: Log) -> None:
+    plain.notify(SMALL)
+    for _ in range(12):
+        plain.notify(RowKept(FAILED))
+    assert len(log.getvalue().splitlines()) == 1
+    plain.notify(RowFinished(PASSED))
+    assert log.getvalue().splitlines()[1].startswith("13/20 (65 %)  pass 1  fail 12  ")

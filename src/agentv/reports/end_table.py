@@ -29,6 +29,7 @@ from agentv.types.usage import Usage
 _NARROW = 80
 _FLAKY_SHOWN = 10
 _NAME_OF_LINE = 8
+_LEAST_OF_A_NAME = 8
 
 
 def end_report(
@@ -194,9 +195,12 @@ def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint, l
 def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Paint, labels: RowLabels) -> list[str]:
     """Return a row with its reason: on one line, or below it in a few, each behind a gutter."""
     state = row_state(result)
-    target = one_line(result.slot.target) if labels.with_target else ""
-    parts = (labels.label(result), target, row_score(result))
-    head = signs.within("  ".join(part for part in parts if part))
+    target = f"  {signs.within(one_line(result.slot.target))}" if labels.with_target else ""
+    score = row_score(result)
+    rest = f"{target}  {score}" if score else target
+    taken = display_width(f"{signs.marks[state]} {labels.trial(result)}{rest}")
+    longest = None if width is None else max(width - taken, _LEAST_OF_A_NAME)
+    head = f"{labels.label(result, signs=signs, longest=longest)}{rest}"
     mark = paint(signs.marks[state], state_colour(state))
     return with_reason(mark, head, signs.within(row_reason(result)), width, signs)
 

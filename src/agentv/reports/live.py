@@ -45,10 +45,10 @@ class LiveScreen:
     """An observer that owns the lower lines of a terminal until it is closed.
 
     `console` is made from `stream` unless given. A rich thread redraws the block, so the clock runs on while nothing
-    happens.
+    happens; without `redraws` that is left to `draw`.
     """
 
-    def __init__(self, stream: TextIO, *, clock: Clock, console: Console | None = None) -> None:
+    def __init__(self, stream: TextIO, *, clock: Clock, console: Console | None = None, redraws: bool = True) -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # what others print passes through here too
         self._clock = clock
@@ -61,6 +61,7 @@ class LiveScreen:
             console=self._console,
             get_renderable=self._block,
             refresh_per_second=REFRESHES_PER_SECOND,
+            auto_refresh=redraws,
             transient=True,
             # What others say on standard error scrolls above the block, unless it goes elsewhere.
             redirect_stdout=sys.stderr.isatty(),
@@ -90,6 +91,10 @@ class LiveScreen:
                 self._say(stopping_text(event), "yellow")
             case _:
                 pass
+
+    def draw(self) -> None:
+        """Draw the block as it is now."""
+        self._live.refresh()
 
     def close(self) -> None:
         """Take the block off the screen and give the cursor back."""

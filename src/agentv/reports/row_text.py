@@ -15,7 +15,7 @@ from agentv.types.results import CaseResult
 _CASE_WIDTH = 10
 _TRIAL_WIDTH = 22
 _TARGET_WIDTH = 10
-_LEAST_OF_A_NAME = 20
+_LEAST_OF_A_NAME = 16
 _LONGEST_REASON = 2000
 _READ_OF_A_TEXT = 8 * _LONGEST_REASON
 """Of a text of ten million letters no more is cleaned than can be shown."""
@@ -34,15 +34,20 @@ class RowLabels:
         """Return the labels of a run that begins."""
         return cls(with_suite=len(started.suites) > 1, trials=started.trials, with_target=len(started.targets) > 1)
 
-    def label(self, result: CaseResult) -> str:
-        """Return `refund-7`, and as far as it is needed `refund-7 (evals/refunds.yaml) trial 2 of 3`."""
-        slot = result.slot
-        number = slot.trial + 1
-        suite = f" ({slot.suite})" if self.with_suite else ""
+    def label(self, result: CaseResult, *, signs: Signs = UNICODE, longest: int | None = None) -> str:
+        """Return `refund-7`, and as far as it is needed `refund-7 (evals/refunds.yaml) trial 2 of 3`.
+
+        No more than `longest` cells of the case are shown; its trial always is.
+        """
+        suite = f" ({result.slot.suite})" if self.with_suite else ""
+        case = signs.within(one_line(f"{result.slot.eval_id}{suite}"[:_READ_OF_A_TEXT]))
+        return (case if longest is None else clip(case, longest, mark=signs.ellipsis)) + self.trial(result)
+
+    def trial(self, result: CaseResult) -> str:
+        """Return ` trial 2 of 3`; empty where a case is asked once."""
+        number = result.slot.trial + 1
         of_all = f" of {self.trials}" if 1 < self.trials >= number else ""
-        return one_line(f"{slot.eval_id}{suite}"[:_READ_OF_A_TEXT]) + (
-            f" trial {number}{of_all}" if of_all or number > 1 else ""
-        )
+        return f" trial {number}{of_all}" if of_all or number > 1 else ""
 
 
 PLAIN_LABELS = RowLabels()
@@ -108,17 +113,13 @@ def failure_line(
     mark: str, result: CaseResult, labels: RowLabels = PLAIN_LABELS, *, signs: Signs = UNICODE, width: int | None = None
 ) -> str:
     """Return the line that tells of a row which did not pass; of a long name the reason keeps its room in `width`."""
-    names = [(labels.label(result), _CASE_WIDTH if labels.trials == 1 else _TRIAL_WIDTH)]
+    longest = None if width is None else max(width // 4, _LEAST_OF_A_NAME)
+    case_width = _CASE_WIDTH if labels.trials == 1 else _TRIAL_WIDTH
+    cells = [mark, pad(labels.label(result, signs=signs, longest=longest), case_width)]
     if labels.with_target:
-        names.append((one_line(result.slot.target), _TARGET_WIDTH))
-    cells = [pad(_shortened(name, width, signs), least) for name, least in names]
-    score = row_score(result)
-    reason = signs.within(row_reason(result))
-    line = " ".join((mark, *cells, f"{score}  {reason}" if score else reason))
+        target = signs.within(one_line(result.slot.target))
+        short = target if width is None else clip(target, max(width // 6, _TARGET_WIDTH), mark=signs.ellipsis)
+        cells.append(pad(short, _TARGET_WIDTH))
+    score, reason = row_score(result), signs.within(row_reason(result))
+    line = " ".join((*cells, f"{score}  {reason}" if score else reason))
     return line if width is None else clip(line, width, mark=signs.ellipsis)
-
-
-def _shortened(name: str, width: int | None, signs: Signs) -> str:
-    """Return a name that takes no more than a third of the width."""
-    written = signs.within(name)
-    return written if width is None else clip(written, max(width // 3, _LEAST_OF_A_NAME), mark=signs.ellipsis)

@@ -1,0 +1,65 @@
+"""What a run tells those who watch it."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from tests.carrying import Project
+
+PAID = "def answer(request):\n    return {'text': 'an answer', 'cost_usd': 0.01}\n"
+TARGET = "targets: [{name: t, provider: python, callable: 'agent.py:answer', workers: 2, price: {input_per_million: 1, output_per_million: 1}}]"  # noqa: E501 - one line of YAML
+
+
+def events(said: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+
+
+def test_every_row_that_is_begun_is_finished(project: Project) -> None:
+    _, said = project.call("run", "suite.yaml", "--json")
+    told = Counter(event["event"] for event in events(said))
+    assert (told["row_begun"], told["row_finished"], told["row_left"]) == (3, 3, 0)
+
+
+def test_a_row_that_the_budget_has_no_room_for_is_left_and_why_the_run_stops_is_told(project: Project) -> None:
+    (project.folder / "agent.py").write_text(PAID)
+    (project.folder / "targets.yaml").write_text(TARGET)
+    code, said = project.call("run", "suite.yaml", "--json", "--budget-usd", "0.015")
+    told = events(said)
+    counted = Counter(event["event"] for event in told)
+    assert code == 2
+    assert counted["row_begun"] == counted["row_finished"] + counted["row_left"]
+    assert counted["row_left"] >= 1
+    (stopping,) = [event for event in told if event["event"] == "stopping"]
+    assert stopping["drains"] is True
+    assert "of the budget" in stopping["reason"]
+    assert told[0]["budget_usd"] == 0.015
+
+
+def test_who_goes_on_with_a_run_is_told_what_it_cost_before(project: Project) -> None:
+    (project.folder / "agent.py").write_text(PAID)
+    (project.folder / "targets.yaml").write_text(TARGET)
+    project.call("run", "suite.yaml", "--budget-usd", "0.015")
+    _, said = project.call("resume", "--json")
+    begun = events(said)[0]
+    assert begun["budget_usd"] == 0.015
+    assert begun["spent_usd"] >= 0.01
+    _, said = project.call("resume", "--json", "--budget-usd", "1")
+    assert (events(said)[0]["budget_usd"], events(said)[0]["spent_usd"]) == (1.0, 0.0), "a budget for what is left"
+
+
+def test_fail_fast_says_that_it_stops(project: Project) -> None:
+    project.evaluators = "{name: never, type: contains, value: nowhere}"
+    _, said = project.call("run", "suite.yaml", "--display", "plain", "--fail-fast")
+    assert "stopping, rows under way are finished: 1 row did not pass (--fail-fast)\n" in said
+
+
+def test_nothing_of_the_report_at_the_end_is_a_command_to_github(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    project.evaluators = "{name: never, type: contains, value: '##[group]gotcha'}"
+    _, said = project.call("run", "suite.yaml")
+    assert "did not pass: 3" in said
+    lines = [line for line in said.splitlines() if not line.startswith("::error file=suite.yaml,line=")]
+    assert not [line for line in lines if "##[" in line or line.lstrip().startswith("::")]

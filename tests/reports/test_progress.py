@@ -1,0 +1,54 @@
+"""Where a run stands, from its events."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from tests.reports.rows import FAILED, PASSED, STARTED
+from tests.stored import NOON, make_answer
+
+from agentv.reports.progress import Progress, stopping_text
+from agentv.types.events import AnswerArrived, RowBegun, RowFinished, RowKept, RowLeft, RunStopping
+
+LATER = NOON + timedelta(seconds=10)
+SMALL = replace(STARTED, planned=100, workers=4)
+
+
+def progress_of(*events: AnswerArrived | RowBegun | RowFinished | RowKept | RowLeft | RunStopping) -> Progress:
+    progress = Progress(SMALL, NOON)
+    for event in events:
+        progress.add(event)
+    return progress
+
+
+def test_a_run_that_is_taken_up_again_tells_its_own_pace() -> None:
+    pace = progress_of(*[RowKept(PASSED)] * 90, *[RowFinished(PASSED)] * 5).pace(LATER)
+    assert (pace["rate"], pace["left"]) == ("0.5/s", "about 00:10 left")
+
+
+def test_before_the_first_new_row_nothing_is_said_of_the_rest() -> None:
+    assert "left" not in progress_of(*[RowKept(PASSED)] * 90).pace(LATER)
+
+
+def test_workers_are_busy_from_a_rows_beginning_to_its_end() -> None:
+    begun = [RowBegun(FAILED.slot)] * 3
+    assert progress_of(*begun).pace(LATER)["workers"] == "3/4 workers"
+    assert progress_of(*begun, RowFinished(FAILED), RowLeft(FAILED.slot)).pace(LATER)["workers"] == "1/4 workers"
+
+
+def test_more_rows_in_hand_than_workers_as_in_a_batch_are_all_workers() -> None:
+    assert progress_of(*[RowBegun(FAILED.slot)] * 50).pace(LATER)["workers"] == "4/4 workers"
+
+
+def test_what_was_spent_before_counts_towards_the_budget() -> None:
+    progress = Progress(replace(SMALL, budget_usd=5.0, spent_usd=1.25), NOON)
+    progress.add(AnswerArrived(make_answer(cost_usd=0.5)))
+    assert progress.pace(LATER)["cost"] == "$1.75 of $5.00"
+
+
+def test_when_all_is_done_no_time_is_left() -> None:
+    assert "left" not in progress_of(*[RowFinished(PASSED)] * 100).pace(LATER)
+
+
+def test_a_stop_says_what_becomes_of_the_rows_under_way() -> None:
+    assert stopping_text(RunStopping("SIGINT")) == "stopping, rows under way are given up: SIGINT"
+    assert stopping_text(RunStopping("enough", drains=True)) == "stopping, rows under way are finished: enough"

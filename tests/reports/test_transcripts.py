@@ -1,0 +1,165 @@
+"""What people see of six kinds of runs, from the first event to the verdict: live and plain, with Unicode and without.
+
+`./run python -m tests.reports.test_transcripts` writes the files in transcripts/ anew; look at what changed in them.
+"""
+
+import io
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tests.reports.scripted_runs import RUNS, ScriptedRun
+from tests.stored import NOON
+from tests.terminal_screen import TerminalScreen
+
+from agentv.reports.end_table import end_report
+from agentv.reports.live import LiveScreen
+from agentv.reports.plain import PlainLines
+from agentv.reports.row_text import RowLabels
+from agentv.reports.signs import UNICODE, signs_for
+from agentv.reports.text_width import display_width
+from agentv.types.events import Observer
+
+FOLDER = Path(__file__).parent / "transcripts"
+WIDTHS = (80, 120)
+ENCODINGS = ("utf-8", "ascii")
+_PATHS = ("kept ", "look ", "retry ", "go on ", "and ")
+
+
+class Output(io.StringIO):
+    """A stream with an encoding, which must do for everything that is written."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # a real stream has one
+        return self._encoding
+
+    def write(self, text: str) -> int:
+        text.encode(self._encoding)
+        return super().write(text)
+
+
+class Hand:
+    """A clock that shows the second of the moment."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def played(run: ScriptedRun, observer: Observer, clock: Hand) -> Iterator[None]:
+    """Tell an observer of a run; give way each time somebody looks."""
+    for moment in run.moments:
+        clock.now = NOON + timedelta(seconds=moment.at_s)
+        observer.notify(moment.event)
+        if moment.is_shown:
+            yield
+    observer.close()
+
+
+def end_of(run: ScriptedRun, encoding: str, width: int | None) -> str:
+    return end_report(
+        run.report, width=width, unicode=signs_for(encoding) is UNICODE, labels=RowLabels.of_run(run.started)
+    )
+
+
+def seen(written: str, width: int) -> str:
+    screen = TerminalScreen(width, 60)
+    screen.feed(written.replace("\n", "\r\n").encode())
+    return "\n".join(screen.lines()) + "\n"
+
+
+def live(run: ScriptedRun, width: int, encoding: str) -> dict[str, str]:
+    """Return what stands on a terminal while a run goes on, and at its end."""
+    stream, clock = Output(encoding), Hand()
+    console = Console(file=stream, force_terminal=True, width=width, height=60, color_system=None, legacy_windows=False)
+    screen = LiveScreen(stream, clock=clock, console=console, redraws=False)
+    shown = {}
+    for _ in played(run, screen, clock):
+        screen.draw()
+        shown["on the way"] = seen(stream.getvalue(), width)
+    return {**shown, "at the end": seen(stream.getvalue() + end_of(run, encoding, width), width)}
+
+
+def plain(run: ScriptedRun, encoding: str, *, github: bool = False) -> str:
+    stream, clock = Output(encoding), Hand()
+    for _ in played(run, PlainLines(stream, clock=clock, github=github), clock):
+        pass
+    return stream.getvalue() + end_of(run, encoding, None)
+
+
+def transcripts_of(name: str) -> dict[str, str]:
+    """Return the files of a run by their names."""
+    run = RUNS[name]()
+    files = {f"{name}-plain.txt": plain(run, "utf-8"), f"{name}-plain-ascii.txt": plain(run, "ascii")}
+    for width in WIDTHS:
+        for encoding in ENCODINGS:
+            suffix = "" if encoding == "utf-8" else "-ascii"
+            parts = live(run, width, encoding).items()
+            files[f"{name}-live-{width}{suffix}.txt"] = "\n".join(f"[{when}]\n{text}" for when, text in parts)
+    return files
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_looks_as_it_did(name: str) -> None:
+    for file, text in transcripts_of(name).items():
+        assert text == (FOLDER / file).read_text("utf-8"), f"{file}: see the docstring of this file"
+
+
+def test_there_is_no_transcript_that_nobody_compares() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == {file for name in RUNS for file in transcripts_of(name)}
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_no_line_is_wider_than_the_terminal(name: str, width: int, encoding: str) -> None:
+    run = RUNS[name]()
+    stream, clock = Output(encoding), Hand()
+    console = Console(file=stream, force_terminal=True, width=width, height=60, color_system=None, legacy_windows=False)
+    for _ in played(run, LiveScreen(stream, clock=clock, console=console, redraws=False), clock):
+        pass
+    written = seen(stream.getvalue(), 400) + end_of(run, encoding, width)
+    free = [line for line in written.splitlines() if not line.startswith(_PATHS)]
+    assert [line for line in free if display_width(line) > width] == []
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_last_line_gives_the_exit_code_and_plain_output_the_whole_verdict(name: str) -> None:
+    run = RUNS[name]()
+    told = f"{run.report.verdict.sentence} Exit code {run.report.exit_code}."
+    assert plain(run, "utf-8").splitlines()[-1] == told
+    for width in WIDTHS:
+        end = live(run, width, "utf-8")["at the end"].splitlines()
+        assert end[-1].endswith(f"Exit code {run.report.exit_code}.")
+        assert " ".join(end).endswith(told)
+
+
+def test_live_and_plain_tell_of_the_same_rows() -> None:
+    run = RUNS["mixed"]()
+    scrolled = live(run, 120, "utf-8")["at the end"].partition("\n\n")[0].splitlines()
+    lines = [line for line in plain(run, "utf-8").splitlines() if line.split(" ")[0] in ("FAIL", "BORDERLINE", "ERROR")]
+    rows = [line for line in scrolled if line[0] in "✗~!"]
+    assert [line.split()[1][:8] for line in rows] == [line.split()[1][:8] for line in lines]
+    assert len(rows) == run.report.failing_total
+
+
+def test_no_line_of_a_plain_run_is_a_command_to_github_but_the_annotations() -> None:
+    written = plain(RUNS["mixed"](), "utf-8", github=True).partition("\ntarget ")[0].splitlines()
+    commands = [line for line in written if line.startswith("::")]
+    assert all(line.startswith("::error file=") for line in commands)
+    assert len(commands) == RUNS["mixed"]().report.failing_total
+    assert not [line for line in written if "##[" in line and line not in commands]
+
+
+if __name__ == "__main__":
+    for name in RUNS:
+        for file, text in transcripts_of(name).items():
+            (FOLDER / file).write_text(text, "utf-8")
