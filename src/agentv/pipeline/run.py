@@ -107,6 +107,7 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random,
         workers=plan.workers,
         cache=make_run_cache(plan, run_id=ledger.store.run_id, clock=clock),
         budget=_budget(plan, ledger, None if carry_on is None else carry_on.spent),
+        unasked=_unasked(plan, carry_on),
     )
     async with toolbox:
         work = asyncio.create_task(_run_targets(plan, toolbox, ledger, carry_on))
@@ -124,6 +125,13 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random,
                 raise
         except BaseExceptionGroup as group:
             raise _first(group) from group
+
+
+def _unasked(plan: RunPlan, carry_on: CarryOn | None) -> tuple[ResolvedTarget, ...]:
+    """Return the targets whose answers are there already, and that judge nothing."""
+    if carry_on is None or carry_on.asks_targets:
+        return ()
+    return tuple(target for target in plan.targets if not any(target is judge for judge in plan.judges))
 
 
 def _budget(plan: RunPlan, ledger: Ledger, spent: Spent | None) -> Budget | None:

@@ -45,7 +45,7 @@ class Toolbox:
     Use it as an async context manager: what was opened is closed at the end. `overrides` are evaluators given as
     objects by type name (seed REQ-EVAL-006). `note` tells people something about the run, `workers` how
     many rows of a target are worked on at once. `cache` knows answers that need not be asked for again,
-    `budget` what may be spent.
+    `budget` what may be spent; the targets in `unasked` will not be called, and need no price for it.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Toolbox:
         workers: Callable[[ResolvedTarget], int] = lambda target: target.workers or 1,
         cache: RunCache | None = None,
         budget: Budget | None = None,
+        unasked: tuple[ResolvedTarget, ...] = (),
     ) -> None:
         self.specs = specs
         self.clock = clock
@@ -72,6 +73,7 @@ class Toolbox:
         self._workers = workers
         self._cache = cache
         self._budget = budget
+        self._unasked = unasked
         self.shared: SharedParts = Shared()
         self.recorded = RecordedAnswers(self.find_run)
         self._prices = prices or {}
@@ -112,7 +114,8 @@ class Toolbox:
             return known[1]
         spec = self.specs.providers.get(target.provider)
         # Planning refuses such a target; a judge that only a late line of a stream names comes to light here.
-        if self._budget is not None and (problem := budget_problem(target, spec, self._prices)):
+        is_watched = self._budget is not None and not any(target is other for other in self._unasked)
+        if is_watched and (problem := budget_problem(target, spec, self._prices)):
             raise ConfigError(problem)
         provider = spec.load_factory()(target, self)
         if not isinstance(provider, Provider):

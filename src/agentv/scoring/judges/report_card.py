@@ -139,13 +139,23 @@ def advice(card: ReportCard) -> list[str]:
 
 
 def _rate(answers: Sequence[LabelledAnswer], held: Iterable[bool], *, fewest: int = FEWEST_OF_A_KIND) -> AgreementRate:
+    counted = [(case_of(each.slot), 1, float(is_so)) for each, is_so in zip(answers, held, strict=True)]
+    return rate_of_cases(counted, fewest=fewest)
+
+
+def rate_of_cases(counted: Iterable[tuple[int, int, float]], *, fewest: int = FEWEST) -> AgreementRate:
+    """Return the share of things that hold, each given with its case, how many things it is, and how many hold.
+
+    There is no interval below `fewest` cases.
+    """
     by_case: dict[int, tuple[int, float]] = {}
-    for each, is_so in zip(answers, held, strict=True):
-        rows, total = by_case.get(case_of(each.slot), (0, 0.0))
-        by_case[case_of(each.slot)] = (rows + 1, total + is_so)
-    if not answers:
+    for case, things, holding in counted:
+        rows, total = by_case.get(case, (0, 0.0))
+        by_case[case] = (rows + things, total + holding)
+    clusters = [each for each in by_case.values() if each[0]]
+    if not clusters:
         return AgreementRate(None)
-    moments = ClusterMoments.of_clusters(by_case.values())
+    moments = ClusterMoments.of_clusters(clusters)
     is_sure = moments.clusters >= fewest
     worth = rate_worth(moments) if is_sure else 0.0
     interval = rate_interval(moments) if is_sure else None

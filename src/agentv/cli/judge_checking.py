@@ -1,0 +1,205 @@
+"""What `agentv judge check` does: the judge is asked again, and what it says is held against itself."""
+
+import asyncio
+import os
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from agentv.cli.sheets import print_sheets, refuse_unwritable, write_sheets
+from agentv.cli.stopping import stopping_on_signals
+from agentv.cli.streams import own_stdout
+from agentv.loading import find_home
+from agentv.pipeline.clock import make_clock
+from agentv.pipeline.judge_again import AskAgain, ask_again, asked_judges, by_judge, only_judges
+from agentv.pipeline.keeping import refuse_second_writer
+from agentv.pipeline.ledger import Stop
+from agentv.pipeline.plan import RunPlan
+from agentv.pipeline.priced_targets import budget_problem
+from agentv.pipeline.run import run_plan
+from agentv.pipeline.stored_plan import load_stored_plan, working_folder
+from agentv.reports.amounts import count_text, money_text
+from agentv.reports.judge_check import CHECK_SCHEMA, SHOWN, JudgeCheck, check_sheet, check_to_json
+from agentv.reports.printable import one_line, printable_json
+from agentv.scoring.judges.consistency import consistency
+from agentv.scoring.run_verdict import SIGNALLED
+from agentv.storage.find_run import find_run
+from agentv.storage.json_line import pretty
+from agentv.storage.memory import MemoryStore
+from agentv.storage.run_folder import write_by_rename
+from agentv.storage.stored_run import StoredRun, open_run
+from agentv.types.errors import ConfigError, StorageError
+from agentv.types.json_value import JsonObject
+from agentv.types.messages_json import pretty_json
+from agentv.types.results import CaseResult, Slot
+
+CHECK_FILE = "judge-check.json"
+EXIT_STOPPED, EXIT_INCOMPLETE = 2, 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions:
+    """The options of the command, as given."""
+
+    evaluators: tuple[str, ...] = ()
+    repeats: int = 3
+    sample: int | None = None
+    seed: int = 0
+    budget_usd: float | None = None
+    outputs: tuple[str, ...] = ()
+    yes: bool = False
+    as_json: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked again: judges, answers with their length in characters, and what that takes."""
+
+    stored: StoredRun
+    names: tuple[str, ...]
+    lengths: dict[Slot, int]
+    calls: int
+    cost_usd: float | None
+
+
+def check(reference: str, options: CheckOptions) -> int:
+    """Ask the judges of a run again and say how far each agrees with itself; returns the exit code."""
+    refuse_unwritable(options.outputs)
+    folder = find_run(find_home(Path.cwd()), reference).resolve()
+    refuse_second_writer(folder)
+    asked = _choose(open_run(folder), options)
+    click.echo(_forecast(asked, options), err=True)
+    if not options.yes and sys.stdin.isatty() and not click.confirm("Go on?", err=True):
+        click.echo("nothing was asked", err=True)
+        return 0
+    stop = Stop()
+    rows, found = _ask(asked, options, stop)
+    if not rows:
+        raise StorageError(f"the judge gave no answer: {stop.reason or 'no stored answer fits its case any more'}")
+    left = len(asked.lengths) - len(found)
+    if left and stop.reason is None:
+        click.echo(f"left out: {count_text(left, 'answer')} whose case or target was edited since", err=True)
+    checks = _checks(asked, rows, options)
+    _tell(checks, folder / CHECK_FILE, options)
+    return _exit_code(stop)
+
+
+def _choose(stored: StoredRun, options: CheckOptions) -> _Asked:
+    """Return what is asked again. Raises ConfigError, saying what there is, when that is nothing."""
+    rows = [row for row in stored.results() if row.answer_seq is not None and any(asked_judges(row))]
+    known = sorted({name for row in rows for name, _, _ in asked_judges(row)})
+    wrong = [name for name in options.evaluators if name not in known]
+    if wrong or not known:
+        named = ", ".join(map(one_line, known)) or "none"
+        what = f"{one_line(wrong[0])!r} asked no judge" if wrong else "no evaluator asked a judge"
+        raise ConfigError(f"in run {stored.run_id} {what}; evaluators that did: {named}")
+    names = options.evaluators or tuple(known)
+    rows = [row for row in rows if any(name in names for name, _, _ in asked_judges(row))]
+    if options.sample is not None and options.sample < len(rows):
+        rows = random.Random(options.seed).sample(rows, options.sample)  # noqa: S311 - a sample, no secret
+    costs = [(calls, cost) for row in rows for name, calls, cost in asked_judges(row) if name in names]
+    known_costs = [cost for _, cost in costs if cost is not None]
+    return _Asked(
+        stored,
+        names,
+        {row.slot: len(row.candidate_answer) for row in rows},
+        options.repeats * sum(calls for calls, _ in costs),
+        options.repeats * sum(known_costs) if len(known_costs) == len(costs) else None,
+    )
+
+
+def _forecast(asked: _Asked, options: CheckOptions) -> str:
+    names = ", ".join(map(one_line, asked.names))
+    cost = "cost unknown" if asked.cost_usd is None else f"about {money_text(asked.cost_usd)}"
+    answers = count_text(len(asked.lengths), "answer")
+    times = count_text(options.repeats, "time")
+    return f"asking {names} again about {answers}, {times} each: about {count_text(asked.calls, 'call')}, {cost}"
+
+
+def _ask(asked: _Asked, options: CheckOptions, stop: Stop) -> tuple[Sequence[CaseResult], set[Slot]]:
+    """Ask; return the rows that came of it, which are kept nowhere, and the slots whose answer was there."""
+    before, folder = Path.cwd(), asked.stored.folder
+    home = folder.parent.parent
+    with own_stdout():
+        cwd = working_folder(asked.stored.run, home)
+        try:
+            os.chdir(cwd)  # eval files and what they name are called from there, as they were
+            plan = load_stored_plan(
+                asked.stored.run,
+                home,
+                cwd=cwd,
+                env=os.environ,
+                change=only_judges(asked.names),
+                is_anew=True,
+            )
+            _refuse_unpriced(plan, options)
+            plan = replace(plan, options=replace(plan.options, budget_usd=options.budget_usd), gates=(), baseline=None)
+            again = ask_again(plan, asked.stored, asked.lengths, repeats=options.repeats)
+            rows = asyncio.run(_run(plan, again, stop, run_id=asked.stored.run_id))
+        finally:
+            os.chdir(before)
+    return rows, again.found
+
+
+def _refuse_unpriced(plan: RunPlan, options: CheckOptions) -> None:
+    """Raise ConfigError for a judge over which the budget cannot watch."""
+    for judge in plan.judges if options.budget_usd is not None else ():
+        problem = budget_problem(judge, plan.specs.providers.get(judge.provider), plan.prices)
+        if problem is not None:
+            raise ConfigError(problem)
+
+
+async def _run(plan: RunPlan, again: AskAgain, stop: Stop, *, run_id: str) -> Sequence[CaseResult]:
+    clock = make_clock()
+    store = MemoryStore(run_id, clock=clock)
+    rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
+    with stopping_on_signals(stop):
+        await run_plan(plan, store=store, observers=(), clock=clock, rng=rng, stop=stop, carry_on=again)
+    return store.results
+
+
+def _checks(asked: _Asked, rows: Sequence[CaseResult], options: CheckOptions) -> list[JudgeCheck]:
+    said = by_judge(rows, asked.names, asked.lengths, repeats=options.repeats)
+    calls = dict.fromkeys(asked.names, 0)
+    for row in rows:
+        for name, count, _ in asked_judges(row):
+            calls[name] = calls.get(name, 0) + count
+    return [
+        JudgeCheck(asked.stored.run_id, name, consistency(answers, options.repeats), answers, calls[name])
+        for name, answers in said.items()
+        if answers
+    ]
+
+
+def _tell(checks: Sequence[JudgeCheck], file: Path, options: CheckOptions) -> None:
+    told: JsonObject = {"schema": CHECK_SCHEMA, "checks": [check_to_json(each) for each in checks]}
+    try:
+        write_by_rename(file, pretty(told))
+    except OSError as error:
+        raise StorageError(f"cannot write {file}: {error.strerror or error}") from error
+    write_sheets(options.outputs, [check_sheet(each) for each in checks])
+    if options.as_json:
+        click.echo(printable_json(pretty_json(told)))
+        return
+    print_sheets([check_sheet(each, most=SHOWN) for each in checks])
+    for written in (str(file), *options.outputs):
+        click.echo(f"wrote   {one_line(written)}")
+
+
+def _exit_code(stop: Stop) -> int:
+    """Return 0, or why not all was asked: stopped by the budget, failed, or by a signal."""
+    if stop.reason is not None:
+        click.echo(f"not all was asked: {one_line(stop.reason)}", err=True)
+    match stop.state:
+        case "interrupted":
+            return SIGNALLED + stop.signal_number
+        case "stopped":
+            return EXIT_STOPPED
+        case "failed":
+            return EXIT_INCOMPLETE
+        case _:
+            return 0

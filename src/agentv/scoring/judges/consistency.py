@@ -1,0 +1,137 @@
+"""How far a judge agrees with itself: asked again, with the answers' places swapped, and whether length sways it."""
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast, get_args
+
+from agentv.scoring.agreement import Label, krippendorff_alpha
+from agentv.scoring.case_sums import case_of
+from agentv.scoring.judges.labelled import Opinion, judged_criterion, result_opinion
+from agentv.scoring.judges.report_card import AgreementRate, rate_of_cases
+from agentv.scoring.pairs import Better, candidate_value
+from agentv.scoring.statistics.rank_correlation import correlation_interval, rank_correlation
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.intervals import Interval
+from agentv.types.results import Slot
+
+_ORDERS = ("first", "swapped")
+_SAID = get_args(Better)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAgain:
+    """One answer, of `length` characters, with what a judge said of it each time.
+
+    `opinions` are those that it gave, `failed` is how often it gave none. `flips` of `orders` verdicts on two answers
+    changed with their order.
+    """
+
+    slot: Slot
+    length: int
+    opinions: tuple[Opinion, ...]
+    failed: int = 0
+    orders: int = 0
+    flips: int = 0
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether it said the same each time: pass, or not."""
+        return len({each.passed for each in self.opinions}) == 1
+
+    @property
+    def score(self) -> float:
+        """The mean of its scores."""
+        return math.fsum(each.value for each in self.opinions) / len(self.opinions)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of its scores, with n - 1; there are at least two."""
+        return statistics.stdev(each.value for each in self.opinions)
+
+    @property
+    def passed(self) -> bool:
+        """What it says most often; a tie is no pass."""
+        return 2 * sum(each.passed for each in self.opinions) > len(self.opinions)
+
+
+@dataclass(frozen=True, slots=True)
+class LengthCorrelation:
+    """Spearman's correlation of answers' length with the judge's score, None where there is none to be told."""
+
+    value: float | None
+    answers: int
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Consistency:
+    """A judge asked again. Shares are over answers with two verdicts or more.
+
+    `deviation` is the mean standard deviation of an answer's scores, `alpha` Krippendorff's of its verdicts.
+    `position` is the share of verdicts on two answers that change with their order, None where it compares none.
+    `lengths` are the correlations over all answers, and among those that it passes and fails.
+    """
+
+    answers: int
+    repeats: int
+    failed: int
+    steady: AgreementRate
+    deviation: float | None
+    alpha: float | None
+    position: AgreementRate | None
+    lengths: Mapping[str, LengthCorrelation]
+
+
+def judged_again(slot: Slot, length: int, results: Sequence[EvaluatorResult]) -> JudgedAgain:
+    """Return one answer with what a judge's results say of it."""
+    opinions = tuple(
+        opinion for each in results if (opinion := result_opinion(each, judged_criterion(each))) is not None
+    )
+    pairs = [pair for each in results for pair in _pairs(each)]
+    flips = sum(candidate_value(one, swapped=False) != candidate_value(other, swapped=True) for one, other in pairs)
+    return JudgedAgain(slot, length, opinions, len(results) - len(opinions), len(pairs), flips)
+
+
+def consistency(answers: Sequence[JudgedAgain], repeats: int) -> Consistency:
+    """Return how far a judge agrees with itself on answers that it was asked about `repeats` times."""
+    judged = [each for each in answers if each.opinions]
+    several = [each for each in judged if len(each.opinions) > 1]
+    verdicts: list[list[Label | None]] = [[opinion.passed for opinion in each.opinions] for each in several]
+    by_kind = {
+        "all": judged,
+        "passed": [each for each in judged if each.passed],
+        "failed": [each for each in judged if not each.passed],
+    }
+    return Consistency(
+        answers=len(judged),
+        repeats=repeats,
+        failed=sum(each.failed for each in answers),
+        steady=rate_of_cases([(case_of(each.slot), 1, float(each.is_steady)) for each in several]),
+        deviation=math.fsum(each.deviation for each in several) / len(several) if several else None,
+        alpha=krippendorff_alpha(verdicts),
+        position=rate_of_cases([(case_of(each.slot), each.orders, float(each.flips)) for each in judged])
+        if any(each.orders for each in judged)
+        else None,
+        lengths={kind: _length(some) for kind, some in by_kind.items()},
+    )
+
+
+def _length(answers: Sequence[JudgedAgain]) -> LengthCorrelation:
+    """Return the correlation; its interval counts cases, for the answers to one are alike."""
+    value = rank_correlation([float(each.length) for each in answers], [each.score for each in answers])
+    if value is None:
+        return LengthCorrelation(None, len(answers))
+    cases = len(Counter(case_of(each.slot) for each in answers))
+    return LengthCorrelation(value, len(answers), correlation_interval(value, cases))
+
+
+def _pairs(result: EvaluatorResult) -> Iterator[tuple[Better, Better]]:
+    """Yield a comparison's verdicts in both orders, as `pairwise` keeps them."""
+    for each in result.results:
+        verdicts = (each.metadata or {}).get("verdicts")
+        for pair in verdicts if isinstance(verdicts, list | tuple) else ():
+            if isinstance(pair, list | tuple) and len(pair) == len(_ORDERS) and all(one in _SAID for one in pair):
+                yield cast(tuple[Better, Better], tuple(pair))

@@ -1,0 +1,152 @@
+"""`agentv judge check`: a run's judges asked again about its stored answers."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.judged import JudgedProject, make_judged_project
+
+ALWAYS_A = """
+import json, re
+
+def judge(request):
+    nonce = re.search(r'"nonce": the text "(.*?)"', str(request.system_prompt))[1]
+    return json.dumps({"nonce": nonce, "reasoning": "it came first", "better": "A"})
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> JudgedProject:
+    project = make_judged_project(tmp_path, monkeypatch, capsys)
+    project.cases = 30
+    project.run()
+    return project
+
+
+def run_files(project: JudgedProject) -> dict[str, bytes]:
+    (folder,) = (project.folder / ".agentv" / "runs").iterdir()
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".jsonl"}
+
+
+def asked(project: JudgedProject) -> int:
+    return (project.folder / "asked").stat().st_size
+
+
+def test_a_steady_judge_says_the_same_each_time_and_the_run_stays_as_it_was(project: JudgedProject) -> None:
+    before, calls = run_files(project), asked(project)
+    code, out, err = project.call("judge", "check", "--repeats", "3")
+    assert code == 0
+    assert err == "asking tone again about 30 answers, 3 times each: about 90 calls, cost unknown\n"
+    assert "The judge gives the same verdict each time to 100 % of 30 answers, asked 3 times about each." in out
+    assert "Not always the same verdict: 0" in out
+    assert asked(project) == calls + 90
+    assert run_files(project) == before
+
+
+def test_a_wavering_judge_is_found_out_with_what_it_said(project: JudgedProject) -> None:
+    (project.folder / "wavers").touch()
+    (check,) = project.json("judge", "check", "--repeats", "4", "--json")["checks"]
+    assert check["same_verdict"]["value"] < 0.9
+    assert check["score_deviation"] > 0
+    assert check["alpha"] < 1
+    assert {len(each["scores"]) for each in check["judged"]} == {4}
+    _, out, _ = project.call("judge", "check", "--repeats", "4", "-o", "check.html", "-o", "check.md")
+    page = Path("check.html").read_text()
+    assert "Not always the same verdict" in out
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script" not in page
+    assert "\x1b" not in out
+    assert "`0.20: <script>" in Path("check.md").read_text()
+
+
+def test_what_was_found_is_kept_beside_the_rows(project: JudgedProject) -> None:
+    told = project.json("judge", "check", "--json")
+    (file,) = (project.folder / ".agentv" / "runs").glob("*/judge-check.json")
+    assert json.loads(file.read_text()) == told
+    assert told["schema"] == "agentv-judge-check-1"
+    assert project.call("report", "latest")[0] == 0
+
+
+def test_a_sample_is_drawn_by_its_seed(project: JudgedProject) -> None:
+    def cases(seed: str) -> set[str]:
+        told = project.json("judge", "check", "--repeats", "1", "--sample", "5", "--seed", seed, "--json")
+        return {each["eval_id"] for each in told["checks"][0]["judged"]}
+
+    assert len(cases("1")) == 5
+    assert cases("1") == cases("1")
+    assert cases("1") != cases("2")
+
+
+def test_trials_of_a_case_stay_apart(project: JudgedProject) -> None:
+    project.call("run", project.suite, "--trials", "2", "--display", "none")
+    (check,) = project.json("judge", "check", "--repeats", "2", "--json")["checks"]
+    assert check["answers"] == 60
+    assert {each["trial"] for each in check["judged"]} == {0, 1}
+    assert check["same_verdict"]["cases"] == 30
+
+
+def test_a_judge_that_always_prefers_the_first_answer_flips_with_the_order(project: JudgedProject) -> None:
+    project.evaluators = "{name: better, type: pairwise, against: prompt}"
+    project.write()
+    (project.folder / "partial.py").write_text(ALWAYS_A)
+    targets = project.folder / "targets.yaml"
+    targets.write_text(targets.read_text().replace("judge.py:judge", "partial.py:judge"))
+    code, out, err = project.call("run", project.suite, "--display", "plain")
+    assert code in (0, 1), out + err
+    (check,) = project.json("judge", "check", "--repeats", "1", "--json")["checks"]
+    assert (check["position_flips"]["value"], check["position_flips"]["of"]) == (1.0, 30)
+    _, out, _ = project.call("judge", "check", "--repeats", "1")
+    assert re.search(r"verdicts that change with the order +100 % +88.6 to \S+ % +30", out)
+
+
+def test_an_answer_whose_case_was_edited_is_left_out(project: JudgedProject) -> None:
+    text = (project.folder / project.suite).read_text()
+    (project.folder / project.suite).write_text(text.replace("question 7}", "something else}"))
+    code, out, err = project.call("judge", "check", "--repeats", "1")
+    assert code == 0
+    assert "29 answers, asked 1 time about each" in out
+    assert "left out: 1 answer whose case or target was edited since" in err
+
+
+def test_a_budget_over_unknown_prices_is_refused(project: JudgedProject) -> None:
+    calls = asked(project)
+    code, _, err = project.call("judge", "check", "--budget-usd", "1")
+    assert (code, asked(project)) == (4, calls)
+    assert "price" in err
+
+
+def test_an_evaluator_that_asked_no_judge_is_named(project: JudgedProject) -> None:
+    code, _, err = project.call("judge", "check", "--evaluator", "tune")
+    assert code == 4
+    assert "'tune' asked no judge; evaluators that did: tone" in err
+    project.evaluators = "{name: has, type: contains, value: good}"
+    project.run()
+    code, _, err = project.call("judge", "check")
+    assert code == 4
+    assert "no evaluator asked a judge" in err
+
+
+def test_a_judge_that_is_a_model_is_asked_again_over_the_network(project: JudgedProject) -> None:
+    command = [sys.executable, "-m", "agentv", "serve-fake", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            address = next(found[0] for line in server.stdout if (found := re.search(r"http://[\d.:]+", line)))
+            project.write()
+            (project.folder / "targets.yaml").write_text(
+                "targets:\n"
+                '  - {name: agent, provider: python, callable: "agent.py:answer", judge_target: judge}\n'
+                f"  - {{name: judge, provider: openai, model: gpt-4o-mini, api_key: none, base_url: {address}/v1}}\n"
+            )
+            assert project.call("run", project.suite, "--display", "none")[0] in (0, 1)
+            code, out, err = project.call("judge", "check", "--repeats", "2", "--sample", "10", "--budget-usd", "1")
+            assert code == 0, err
+            assert "about 20 calls, about " in err
+            assert "The judge gives the same verdict each time to 100 % of 10 answers" in out
+        finally:
+            os.kill(server.pid, signal.SIGTERM)
