@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 from tests.reports.rows import FAILED, HOSTILE, PASSED, STARTED, UNANSWERED
 from tests.stored import NOON, at_noon, make_answer
+from tests.terminal_screen import TerminalScreen
 
 from agentv.reports.live import LiveScreen
 from agentv.reports.live_block import live_block
@@ -155,6 +156,19 @@ def test_a_ctrl_c_that_the_terminal_shows_does_not_wrap_the_block_and_a_blank_li
     assert block
     assert all(display_width(printable(line)) + len("^C") < 80 for line in block)
     assert stream.getvalue().endswith("\n")
+
+
+def test_the_block_stands_before_the_first_failure_and_once() -> None:
+    stream = Terminal("utf-8")
+    console = Console(file=stream, force_terminal=True, width=80, height=24, color_system=None, legacy_windows=False)
+    screen = LiveScreen(stream, clock=at_noon, console=console, redraws=False)
+    screen.notify(STARTED)
+    assert stream.getvalue().count("Ctrl-C stops cleanly") == 1
+    screen.notify(RowFinished(FAILED))
+    terminal = TerminalScreen(80)
+    terminal.feed(stream.getvalue().replace("\n", "\r\n").encode())
+    assert [line[0] for line in terminal.lines()] == ["✗", "╭", "│", "│", "│", "╰"]
+    screen.close()
 
 
 def test_what_was_not_billed_is_not_shown_as_spent() -> None:

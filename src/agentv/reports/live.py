@@ -73,7 +73,8 @@ class LiveScreen:
         if isinstance(event, RunStarted):
             self._progress = Progress(event, self._clock())
             self._labels = RowLabels.of_run(event)
-            self._live.start()
+            # Drawn once before the thread begins: rich does not wait for a first drawing that another thread makes.
+            self._live.start(refresh=True)
         elif self._progress is not None:
             with self._lock:
                 self._progress.add(event)
