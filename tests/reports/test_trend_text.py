@@ -66,7 +66,7 @@ last    50 % of 40 (95 %: 35.2 to 64.8 %), -10.0 pp since the run before
         from 2 runs
 change  88.3 % -> 60 % at 20260131T120700.000-000007, commit 0000d889, 7 runs
         ago (p <0.0001)
-edited  the suite, with 20260131T121100.000-00000b: not comparable with the runs
+edited  the suite, with 20260131T121100.000-00000b: not comparable with what was
         before
 gap     20260131T120500.000-000005: no row was judged: 40 of 40 errors
 gap     20260131T121300.000-00000d: being written, no row yet
@@ -82,7 +82,7 @@ last    50 % of 40 (95 %: 35.2 to 64.8 %), -10.0 pp since the run before
         from 2 runs
 change  88.3 % -> 60 % at 20260131T120700.000-000007, commit 0000d889, 7 runs
         ago (p <0.0001)
-edited  the suite, with 20260131T121100.000-00000b: not comparable with the runs
+edited  the suite, with 20260131T121100.000-00000b: not comparable with what was
         before
 gap     20260131T120500.000-000005: no row was judged: 40 of 40 errors
 gap     20260131T121300.000-00000d: being written, no row yet

@@ -20,8 +20,6 @@ from agentv.scoring.statistics.change_points import (
 from agentv.scoring.statistics.hypergeometric import fisher_test
 from agentv.scoring.statistics.moments import ClusterMoments
 
-MOST_FALSE_ALARMS = 0.055
-
 Draw = Callable[[np.random.Generator, int], ClusterMoments]
 """Draws a run with so many cases."""
 
@@ -103,8 +101,7 @@ def _two_means(first: Sequence[Observation], second: Sequence[Observation]) -> f
 @pytest.mark.parametrize("draw", DRAWS)
 def test_a_constant_series_has_a_change_in_at_most_5_of_100(draw: str, sizes: str) -> None:
     alarms = alarm_rate(by_clearest_split, DRAWS[draw], SIZES[sizes], series=600)
-    # Three standard errors of what is counted here.
-    assert alarms <= MOST_FALSE_ALARMS + 3 * math.sqrt(0.05 * 0.95 / 600)
+    assert alarms <= LEVEL
 
 
 @pytest.mark.parametrize("draw", ["half pass", "nearly all pass", "from day to day"])

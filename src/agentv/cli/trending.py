@@ -50,7 +50,7 @@ def trend(asked: Asked) -> int:
     for unread in (each for each in listed if each.run is None):
         click.echo(f"left out: {one_line(unread.problem or unread.run_id)}", err=True)
     series = find_series(runs, metric, last=asked.last, by_commit=asked.by_commit)
-    words = TrendWords(asked.metric, metric, make_clock()())
+    words = TrendWords(asked.metric, metric, make_clock()(), "commit" if asked.by_commit else "run")
     write_sheets(asked.outputs, [trend_sheet(each, words) for each in series])
     if asked.as_json:
         click.echo(printable_json(pretty_json(trend_to_json(series, asked.metric))))

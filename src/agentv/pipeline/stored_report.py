@@ -59,7 +59,7 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
     """
     told = _told(run)
     gates = _gates(run) if told is None else None
-    is_repeated = _may_repeat_cases(run)
+    is_repeated = run.may_repeat_cases()
     summary = summary_for(gates, has_targets=is_repeated)
     unread = 0
     for row in run.results() if rows is None else rows:
@@ -88,18 +88,6 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         folder=str(run.folder),
         baseline=told.baseline,
     )
-
-
-def _may_repeat_cases(run: StoredRun) -> bool:
-    """Whether a case may have several rows: not where no more rows were planned than there are cases.
-
-    Then nothing needs to be remembered of each case.
-    """
-    planned, suites = _planned(run), run.run.plan.get("suites")
-    if planned is None or not isinstance(suites, list):
-        return True
-    cases = [each.get("cases") for each in suites if isinstance(each, Mapping)]
-    return planned > sum(count for count in cases if isinstance(count, int))
 
 
 def _told(run: StoredRun) -> Told | None:

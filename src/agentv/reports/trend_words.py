@@ -21,11 +21,15 @@ _MANY_DAYS = 60
 
 @dataclass(frozen=True, slots=True)
 class TrendWords:
-    """The sentences of trends of one metric, `metric_text` as it was asked for; ages are told as of `now`."""
+    """The sentences of trends of one metric, `metric_text` as it was asked for; ages are told as of `now`.
+
+    `noun` is what a point stands for: a run, a commit.
+    """
 
     metric_text: str
     metric: MetricKey
     now: datetime
+    noun: str = "run"
 
     @property
     def numbers(self) -> MetricWords:
@@ -38,7 +42,7 @@ class TrendWords:
 
     def extent(self, series: TrendSeries) -> str:
         """Return how many points there are, and from where to where their values reach."""
-        told = count_text(len(series.points), "commit" if any(each.runs > 1 for each in series.points) else "run")
+        told = count_text(len(series.points), self.noun)
         if series.gaps:
             told += f", {count_text(series.gaps, 'gap')}"
         known = [each.measured.value for each in series.points if each.measured is not None]
@@ -53,7 +57,7 @@ class TrendWords:
         if point.measured.interval is not None:
             told += f" (95 %: {numbers.interval(point.measured.interval)})"
         if point.difference is not None:
-            told += f", {numbers.difference(point.difference)} since the run before"
+            told += f", {numbers.difference(point.difference)} since the {self.noun} before"
         return told
 
     def about(self, point: TrendPoint) -> str:
@@ -68,7 +72,7 @@ class TrendWords:
         """Return from where to where the level changed, and with which run."""
         point, numbers = series.points[change.at], self.numbers
         back = len(series.points) - 1 - change.at
-        ago = f"{count_text(back, 'run')} ago" if back else "the last run"
+        ago = f"{count_text(back, self.noun)} ago" if back else f"the last {self.noun}"
         commit = "" if point.run.commit is None else f", commit {commit_text(point.run)}"
         moved = f"{numbers.value(change.before)} -> {numbers.value(change.after)}"
         return f"{moved} at {point.run.run_id}{commit}, {ago} (p {chance_text(change.p)})"
@@ -78,7 +82,7 @@ class TrendWords:
         edited = [point.run.run_id for point in series.points if point.is_suite_changed]
         more = f" and {len(edited) - NAMED} before" if len(edited) > NAMED else ""
         told = ", ".join(edited[-NAMED:])
-        return f"the suite, with {told}{more}: not comparable with the runs before" if edited else ""
+        return f"the suite, with {told}{more}: not comparable with what was before" if edited else ""
 
     def gaps(self, series: TrendSeries) -> list[str]:
         """Return why there are gaps, the newest of them."""

@@ -34,13 +34,14 @@ _decode = msgspec.json.Decoder(_KeptSums).decode
 
 def load_sums(stored: StoredRun) -> SumsByPlace:
     """Count a run's current rows by suite and target. Raises OSError when one of them cannot be read."""
+    is_repeated = stored.may_repeat_cases()
     summaries: dict[tuple[str, str], Summary] = {}
     for row in stored.results():
         place = (row.slot.suite, row.slot.target)
         summary = summaries.get(place)
         if summary is None:
             summary = summaries[place] = Summary(by=(), has_targets=False)
-        count_row(summary, row)
+        count_row(summary, row, has_trials=is_repeated)
     return {place: RunSums.of(summary) for place, summary in summaries.items()}
 
 

@@ -84,6 +84,17 @@ class StoredRun:
         paths = [each.get("path") for each in planned if isinstance(each, Mapping)] if isinstance(planned, list) else []
         return tuple(path for path in paths if isinstance(path, str))
 
+    def may_repeat_cases(self) -> bool:
+        """Whether a case may have several rows: not where no more rows were planned than there are cases.
+
+        Then nothing needs to be remembered of each case.
+        """
+        planned, suites = self.run.plan.get("rows"), self.run.plan.get("suites")
+        if not isinstance(planned, int) or not isinstance(suites, list):
+            return True
+        cases = [each.get("cases") for each in suites if isinstance(each, Mapping)]
+        return planned > sum(count for count in cases if isinstance(count, int))
+
     def events(self) -> Iterator[EventRecord]:
         """Yield what happened to the run, events of unknown types included."""
         return self._read("events.jsonl", record_to_event)
