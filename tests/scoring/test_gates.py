@@ -107,6 +107,29 @@ def test_a_gate_that_nothing_was_measured_for_says_why(expression: str, why: str
     assert f"({why})" in result.sentence
 
 
+def test_what_a_judge_without_weight_could_not_judge_is_told_where_a_gate_asks_for_it() -> None:
+    summary = measured(1.0, 0.0)
+    row = make_row("c", score=1.0)
+    broken = tuple(replace(each, status="error", weight=0.0) for each in row.evaluator_results)
+    summary.add(replace(row, evaluator_results=broken))
+    sentences = [
+        parse_gate(gate).check(summary).sentence
+        for gate in (
+            "evaluator(tone).mean >= 0.5",
+            "evaluator(tone).pass_rate >= 5% with 95%",
+            "target(t).pass_rate > 0",
+        )
+    ]
+    assert sentences == [
+        "evaluator(tone).mean is 0.5 (1 without a result left out), as >= 0.5",
+        (
+            "evaluator(tone).pass_rate is 50 % (1 without a result left out) and the low end of its 95 % interval is "
+            "9.453 %, as >= 5 %"
+        ),
+        "target(t).pass_rate is 66.67 % (point estimate), as > 0 %",
+    ]
+
+
 @given(st.lists(st.integers(0, 10), min_size=1))
 def test_a_mean_that_is_the_bound_but_for_rounding_holds(tenths: list[int]) -> None:
     bound = Fraction(sum(tenths), 10 * len(tenths))

@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +38,9 @@ class Measurements(Protocol):
     def names(self, kind: str) -> Collection[str]:
         """Return what a metric that takes a name can be asked about, as far as anything of it was seen."""
 
+    def left_out(self, kind: str, name: str) -> int:
+        """Return how many results of what is so called have an error, and are in no number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:
@@ -69,11 +72,13 @@ class Gate:
             names = measured.names(self.name) if self.metric.takes == "name" else ()
             why = why_unmeasured(self.name, self.argument, names)
             return self._failed(f"{self._what} could not be measured ({why}), so it is not {self._wanted}")
+        left_out = measured.left_out(self.name, self.argument or "") if self.metric.takes == "name" else 0
+        notes = [f"{left_out:,} without a result left out"] if left_out else []
         if not self.has_level:
-            kind = " (point estimate)" if self.is_rate and self.metric.has_interval else ""
-            return self._compared(value, f"{self._what} is {self._shown(value)}{kind}")
+            notes = ["point estimate", *notes] if self.is_rate and self.metric.has_interval else notes
+            return self._compared(value, f"{self._what} is {self._shown(value)}{_in_brackets(notes)}")
         interval = measured.interval(*asked)
-        point = f"{self._what} is {self._shown(value)}"
+        point = f"{self._what} is {self._shown(value)}{_in_brackets(notes)}"
         if interval is None:
             why = why_no_interval(self.name)
             return self._failed(f"{point}, but its 95 % interval is not known ({why}), so it is not {self._wanted}")
@@ -114,6 +119,10 @@ class Gate:
 
     def _in_unit(self, value: float, digits: int) -> str:
         return f"{value * 100:.{digits}g} %" if self.is_rate else f"{value:.{digits}g}"
+
+
+def _in_brackets(notes: Sequence[str]) -> str:
+    return f" ({', '.join(notes)})" if notes else ""
 
 
 def parse_gate(expression: str, metrics: Metrics = METRICS) -> Gate:

@@ -105,6 +105,10 @@ class JudgedSummary:
         """Return the criteria that were judged."""
         return self._criteria.keys()
 
+    def left_out(self, kind: str, name: str) -> int:  # noqa: ARG002 - criteria alone have names here
+        """Return how many results of a criterion have an error."""
+        return sum(tally.counts["error"] for tally in self._tallies(name))
+
     def _tallies(self, criterion: str | None) -> Sequence[Tally]:
         """Return the tally of a criterion, of all lines when none is named."""
         if criterion is None:

@@ -179,6 +179,10 @@ class Summary:
         """Return the sums over cases behind a rate or a mean over judged rows."""
         return pooled_moments(self._tallies(name, argument or ""), field or name)
 
+    def left_out(self, kind: str, name: str) -> int:
+        """Return how many rows or results of what is so called have an error."""
+        return sum(tally.counts["error"] for tally in self._tallies(kind, name))
+
     def _trial_moments(self, name: str, k: str | None) -> ClusterMoments:
         return trial_moments(name, int(k or 1), [tally.rows for tally in self._targets.values()])
 

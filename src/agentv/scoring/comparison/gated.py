@@ -39,6 +39,10 @@ class MeasuredAgainst:
         """Return what the run has of a kind."""
         return self.measured.names(kind)
 
+    def left_out(self, kind: str, name: str) -> int:
+        """Return how many of the run's results have an error."""
+        return self.measured.left_out(kind, name)
+
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
@@ -67,6 +71,10 @@ class ComparedRun:
     def names(self, kind: str) -> Collection[str]:
         """Return what the run has of a kind."""
         return self.counted.names(kind)
+
+    def left_out(self, kind: str, name: str) -> int:
+        """Return how many of the run's results have an error."""
+        return self.counted.left_out(kind, name)
 
 
 class ComparedPairs:
@@ -122,6 +130,10 @@ class ComparedPairs:
     def names(self, kind: str) -> Collection[str]:  # noqa: ARG002 - evaluators alone have names here
         """Return the evaluators that both runs have."""
         return [name for each in self._comparison.evaluators if (name := evaluator_of(each.measure)) is not None]
+
+    def left_out(self, kind: str, name: str) -> int:  # noqa: ARG002 - see above
+        """Return 0: the comparison is of what both runs judged, and lists the rest."""
+        return 0
 
     def _evaluator(self, name: str | None) -> MeasureDifference | None:
         wanted = evaluator_measure(name or "")
