@@ -148,5 +148,8 @@ def test_a_judge_that_is_a_model_is_asked_again_over_the_network(project: Judged
             assert code == 0, err
             assert "about 20 calls, about " in err
             assert "The judge gives the same verdict each time to 100 % of 10 answers" in out
+            code, _, err = project.call("judge", "check", "--repeats", "2", "--budget-usd", "0.0004")
+            assert code == 2
+            assert "not all was asked: " in err
         finally:
             os.kill(server.pid, signal.SIGTERM)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from agentv.scoring.case_sums import case_of
 from agentv.scoring.identity import score_key, stored_expectation_key
@@ -29,16 +30,26 @@ def load_corrected_rates(run: StoredRun) -> tuple[CorrectedRate, ...]:
     calibrations = load_calibrations(run.folder.resolve().parent.parent)
     if not calibrations:
         return ()
-    expectations: dict[tuple[str, str], list[str]] = {}
-    for case in run.cases():
-        expectations.setdefault((case.suite, case.eval_id), []).append(stored_expectation_key(case))
     # The newest comes first, and is the one that counts.
     newest = sorted(calibrations, key=lambda each: each.labelled_at, reverse=True)
     counted = [_Counted(calibration) for calibration in newest]
-    for judgement in read_judgements(run, {each.evaluator for each in calibrations}):
+    judgements = read_judgements(run, {each.evaluator for each in calibrations})
+    first = next(judgements, None)
+    if first is None:
+        return ()
+    expectations = _expectations(run)
+    for judgement in chain((first,), judgements):
         for each in counted:
             each.add(judgement, expectations)
     return tuple(_chosen(counted))
+
+
+def _expectations(run: StoredRun) -> Expectations:
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for case in run.cases():
+        name = (case.suite, case.eval_id)
+        found[name] = (*found.get(name, ()), stored_expectation_key(case))
+    return found
 
 
 def _chosen(counted: Sequence["_Counted"]) -> Iterator[CorrectedRate]:
