@@ -50,7 +50,8 @@ def load_trend_runs(
         run = _about(each, each.run)
         parts.update(run.parents)
         places = [place for suite in run.suites for target in run.targets if wanted.has(place := (suite, target))]
-        if last is None or any(seen[place] < last for place in places):
+        # What a run was to do may not be known, of one that others wrote: then it is what it did.
+        if last is None or not (run.suites and run.targets) or any(seen[place] < last for place in places):
             found.append(_with_sums(run, each, load_sums, wanted))
             seen.update(places)
     return found[::-1]
