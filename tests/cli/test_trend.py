@@ -144,3 +144,22 @@ def test_a_run_that_cannot_be_read_is_a_gap_and_ends_nothing(project: Project, h
 def test_an_unknown_metric_is_refused_with_those_there_are(project: Project) -> None:
     code, said = project.call("trend", "--metric", "evaluatr(x).mean")
     assert (code, "evaluator(NAME).mean" in said) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("metric", "key"), [("mean", "mean"), ("pass_rate", "pass_rate"), ("p50(duration_s)", "latency_median")]
+)
+def test_its_numbers_are_those_of_the_report(project: Project, metric: str, key: str) -> None:
+    project.evaluators = "{name: has, type: contains, value: question a}"
+    for options in (["--trials", "3"], []):
+        assert project.call("run", "suite.yaml", *options, "--gate", "none", "--display", "none")[0] == 0
+    project.write()
+    assert project.call("retry", "latest", "--failed", "--display", "none")[0] in (0, 1)
+    (series,) = told(project, "--metric", metric)["series"]
+    for point, reference in zip(series["points"], ("latest~1", "latest"), strict=True):
+        code, said = project.call("report", reference, "--json")
+        assert code == 0
+        (target,) = json.loads(said)["targets"]
+        value = {"mean": "mean_score", "pass_rate": "pass_rate", "latency_median": "latency_median_s"}[key]
+        assert point["value"] == pytest.approx(target[value])
+        assert point["interval"] == target[f"{key}_interval"]
