@@ -222,3 +222,16 @@ def test_space_between_the_parts_means_nothing(form: str, operator: str, percent
         parse_gate(f"{metric}{sep}{operator}{sep}{percent / 100}") for metric, sep in [(form, ""), (spaced, " ")]
     )
     assert replace(tight, expression="", argument_column=1) == replace(loose, expression="", argument_column=1)
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 0.3, 0.7, 0.8, 1.0]), min_size=1, max_size=30),
+    st.sampled_from(["mean", "pass_rate", "evaluator(tone).mean", "target(t).pass_rate", "pass_hat(1)"]),
+    st.sampled_from([">=", ">", "<=", "<"]),
+    st.integers(0, 100),
+)
+def test_what_holds_with_95_percent_holds_without(
+    scores: list[float], metric: str, operator: str, percent: int
+) -> None:
+    summary, gate = measured(*scores), f"{metric} {operator} {percent}%"
+    assert parse_gate(gate).check(summary).passed or not parse_gate(f"{gate} with 95%").check(summary).passed
