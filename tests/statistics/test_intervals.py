@@ -36,6 +36,12 @@ def test_the_interval_of_a_rate_is_statsmodels_wilson_interval(passed: int, rows
     assert found == Interval(*bounds(found), method="wilson", level=level)
 
 
+@pytest.mark.parametrize("rows", range(1, 200))
+def test_an_interval_of_all_or_nothing_ends_there_exactly(rows: int) -> None:
+    assert wilson_bounds(1.0, rows, 1.959963984540054)[1] == 1.0
+    assert wilson_bounds(0.0, rows, 1.959963984540054)[0] == 0.0
+
+
 def test_repeats_that_always_agree_are_worth_as_much_as_one_of_them() -> None:
     found = rate_interval(of_cases([[1.0] * 5] * 30 + [[0.0] * 5] * 10))
     assert bounds(found) == pytest.approx(proportion_confint(30, 40, method="wilson"), abs=1e-9)

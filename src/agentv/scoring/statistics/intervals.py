@@ -17,7 +17,10 @@ def wilson_bounds(share: float, count: float, deviate: float) -> tuple[float, fl
     weight = deviate * deviate / count
     middle = share + weight / 2
     half = math.sqrt(weight * (share * (1 - share) + weight / 4))
-    return max((middle - half) / (1 + weight), 0.0), min((middle + half) / (1 + weight), 1.0)
+    # At the ends the sum is exact but for rounding, and a bound of 0.9999999999999999 would be shown as 99.9 %.
+    low = 0.0 if share <= 0 else max((middle - half) / (1 + weight), 0.0)
+    high = 1.0 if share >= 1 else min((middle + half) / (1 + weight), 1.0)
+    return low, high
 
 
 def rate_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | None:
