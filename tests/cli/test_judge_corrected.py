@@ -82,3 +82,22 @@ def test_a_broken_calibration_costs_no_run(project: JudgedProject) -> None:
     code, out, _ = project.call("run", project.suite, "--display", "plain")
     assert code == 1
     assert "no pass rate is corrected" in out
+
+
+def test_cases_with_criteria_expected_messages_and_files_are_known_again(project: JudgedProject) -> None:
+    (project.folder / "policy.txt").write_text("Thirty days.")
+    project.criteria = "criteria: [{name: tone, scale: likert5, weight: 2}, {name: kind, scale: [poor, fair, good]}]"
+    project.write()
+    text = (project.folder / project.suite).read_text()
+    expected = (
+        "expected_messages: [{role: assistant, content: [{type: text, value: Yes}, {type: file, value: policy.txt}]}]"
+    )
+    (project.folder / project.suite).write_text(text.replace("outcome: Is good", f"outcome: Is good, {expected}"))
+    code, out, err = project.call("run", project.suite, "--display", "plain")
+    assert code in (0, 1), out + err
+    lines = [dict(line, score="5/5" if line["score"] else "1/5") for line in project.lines]
+    project.lines = lines
+    code, _, err = project.call("judge", "calibrate", "--labels", project.label())
+    assert (code, err) == (0, "")
+    (rate,) = corrected(project)
+    assert rate["corrected_rate"] == pytest.approx(48 / 80)
