@@ -62,3 +62,10 @@ def test_rows_are_called_so_that_they_can_be_told_apart(labels: RowLabels, trial
 def test_a_run_of_several_suites_names_them() -> None:
     assert RowLabels.of_run(STARTED) == RowLabels(with_suite=False, trials=3)
     assert RowLabels.of_run(replace(STARTED, suites=("a", "b"))).with_suite
+
+
+def test_an_evaluator_that_failed_is_named_once() -> None:
+    error = Failure("judge_error", "evaluator 'tone': the judge gave no JSON", stage="evaluator")
+    assert row_reason(make_result(status="error", error=error, duration_ms=0.0)) == (
+        "error evaluator 'tone': the judge gave no JSON"
+    )

@@ -78,7 +78,10 @@ class _Reason:
     def of_row(self, result: CaseResult) -> str:
         if result.error is not None:
             took = f" ({seconds_text(result.duration_ms / 1000)})" if result.duration_ms else ""
-            return f"error {result.error.stage}: {self._line(result.error.message) or result.error.kind}{took}"
+            message = self._line(result.error.message) or result.error.kind
+            # A message that names the stage itself, as in "evaluator 'tone': …", leaves the rest of the line its room.
+            place = "" if message.startswith(f"{result.error.stage} ") else f"{result.error.stage}: "
+            return f"error {place}{message}{took}"
         broken = [each for each in result.evaluator_results if not is_requirement_met(each)]
         others = [each for each in result.evaluator_results if is_requirement_met(each) and each.weight > 0]
         said = [*map(self._broken_requirement, broken), *filter(None, map(self._of_evaluator, others))]
