@@ -15,7 +15,6 @@ from agentv.scoring.identity import answer_key, keys_of, question_key
 from agentv.storage.kept_rows import KeptRows
 from agentv.storage.stored_run import StoredRun
 from agentv.types.cases import BrokenCase, EvalCase
-from agentv.types.json_value import JsonObject
 from agentv.types.results import CaseResult, Slot
 
 Purpose: TypeAlias = Literal["resume", "retry", "rescore", "report"]
@@ -60,7 +59,7 @@ class CarryOn:
             slot = slot_of(task)
             row = self.rows.take(slot)
             if row is not None and slot in self.retired:
-                ledger.store.note("case_returned", {"slot": _slot_to_json(slot)})
+                ledger.store.note("case_returned", {"slot": slot.to_json()})
             todo = self._decide(task, row, runner)
             if todo is not None:
                 self.asked += todo.stored is None
@@ -75,7 +74,7 @@ class CarryOn:
         if self.purpose == "resume":
             gone = [slot for slot in self.rows.left() if slot not in self.retired]
             for slot in gone:
-                ledger.store.note("case_retired", {"slot": _slot_to_json(slot)})
+                ledger.store.note("case_retired", {"slot": slot.to_json()})
             if gone:
                 ledger.note(f"no longer in the suites, kept and not counted: {_count(len(gone), 'row')}")
         if self.purpose != "report":
@@ -162,10 +161,6 @@ def make_carry_on(plan: RunPlan, run: StoredRun, purpose: Purpose) -> CarryOn:
 
 def _is_unread(row: CaseResult) -> bool:
     return row.error is not None and row.error.stage == "load"
-
-
-def _slot_to_json(slot: Slot) -> JsonObject:
-    return {"suite": slot.suite, "eval_id": slot.eval_id, "target": slot.target, "trial": slot.trial}
 
 
 def _count(number: int, noun: str) -> str:

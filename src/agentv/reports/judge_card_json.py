@@ -64,12 +64,8 @@ def _kappa(kappa: Kappa) -> JsonObject:
 
 
 def _answer(answer: LabelledAnswer) -> JsonObject:
-    slot = answer.slot
     return {
-        "suite": slot.suite,
-        "eval_id": slot.eval_id,
-        "target": slot.target,
-        "trial": slot.trial,
+        **answer.slot.to_json(),
         "judge": _opinion(answer.judge),
         "people": [{"annotator": each.annotator, **_opinion(each)} for each in answer.people],
     }

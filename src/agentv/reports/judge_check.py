@@ -130,12 +130,8 @@ def _rate(rate: AgreementRate) -> JsonObject:
 
 
 def _judged(answer: JudgedAgain) -> JsonObject:
-    slot = answer.slot
     return {
-        "suite": slot.suite,
-        "eval_id": slot.eval_id,
-        "target": slot.target,
-        "trial": slot.trial,
+        **answer.slot.to_json(),
         "characters": answer.length,
         "scores": [each.value for each in answer.opinions],
         "passed": [each.passed for each in answer.opinions],

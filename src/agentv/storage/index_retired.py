@@ -26,10 +26,7 @@ def mark_retired(connection: sqlite3.Connection, run: int, folder: Path) -> None
         retired = StoredRun(folder).retired()
     except OSError:
         return
-    places = [
-        {"run": run, "suite": slot.suite, "eval_id": slot.eval_id, "target": slot.target, "trial": slot.trial}
-        for slot in retired
-    ]
+    places = [{"run": run, **slot.to_json()} for slot in retired]
     connection.executemany(_RETIRE, places)
     counts = json.dumps(dict(connection.execute(COUNT_STATES, {"run": run}).fetchall()))
     connection.execute(_KEEP_COUNTS, {"run": run, "counts": counts})

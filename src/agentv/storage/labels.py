@@ -8,7 +8,7 @@ from pathlib import Path
 from agentv.storage.blobs import BLOB_LIMIT, BlobFolder
 from agentv.storage.json_line import encode, fitted
 from agentv.storage.line_file import LineFile
-from agentv.storage.record_answer import read_slot, slot_to_record
+from agentv.storage.record_answer import read_slot
 from agentv.storage.record_fields import optional_text, read_integer, read_object, read_text, read_time, time_text
 from agentv.storage.run_lock import RunLock
 from agentv.storage.schema import LABEL_SCHEMA, check_schema
@@ -69,7 +69,7 @@ def label_to_record(label: Label, *, run_id: str) -> dict[str, JsonValue]:
         "schema": LABEL_SCHEMA,
         "run_id": run_id,
         "seq": label.seq,
-        "slot": slot_to_record(label.slot),
+        "slot": label.slot.to_json(),
         "answer_key": label.answer_key,
         "answer_ref": {"seq": label.answer_seq},
         "criterion": label.criterion,

@@ -11,7 +11,6 @@ from agentv.storage.labels import append_labels
 from agentv.storage.run_folder import RunFolder
 from agentv.storage.stored_run import StoredRun
 from agentv.types.errors import ConfigError
-from agentv.types.json_value import JsonObject
 from agentv.types.results import CaseResult
 
 _SHOWN = 5
@@ -67,8 +66,7 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> No
             seq = None if row.answer_seq is None else numbers[row.answer_seq]
             store.append(replace(row, answer_seq=seq))
     for slot in run.retired():
-        fields: JsonObject = {"suite": slot.suite, "eval_id": slot.eval_id, "target": slot.target, "trial": slot.trial}
-        store.note("case_retired", {"slot": fields})
+        store.note("case_retired", {"slot": slot.to_json()})
     mine = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == place)
     labels = [replace(label, answer_seq=numbers[label.answer_seq]) for label in mine]
     if labels:

@@ -27,11 +27,6 @@ from agentv.types.provider import CallRecord
 from agentv.types.results import Answer, Slot
 
 
-def slot_to_record(slot: Slot) -> dict[str, JsonValue]:
-    """Return a slot as a record."""
-    return {"suite": slot.suite, "eval_id": slot.eval_id, "target": slot.target, "trial": slot.trial}
-
-
 def read_slot(record: JsonObject) -> Slot:
     """Return the slot of a row; an exported row has its fields at the top."""
     fields = optional_object(record, "slot") or record
@@ -49,7 +44,7 @@ def answer_to_record(answer: Answer, *, run_id: str) -> dict[str, JsonValue]:
         "schema": ANSWER_SCHEMA,
         "run_id": run_id,
         "seq": answer.seq,
-        "slot": slot_to_record(answer.slot),
+        "slot": answer.slot.to_json(),
         "generation": answer.generation,
         "answer_key": answer.answer_key,
         "kind": answer.kind,
@@ -140,4 +135,4 @@ def record_to_call(record: JsonObject) -> CallRecord:
     )
 
 
-__all__ = ["answer_to_record", "read_slot", "record_to_answer", "slot_to_record"]
+__all__ = ["answer_to_record", "read_slot", "record_to_answer"]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
-from agentv.storage.record_answer import read_slot, slot_to_record
+from agentv.storage.record_answer import read_slot
 from agentv.storage.record_evaluator import evaluator_to_record, read_evaluators
 from agentv.storage.record_fields import (
     failure_to_record,
@@ -48,7 +48,7 @@ def result_to_record(result: CaseResult, *, with_trace: bool = True) -> dict[str
         "schema": RESULT_SCHEMA,
         "run_id": result.run_id,
         "seq": result.seq,
-        "slot": slot_to_record(slot),
+        "slot": slot.to_json(),
         "answer_key": result.answer_key or None,
         "score_key": result.score_keys or None,
         "answer_ref": None if result.answer_seq is None else {"seq": result.answer_seq},

@@ -29,6 +29,10 @@ class Slot:
     target: str
     trial: int = 0
 
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the place as records and reports write it."""
+        return {"suite": self.suite, "eval_id": self.eval_id, "target": self.target, "trial": self.trial}
+
 
 @quick
 @dataclass(frozen=True, slots=True)
