@@ -11,6 +11,7 @@ from typing import TypeVar
 import psutil
 import pytest
 from tests.hostile import Family, hostile
+from tests.own_process import in_own_process
 
 from agentv.execution.live_trees import kill_all
 from agentv.execution.processes import Command, Outcome, run_process
@@ -248,29 +249,36 @@ def test_a_command_inherits_no_open_file(tmp_path: Path) -> None:
     assert outcome.stdout == b"[0, 1, 2, 3]\n"  # 3 is the folder that is being listed
 
 
-def test_many_commands_leave_no_file_open_and_no_zombie(family: Family) -> None:
+def test_many_commands_leave_no_file_open_and_no_zombie() -> None:
+    in_own_process(run_many_commands)
+
+
+def run_many_commands() -> None:
+    family = Family()
+
     async def many() -> None:
         command = Command(shell="sleep 100 & echo x", env=family.env)
         async with asyncio.TaskGroup() as tasks:
             for _ in range(20):
                 tasks.create_task(run_process(command, timeout_s=PATIENCE_S))
 
-    open_before, children_before = psutil.Process().num_fds(), psutil.Process().children()
+    open_before = psutil.Process().num_fds()
     asyncio.run(many())
 
     assert psutil.Process().num_fds() == open_before
     assert family.alive() == []
-    assert psutil.Process().children() == children_before
+    assert psutil.Process().children() == []
 
 
-def test_a_dead_orphan_that_nobody_can_claim_is_reaped_after_a_while(family: Family) -> None:
+def test_a_dead_orphan_that_nobody_can_claim_is_reaped_after_a_while() -> None:
+    in_own_process(leave_an_orphan)
+
+
+def leave_an_orphan() -> None:
     def zombies() -> int:
         return sum(child.status() == psutil.STATUS_ZOMBIE for child in psutil.Process().children())
 
-    reap_unclaimed(time.monotonic())
-    reap_unclaimed(time.monotonic() + 2 * ZOMBIE_S)
-    assert zombies() == 0
-    run(hostile("daemon"), family)  # the first of its two forks left the session, and died unclaimed
+    run(hostile("daemon"), Family())  # the first of its two forks left the session, and died unclaimed
 
     assert zombies() == 1
     reap_unclaimed(time.monotonic())

@@ -4,6 +4,7 @@ import sys
 import threading
 
 import pytest
+from tests.own_process import in_own_process
 
 from agentv.execution.threads import AbandonedError, abandoned_calls, call_in_thread
 
@@ -51,31 +52,32 @@ def test_what_would_end_the_program_is_an_ordinary_error(error: BaseException) -
 
 
 def test_a_call_that_hangs_is_abandoned_counted_and_forgotten_when_it_ends() -> None:
-    release, ended = threading.Event(), threading.Event()
+    in_own_process(abandon_at_the_deadline)
 
-    def hang() -> None:
-        release.wait(PATIENCE_S)
-        ended.set()
 
-    before = abandoned_calls()
+def abandon_at_the_deadline() -> None:
+    release = threading.Event()
     with pytest.raises(AbandonedError, match=r"no return within 0\.01 s"):
-        asyncio.run(call_in_thread(hang, timeout_s=0.01))
-    assert abandoned_calls() == before + 1
+        asyncio.run(call_in_thread(release.wait, PATIENCE_S, timeout_s=0.01))
+    assert abandoned_calls() == 1
 
     release.set()
-    assert ended.wait(PATIENCE_S)
-    asyncio.run(let_threads_run(until=before))
-    assert abandoned_calls() == before
+    asyncio.run(let_threads_run())
+    assert abandoned_calls() == 0
 
 
-async def let_threads_run(*, until: int) -> None:
-    """Give other threads turns, by handing calls to and fro, till no more than `until` are counted."""
+async def let_threads_run() -> None:
+    """Give other threads turns, by handing calls to and fro, till no call is counted as abandoned."""
     async with asyncio.timeout(PATIENCE_S):
-        while abandoned_calls() > until:
+        while abandoned_calls():
             await call_in_thread(threading.get_ident, timeout_s=None)
 
 
 def test_cancelling_gives_up_the_call() -> None:
+    in_own_process(abandon_by_cancelling)
+
+
+def abandon_by_cancelling() -> None:
     started, release = threading.Event(), threading.Event()
 
     def hang() -> None:
@@ -89,9 +91,8 @@ def test_cancelling_gives_up_the_call() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    before = abandoned_calls()
     asyncio.run(run())
-    assert abandoned_calls() == before + 1
+    assert abandoned_calls() == 1
     release.set()
 
 
