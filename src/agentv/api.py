@@ -6,7 +6,7 @@ import random
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from agentv.pipeline.team_store import kept_name, named_store, secrets_of_store
 from agentv.registry import Specs
 from agentv.types.aggregated_result import AggregatedEvaluationResult, CriteriaEvaluator
 from agentv.types.cases import EvalSuite, EvaluatorLike
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.events import Observer, RowFinished, RunEvent
 from agentv.types.results import CaseResult, RunReport

@@ -2,9 +2,10 @@
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import PluginError, UnknownNameError
 
 Reference: TypeAlias = str | Callable[..., Any]

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -30,6 +29,7 @@ from agentv.storage.calibrations import save_calibration
 from agentv.storage.find_run import find_run
 from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.calibrations import Calibration
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.feedback import Label
 from agentv.types.json_value import JsonValue

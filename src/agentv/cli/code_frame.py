@@ -1,12 +1,13 @@
 """A line of a file with a caret under the place of a problem."""
 
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agentv.loading.dotenv import ENV_FILE
 from agentv.templating.environment import has_reference
 from agentv.templating.secrets import looks_secret
+from agentv.types.dataclass import dataclass
 from agentv.types.problems import Problem
 
 _WIDTH = 100

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -17,6 +16,7 @@ from agentv.scoring.gate_metrics import COMPARE_METRICS
 from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
 from agentv.storage.find_scores import FoundScores, find_scores
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.results import RunVerdict
 

@@ -7,11 +7,13 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
+
+from agentv.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from agentv.registry import Specs

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from agentv.pipeline.inputs import Neighbourhood, load_project_parts
 from agentv.registry import Specs
 from agentv.reports.amounts import count_text
 from agentv.reports.yaml_text import yaml_item
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 

@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -22,6 +21,7 @@ from agentv.registry import Specs
 from agentv.reports.amounts import count_text
 from agentv.reports.printable import one_line, printable, printable_json
 from agentv.scoring.run_verdict import SIGNALLED
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json

@@ -1,7 +1,6 @@
 """What `agentv generate` says at the end: what was made, what failed, and what that means for the file."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TextIO, TypeVar
 
@@ -11,6 +10,7 @@ from agentv.cli.generating import SCHEMA, GenerateOptions
 from agentv.pipeline.generation import Made
 from agentv.reports.amounts import money_text, tokens_text
 from agentv.reports.printable import one_line, printable_json
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.usage import total_usage

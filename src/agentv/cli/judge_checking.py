@@ -5,7 +5,7 @@ import os
 import random
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -32,6 +32,7 @@ from agentv.storage.json_line import pretty
 from agentv.storage.memory import MemoryStore
 from agentv.storage.run_folder import write_by_rename
 from agentv.storage.stored_run import StoredRun, open_run
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import pretty_json

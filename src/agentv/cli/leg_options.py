@@ -1,10 +1,11 @@
 """The options of every command that goes on with a stored run: where it is shared, and what may be spent."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import click
+
+from agentv.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

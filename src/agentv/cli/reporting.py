@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
@@ -23,6 +23,7 @@ from agentv.reports.report_json import report_text
 from agentv.reports.row_text import RowLabels
 from agentv.storage import find_run, open_run
 from agentv.storage.stored_run import StoredRun
+from agentv.types.dataclass import dataclass
 from agentv.types.events import RowKept, RunEnded
 from agentv.types.results import CaseResult, RunReport
 

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TextIO
@@ -17,6 +17,7 @@ from agentv.reports.json_lines import JsonLines, ToRecord
 from agentv.reports.observers import make_observer
 from agentv.reports.verbose import VerboseLines
 from agentv.storage.records import export_record
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RunEvent
 from agentv.types.protocols import Clock

@@ -5,7 +5,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TextIO, TypeAlias
@@ -38,6 +38,7 @@ from agentv.reports.paint import choose_paint
 from agentv.reports.printable import printable_json
 from agentv.reports.row_text import RowLabels
 from agentv.reports.signs import UNICODE, signs_for
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer
 from agentv.types.messages_json import pretty_json

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TextIO
 
@@ -37,6 +37,7 @@ from agentv.scoring.run_verdict import NOTHING_SELECTED, AskedGate
 from agentv.scoring.sampling import Sample
 from agentv.storage.json_file import append_record, check_can_append
 from agentv.storage.json_line import encode
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError, StorageError, UnknownNameError
 from agentv.types.judged_lines import JudgedLine, ScoreReport
 

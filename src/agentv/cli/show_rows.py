@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 from agentv.cli.indexed import run_index
 from agentv.storage import StoredRun
 from agentv.storage.row_query import PAGE_SIZE, RowPage, RowQuery
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.results import CaseResult

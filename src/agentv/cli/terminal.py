@@ -3,13 +3,14 @@
 import os
 import shutil
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import TextIOWrapper
 
 from agentv.reports.case_view import CaseView
 from agentv.reports.paint import Paint, choose_paint
 from agentv.reports.run_view import RunView
 from agentv.reports.signs import Signs, signs_for
+from agentv.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

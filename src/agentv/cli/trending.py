@@ -1,7 +1,6 @@
 """What `agentv trend` does: find the runs in the index, make series of them, and print these."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -19,6 +18,7 @@ from agentv.reports.trend_text import TrendView
 from agentv.reports.trend_words import TrendWords
 from agentv.scoring.trend import TrendSeries, find_series
 from agentv.scoring.trend_metric import parse_metric
+from agentv.types.dataclass import dataclass
 from agentv.types.messages_json import pretty_json
 
 

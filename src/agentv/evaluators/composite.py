@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
@@ -27,6 +27,7 @@ from agentv.scoring.aggregators import (
 from agentv.scoring.code_answers import parse_answer
 from agentv.scoring.completion import score_of_failure
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, EvaluatorResult
 from agentv.types.protocols import EvaluatorTools

@@ -1,7 +1,7 @@
 """`human`: what people said of an answer, read from files, as results beside those of the judges."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import mode
@@ -12,6 +12,7 @@ from agentv.scoring.feedback import latest, parse_feedback
 from agentv.scoring.scales import normalize
 from agentv.scoring.votes import combine, spread
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore
 from agentv.types.feedback import Feedback

@@ -5,8 +5,8 @@ one in the instructions.
 """
 
 import functools
-from dataclasses import dataclass
 
+from agentv.types.dataclass import dataclass
 from agentv.types.scales import EvaluationCriteria
 
 

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from agentv.evaluators.judge_prompts import TEXT, fence_rule, strict_object
 from agentv.scoring.criteria_replies import CriteriaReply, criteria_score, parse_criteria, unscored_criteria
 from agentv.scoring.votes import Vote
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore
 from agentv.types.json_value import JsonObject, JsonValue

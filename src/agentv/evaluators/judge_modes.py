@@ -1,7 +1,6 @@
 """The two things a judge can be asked for: a score in one go (freeform), or a check per requirement (rubric)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from agentv.evaluators.judge_basis import WHOLE, Basis
 from agentv.evaluators.judge_prompts import (
@@ -16,6 +15,7 @@ from agentv.scoring.replies import FreeformReply, RubricReply, parse_freeform, p
 from agentv.scoring.rubrics import rubric_score
 from agentv.scoring.votes import Vote, combine, spread
 from agentv.types.cases import RubricItem
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
 from agentv.types.json_value import JsonObject
 

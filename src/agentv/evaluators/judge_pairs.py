@@ -5,12 +5,12 @@ prompt tells what either of them says.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from agentv.evaluators.judge_prompts import TEXT, fence, fence_rule, strict_object
 from agentv.evaluators.judge_values import JudgedText
 from agentv.scoring.pairs import PairReply, candidate_value, parse_pair
 from agentv.templating.variables import template_warnings
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore
 from agentv.types.json_value import JsonObject
 

@@ -1,11 +1,12 @@
 """Settings of evaluators that ask a model: what all have in common, and those of `llm_judge` and `rubric`."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentv.evaluators.prompt_text import prompt_files
 from agentv.scoring.rubrics import make_items
 from agentv.scoring.votes import Vote
 from agentv.types.cases import RubricItem
+from agentv.types.dataclass import dataclass
 
 _INCLUDE_TRACE = {"help": "show the judge which tools were called"}
 

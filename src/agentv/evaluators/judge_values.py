@@ -1,13 +1,13 @@
 """The values of a judge prompt's variables. What the judged system wrote comes fenced, whatever the prompt."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from agentv.evaluators.judge_basis import Basis
 from agentv.evaluators.judge_prompts import fence
 from agentv.scoring.conversations import conversation, transcript
 from agentv.scoring.sources import expected_answer, source_value
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import compact_json, messages_to_json, pretty_json, trace_summary_to_json

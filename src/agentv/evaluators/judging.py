@@ -3,12 +3,13 @@
 import asyncio
 import secrets
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from agentv.evaluators.judge_prompts import REPAIR_NOTE
 from agentv.scoring.completion import score_of_failure
 from agentv.templating.variables import fill
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError, ProviderError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore, JudgeCall, JudgeRole
 from agentv.types.failures import Failure

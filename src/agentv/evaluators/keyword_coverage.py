@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal, TypeAlias
 
 from agentv.evaluators.rules import judged_text, quoted
@@ -10,6 +10,7 @@ from agentv.scoring.sources import parse_source, source_value
 from agentv.scoring.text_forms import TextForm
 from agentv.scoring.words import has_words
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.json_value import JsonValue

@@ -1,11 +1,12 @@
 """Rules on literal keywords: which of them a text includes, and how often it has one. `C++` means itself."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from agentv.evaluators.number_rules import check_range
 from agentv.evaluators.rules import Check, Finding, quoted
 from agentv.evaluators.text_rules import literal_form
+from agentv.types.dataclass import dataclass
 
 _CASE_HELP = "whether `Yes` and `yes` are different"
 

@@ -1,7 +1,7 @@
 """`lexical_similarity`: how alike the answer's text and a reference are, letter by letter or word by word."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from math import isfinite
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -14,6 +14,7 @@ from agentv.scoring.similarity import MEASURES, Measure, Prepared, prepared, sim
 from agentv.scoring.sources import parse_source
 from agentv.scoring.text_forms import TextForm, UnicodeForm
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.protocols import EvaluatorTools

@@ -3,7 +3,7 @@
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -30,6 +30,7 @@ from agentv.scoring.votes import Vote
 from agentv.templating.variables import template_warnings
 from agentv.types.cases import EvaluatorConfig, RubricItem
 from agentv.types.changed import changed
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, JudgeRole
 from agentv.types.json_value import JsonObject, JsonValue

@@ -1,13 +1,14 @@
 """Rules that count or compare: `numeric` and `length`."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from math import isfinite
 from typing import Literal, TypeAlias
 
 from agentv.evaluators.rules import Check, Finding, RuleEvaluator, quoted
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.protocols import EvaluatorTools
 
 Unit: TypeAlias = Literal["characters", "words", "tokens"]

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from agentv.evaluators.judge_basis import criterion_section, user_template
@@ -26,6 +26,7 @@ from agentv.scoring.pairs import TIE, BothOrders, PairReply, pair_score
 from agentv.scoring.sources import parse_source
 from agentv.scoring.votes import Vote, spread
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, JudgeRole
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import EvaluatorTools

@@ -1,12 +1,13 @@
 """The `regex` rule. A match is given one second: no pattern and no answer can hang a run."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import regex
 
 from agentv.evaluators.rules import Check, Finding, RuleEvaluator, quoted
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.protocols import EvaluatorTools
 

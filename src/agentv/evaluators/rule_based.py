@@ -1,12 +1,13 @@
 """`rule_based`: deterministic rules, each for a criterion of its own. Its class is RuleBasedEvaluator."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agentv.evaluators.rule_kinds import Rule, check_of, is_quick
 from agentv.evaluators.rules import Check, Finding, judged_text
 from agentv.scoring.criterion_results import criterion_named, failed_result, result_of
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult
 from agentv.types.json_value import JsonObject

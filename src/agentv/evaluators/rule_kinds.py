@@ -1,6 +1,6 @@
 """The rules that `rule_based` is made of: the single rules' own settings and checks, with where a rule belongs."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias, assert_never
 
 from agentv.evaluators.json_rule import JsonSettings, json_check
@@ -25,6 +25,7 @@ from agentv.evaluators.text_rules import (
     starts_with_check,
 )
 from agentv.scoring.sources import parse_source
+from agentv.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

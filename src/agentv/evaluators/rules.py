@@ -3,12 +3,12 @@
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from agentv.execution.folder_trees import open_beneath
 from agentv.scoring.sources import source_text
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.quick import quick

@@ -1,7 +1,7 @@
 """`semantic_similarity`: how close the meaning of a text lies to that of a reference, by embeddings of both."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentv.evaluators.references import references_at
 from agentv.evaluators.rules import judged_text
@@ -10,6 +10,7 @@ from agentv.scoring.criterion_results import criterion_named, result_of
 from agentv.scoring.sources import parse_source
 from agentv.scoring.vectors import cosine
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.embeddings import Embedder, Embedding
 from agentv.types.errors import EvaluatorError, ProviderError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, JudgeCall

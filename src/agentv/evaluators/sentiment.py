@@ -1,12 +1,13 @@
 """`sentiment`: the tone of a text, by VADER's word list (extra `text`)."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal, TypeAlias
 
 from agentv.evaluators.extras import require_extra
 from agentv.evaluators.rules import judged_text
 from agentv.scoring.criterion_results import criterion_named, result_of
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationContext, EvaluationResult
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.scales import NAMED_SCALES, EvaluationCriteria

@@ -1,12 +1,12 @@
 """Where the terms of a list stand in a text: in one pass with the extra `text`, else term by term."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from agentv.scoring.folding import Folding
 from agentv.scoring.letter_swaps import is_swapped, swap_key
 from agentv.scoring.words import is_edge_between
+from agentv.types.dataclass import dataclass
 
 Candidate: TypeAlias = tuple[int, int, int]
 """The number of a pattern, and where it begins and ends."""

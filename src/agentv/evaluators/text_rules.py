@@ -1,12 +1,13 @@
 """Rules on literal text: contains, equals, one_of, starts_with, ends_with. White space around a text never counts."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from agentv.evaluators.rules import Check, Finding, RuleEvaluator, quoted
 from agentv.scoring.text_forms import TextForm
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import EvaluatorTools
 

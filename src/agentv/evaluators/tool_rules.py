@@ -1,7 +1,7 @@
 """One rule of `tool_usage`: its settings, and what it says of the calls on record."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from agentv.evaluators.argument_checks import (
@@ -15,6 +15,7 @@ from agentv.evaluators.number_rules import check_range
 from agentv.evaluators.rules import Finding
 from agentv.scoring.tool_calls import ExpectedCall, name_matches
 from agentv.scoring.trajectory import NO_TRACE, Trajectory, score_trajectory
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import ToolCall

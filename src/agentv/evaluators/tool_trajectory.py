@@ -1,13 +1,14 @@
 """`tool_trajectory`: deterministic demands on the tools an agent called."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from agentv.scoring.tool_calls import ExpectedCall
 from agentv.scoring.traces import call_counts, observed_calls
 from agentv.scoring.trajectory import NO_TRACE, Mode, Trajectory, TrajectoryScore, score_counts, score_trajectory
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.protocols import EvaluatorTools
 

@@ -1,7 +1,7 @@
 """`tool_usage`: rules on the tools an agent called, each for a criterion. Its class is ToolUsageEvaluator."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +12,7 @@ from agentv.evaluators.tool_rules import PreparedToolRule, ToolRule
 from agentv.scoring.criterion_results import criterion_named, failed_result, result_of
 from agentv.scoring.recorded_calls import CallSource, recorded_calls
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult
 from agentv.types.json_value import JsonObject

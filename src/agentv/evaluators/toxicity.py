@@ -1,7 +1,7 @@
 """`toxicity`: none of the terms of a list stands in a text, not even in disguise."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agentv.evaluators.rules import judged_text, quoted
@@ -9,6 +9,7 @@ from agentv.evaluators.term_index import Term, TermIndex
 from agentv.scoring.criterion_results import criterion_named, result_of
 from agentv.scoring.folding import Folding
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.json_value import JsonObject

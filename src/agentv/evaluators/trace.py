@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, TypeAlias
 
 from agentv.scoring.happenings import count_calls, count_errors, count_model_steps, most_repeated_call
 from agentv.scoring.recorded_calls import recorded_calls
 from agentv.scoring.trajectory import NO_TRACE
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.failures import Failure
 from agentv.types.protocols import EvaluatorTools

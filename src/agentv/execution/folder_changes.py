@@ -6,11 +6,12 @@ No repository of the agent is asked: what it committed, ignored or configured th
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from agentv.execution.folder_trees import Entries, Entry, open_beneath, read_link
 from agentv.execution.unified_diff import Effort, unified_hunks
+from agentv.types.dataclass import dataclass
 from agentv.types.workspaces import Captured, ChangedFile
 
 MAX_TEXT_BYTES = 2**20

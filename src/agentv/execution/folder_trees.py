@@ -13,8 +13,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from agentv.types.dataclass import dataclass
 
 _FICLONE = 0x40049409
 _RACY_NS = 2_000_000_000

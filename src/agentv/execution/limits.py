@@ -7,8 +7,8 @@ the clock it is given, so that its behaviour can be proven without waiting for i
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
+from agentv.types.dataclass import dataclass
 from agentv.types.provider import Quota
 
 MINUTE_S = 60.0

@@ -6,9 +6,10 @@ import stat
 import zlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import TypeAlias
+
+from agentv.types.dataclass import dataclass
 
 STDIN = "-"
 _STDIN_DESCRIPTOR = 0

@@ -11,10 +11,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import IO, TypeAlias
 
 from agentv.execution.tree import finish, start_tree
+from agentv.types.dataclass import dataclass
 
 __all__ = ["MAX_OUTPUT_BYTES", "Command", "Listener", "Outcome", "run_process"]
 

@@ -6,7 +6,8 @@ for a few thousand lines; here texts whose comparison would take too many steps 
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from agentv.types.dataclass import dataclass
 
 CONTEXT_LINES = 3
 MAX_STEPS = 2_000_000

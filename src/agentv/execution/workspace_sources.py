@@ -6,7 +6,6 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,6 +13,7 @@ from agentv.execution.folder_trees import copy_tree, mend_links, remove_tree
 from agentv.execution.git_clones import clone, ignored, missing_repository
 from agentv.execution.threads import call_in_thread
 from agentv.execution.tree import finish
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import SharedParts

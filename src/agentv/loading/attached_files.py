@@ -5,11 +5,12 @@ import mimetypes
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agentv.loading.globs import matches_any
 from agentv.loading.places import upward
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import nearest
 from agentv.types.messages import FilePart
 

@@ -1,7 +1,7 @@
 """What stands under `evalcases` → sources of cases: a list, other files, or a JSON Lines file that is a stream."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from agentv.loading.reader import Reader
 from agentv.loading.text_files import shown
 from agentv.loading.yaml_files import open_yaml
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, ListedCases, Location
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem
 

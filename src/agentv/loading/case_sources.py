@@ -1,7 +1,7 @@
 """Cases that can be opened again and again: lists in memory, JSON Lines read as a stream, several of them in a row."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from agentv.loading.cases import CaseScope, read_case
@@ -10,6 +10,7 @@ from agentv.loading.reader import Reader, in_order
 from agentv.loading.text_files import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, shown
 from agentv.scoring.digests import DigestSet
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, Location
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem
 

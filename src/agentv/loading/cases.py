@@ -1,7 +1,7 @@
 """One eval case of a file → EvalCase."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agentv.loading.attached_files import FileFinder
 from agentv.loading.contents import read_content
@@ -12,6 +12,7 @@ from agentv.loading.evaluator_configs import EvaluatorScope, check_single_form, 
 from agentv.loading.legacy import read_grader
 from agentv.loading.reader import Reader
 from agentv.types.cases import EvalCase, EvaluatorConfig, Location, RubricItem
+from agentv.types.dataclass import dataclass
 from agentv.types.messages import Content, Message
 from agentv.types.scales import EvaluationCriteria
 

@@ -3,7 +3,6 @@
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentv.loading.composer import compose
@@ -16,6 +15,7 @@ from agentv.loading.suites import read_suite
 from agentv.loading.text_files import BYTE_ORDER_MARK, decode, read_bytes, shown
 from agentv.loading.yaml_edit import Entry, add_entries, append_items
 from agentv.registry import Specs
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem

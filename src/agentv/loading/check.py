@@ -4,7 +4,6 @@ Nothing of a suite is executed or imported.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentv.loading.documents import JsonPath
@@ -22,6 +21,7 @@ from agentv.loading.target_settings import check_target
 from agentv.loading.targets import ReadTargets, choose_target, open_targets, read_targets
 from agentv.registry import Specs
 from agentv.types.cases import BrokenCase, CaseSource
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError, TargetError, nearest
 from agentv.types.problems import Problem, Severity
 from agentv.types.targets import TargetConfig

@@ -1,7 +1,7 @@
 """Eval files and results as they stand, to be written in another format: values only, nothing interpreted."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -11,6 +11,7 @@ from agentv.loading.json_lines import parse_json, quick_json
 from agentv.loading.places import side_file
 from agentv.loading.text_files import MAX_BYTES, TOO_LARGE, decode, read_lines, shown
 from agentv.loading.yaml_files import open_yaml
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem

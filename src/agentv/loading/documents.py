@@ -1,9 +1,10 @@
 """A file as read: plain values, and where each of them stands."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, TypeAlias
 
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonValue
 
 Key: TypeAlias = str | int

@@ -1,7 +1,7 @@
 """`.agentv.yaml` (and `.agentv/config.yaml`), and `.agentv/criteria.yaml`: what holds for a whole project."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -18,6 +18,7 @@ from agentv.loading.price_model import PriceModel
 from agentv.loading.reader import Reader, raise_errors
 from agentv.loading.yaml_files import open_yaml
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem

@@ -1,7 +1,7 @@
 """`${{ VAR }}` in targets: left open while a file is read, filled from the environment when a target is used."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pydantic import ValidationError
 
@@ -11,6 +11,7 @@ from agentv.loading.scalars import resolve_plain
 from agentv.loading.spellings import SpellingNotes
 from agentv.templating.environment import fill_variables, has_reference, is_reference, variables_in
 from agentv.templating.secrets import SHORTEST_SECRET, STRUCK, looks_secret
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import TemplateError
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Severity

@@ -1,7 +1,7 @@
 """The configuration of the criteria door: a file that `EvaluationRunConfig.load` reads, or the same from Python."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import ClassVar, Literal, cast
 
@@ -18,6 +18,7 @@ from agentv.loading.settings import settings_type, validate_settings
 from agentv.loading.yaml_files import open_yaml
 from agentv.registry import Registry, Specs
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem, Severity

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from agentv.loading.spellings import Names
+from agentv.types.dataclass import dataclass
 
 Schema: TypeAlias = dict[str, Any]
 """A JSON Schema, or a part of one: JSON whose shape is the standard's, not ours."""

@@ -1,8 +1,9 @@
 """Keys as people spell them: aliases and camelCase twins → our snake_case names; what is no name at all is noted."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonValue
 from agentv.types.wire_names import camel_case, snake_case
 

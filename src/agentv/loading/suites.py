@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from agentv.loading.attached_files import FileFinder
@@ -20,6 +20,7 @@ from agentv.loading.text_files import read_bytes, sha256_of, shown
 from agentv.loading.yaml_files import open_yaml
 from agentv.registry import Specs
 from agentv.types.cases import EvalSuite
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem, Severity
 from agentv.types.scales import EvaluationCriteria

@@ -1,7 +1,6 @@
 """One target of a file: its common keys and its provider's settings, checked apart, told at their places."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agentv.loading.documents import JsonPath
 from agentv.loading.reader import Reader
@@ -11,6 +10,7 @@ from agentv.loading.target_models import TargetModel
 from agentv.registry import Registry, Spec
 from agentv.templating.environment import variables_in
 from agentv.templating.secrets import looks_secret
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import PluginError, TemplateError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Severity

@@ -4,7 +4,6 @@ References stay as they are: only a target that is used needs its variables.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentv.loading.documents import JsonPath
@@ -15,6 +14,7 @@ from agentv.loading.target_settings import check_target, check_texts
 from agentv.loading.text_files import shown
 from agentv.loading.yaml_files import open_yaml
 from agentv.registry import Specs
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError, TargetError, nearest
 from agentv.types.problems import Problem, Severity
 from agentv.types.targets import TargetConfig

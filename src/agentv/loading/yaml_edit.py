@@ -5,13 +5,14 @@ libyaml's events say where every value ends; nothing is written anew, so comment
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, cast
 
 import yaml
 
 from agentv.loading.documents import Mark, shown_path
 from agentv.loading.file_kinds import CASE_KEYS
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem
 

@@ -1,7 +1,6 @@
 """The answer stage: ask a target, or say in one well-named failure why it did not answer."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
@@ -9,6 +8,7 @@ from agentv.execution.callables import raised_at
 from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.question import Question
 from agentv.pipeline.toolbox import Toolbox
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agentv.execution.threads import call_in_thread
@@ -10,6 +10,7 @@ from agentv.registry import Spec
 from agentv.scoring.digests import DigestSet
 from agentv.scoring.request_key import nonce_of, repeated_key, request_key
 from agentv.storage.answer_cache import AnswerCache, CachedAnswer
+from agentv.types.dataclass import dataclass
 from agentv.types.protocols import Clock
 from agentv.types.provider import CachedFrom, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget

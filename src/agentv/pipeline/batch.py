@@ -1,7 +1,6 @@
 """Targets that answer many cases with one call: the batch goes first, single calls are the fallback."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, islice
 from typing import TypeAlias
@@ -14,6 +13,7 @@ from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.question import Question, slot_of
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.types.cases import EvalCase
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.failures import Failure
 from agentv.types.provider import BatchApiProvider, BatchProvider, ProviderResponse

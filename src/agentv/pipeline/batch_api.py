@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from agentv.execution.retry import is_retryable
 from agentv.pipeline.question import Question
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.toolbox import Toolbox
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue

@@ -1,11 +1,11 @@
 """One call of a provider: what it is, what it probably uses, and the deadline that it is held to."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from agentv.execution.foreign import DeadlineError, call_foreign
 from agentv.execution.retry import OVERTIME_S
+from agentv.types.dataclass import dataclass
 from agentv.types.embeddings import EmbeddingResponse
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure

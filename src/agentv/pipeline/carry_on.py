@@ -1,7 +1,7 @@
 """A stored run taken up again: which rows stand, which answers are judged anew, and what is asked."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from agentv.pipeline.budget import Spent
@@ -15,6 +15,7 @@ from agentv.scoring.identity import answer_key, keys_of, question_key
 from agentv.storage.kept_rows import KeptRows
 from agentv.storage.stored_run import StoredRun
 from agentv.types.cases import BrokenCase, EvalCase
+from agentv.types.dataclass import dataclass
 from agentv.types.results import CaseResult, Slot
 
 Purpose: TypeAlias = Literal["resume", "retry", "rescore", "report"]

@@ -1,7 +1,7 @@
 """One row: ask, keep the answer, judge it, say how it went. Never raises for a case's own failure."""
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from agentv.evaluators.isolation import config_of
@@ -21,6 +21,7 @@ from agentv.scoring.applicable import applicable_evaluators
 from agentv.scoring.summary import row_state
 from agentv.types.cases import BrokenCase, EvalCase, EvaluatorLike
 from agentv.types.changed import changed
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonObject

@@ -1,7 +1,6 @@
 """Cases from records: what is asked for, and the eval file they become."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from agentv.loading.records import Record
 from agentv.pipeline.generation import Made, Wish
@@ -9,6 +8,7 @@ from agentv.pipeline.rubric_generation import rubrics_to_json
 from agentv.reports.yaml_text import yaml_item, yaml_line
 from agentv.scoring.generated import GeneratedCase, parse_cases
 from agentv.scoring.slugs import make_id
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 
 PLACEHOLDER: JsonObject = {

@@ -1,7 +1,7 @@
 """The pass rates of a stored run's judges without the mistakes that these were measured to make."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 
 from agentv.scoring.case_sums import case_of
@@ -14,6 +14,7 @@ from agentv.storage.calibrations import load_calibrations
 from agentv.storage.run_judgements import Judgement, read_judgements
 from agentv.storage.stored_run import StoredRun
 from agentv.types.calibrations import Calibration, CorrectedRate, MeasuredRate
+from agentv.types.dataclass import dataclass
 
 _FEWEST_CASES = 2
 

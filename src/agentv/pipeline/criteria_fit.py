@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Literal
 
 from agentv.loading import criteria_named_by
 from agentv.pipeline.criteria_plan import WHERE, CriteriaPlan, PlannedEvaluator
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import nearest
 from agentv.types.fields import Problems
 from agentv.types.scales import NAMED_SCALES, EvaluationCriteria

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from agentv.pipeline.targets import LOCAL, KnownTargets
 from agentv.registry import Specs
 from agentv.types.aggregated_result import EvaluationStorageProvider
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import AgentvError, ConfigError, EvalFileError
 from agentv.types.evaluation import Evaluator
 from agentv.types.fields import Problems

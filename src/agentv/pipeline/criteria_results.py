@@ -1,12 +1,13 @@
 """From what each evaluator said to one list of results per criterion, in which nothing is lost."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agentv.pipeline.criteria_fit import FittedEvaluator, FittedPlan
 from agentv.scoring.criteria_score import WeighedResult
 from agentv.scoring.criterion_results import criterion_named, failed_result, result_of
 from agentv.types.aggregated_result import EvaluationRunError
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import FailureKind
 from agentv.types.usage import Usage, total_usage

@@ -1,7 +1,6 @@
 """Which evaluators of a configuration judge, and whether its judge may be asked: `only` of the criteria door."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from agentv import loading
 from agentv.pipeline.embedding_models import embeds_for_money
@@ -9,6 +8,7 @@ from agentv.pipeline.judges import judge_targets, member_configs, needs_judge
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.targets import TargetConfig
 
 

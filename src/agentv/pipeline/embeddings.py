@@ -4,7 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import Context
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import accumulate, pairwise
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ from agentv.execution.threads import call_in_thread
 from agentv.pipeline.budget import note_refusal
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.storage.embedding_cache import EmbeddingCache
+from agentv.types.dataclass import dataclass
 from agentv.types.embeddings import Embedding, EmbeddingProvider, EmbeddingResponse
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure

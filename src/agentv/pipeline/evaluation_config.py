@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
@@ -15,6 +15,7 @@ from agentv.registry import Specs
 from agentv.scoring.criteria_score import ErrorPolicy
 from agentv.types.aggregated_result import CriteriaEvaluator
 from agentv.types.cases import EvaluatorLike
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.scales import EvaluationCriteria

@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,6 +27,7 @@ from agentv.scoring.criteria_score import criteria_score, criteria_verdict, mixe
 from agentv.scoring.evaluator_results import to_result
 from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError, EvaluationStorageProvider
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationContext, Evaluator, EvaluatorResult
 from agentv.types.evaluation_input import EvaluationInput

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +12,7 @@ from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.toolbox import Toolbox
 from agentv.scoring.identity import CaseKeys, canonical_json, digest, evaluator_to_json, score_key, target_key
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonValue
 from agentv.types.targets import ResolvedTarget

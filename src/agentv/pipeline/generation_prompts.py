@@ -1,10 +1,10 @@
 """What a model is told that makes up requirements or cases: instructions, the reply's format, the fenced material."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from agentv.evaluators.judge_prompts import fence
 from agentv.templating.variables import fill, variable_names
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
 

@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -16,6 +16,7 @@ from agentv.providers.python import PythonProvider, PythonSettings
 from agentv.registry import Spec, Specs
 from agentv.types.aggregated_result import CriteriaEvaluator
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorLike, ListedCases, listed
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import Provider

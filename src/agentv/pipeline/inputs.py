@@ -1,7 +1,7 @@
 """From paths to suites with their targets and plug-ins: all that a run reads before it is planned."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agentv.loading import (
@@ -22,6 +22,7 @@ from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
 from agentv.templating.store_secrets import store_secrets
 from agentv.types.cases import EvalSuite
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError, TargetError
 from agentv.types.problems import Problem
 

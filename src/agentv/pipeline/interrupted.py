@@ -1,11 +1,11 @@
 """A retry or rescore that was cut short: `agentv resume` goes on with it as it was asked for."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from agentv.pipeline.selection import is_meant
 from agentv.scoring.summary import row_state
 from agentv.storage.stored_run import StoredRun
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import CaseResult
 

@@ -1,7 +1,7 @@
 """A judge asked again about the stored answers of a run: no target is called, and nothing of the run changes."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agentv.evaluators.isolation import config_of
 from agentv.pipeline.carry_on import CarryOn, make_carry_on
@@ -15,6 +15,7 @@ from agentv.scoring.applicable import applicable_evaluators
 from agentv.scoring.judges.consistency import JudgedAgain, judged_again
 from agentv.storage.stored_run import StoredRun
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.results import CaseResult, Slot
 

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from agentv.evaluators.isolation import config_of
 from agentv.pipeline.context import criteria_of
@@ -13,6 +12,7 @@ from agentv.pipeline.toolbox import Toolbox
 from agentv.scoring.applicable import applicable_evaluators
 from agentv.scoring.identity import keys_of, score_key
 from agentv.types.cases import EvalCase
+from agentv.types.dataclass import dataclass
 from agentv.types.protocols import Clock
 from agentv.types.results import CaseResult
 

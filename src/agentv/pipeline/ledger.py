@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentv.pipeline.answer import OnRetry
 from agentv.pipeline.baseline import BesideBaseline
@@ -14,6 +14,7 @@ from agentv.scoring.comparison.gated import ComparedRun
 from agentv.scoring.gated_summary import summary_for
 from agentv.scoring.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict
 from agentv.scoring.summary import Summary, row_state
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import StorageError
 from agentv.types.events import (
     AnswerArrived,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agentv.execution.line_stream import Line, ReadLine
 from agentv.execution.local import GIVE_WAY_S
@@ -12,6 +12,7 @@ from agentv.pipeline.evaluation_runner import EvaluationRunner
 from agentv.pipeline.ledger import NOTES_KEPT, Stop
 from agentv.scoring.judged_summary import JudgedSummary
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError, StorageError
 from agentv.types.failures import Failure
 from agentv.types.judged_lines import JudgedLine, ScoreReport

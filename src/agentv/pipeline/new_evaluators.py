@@ -1,13 +1,14 @@
 """Other evaluators for suites that were read: what `agentv rescore --evaluators FILE` judges with."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from agentv.loading import load_run_config
 from agentv.pipeline.planning import SuiteInput
 from agentv.registry import Specs
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, EvaluatorConfig
+from agentv.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

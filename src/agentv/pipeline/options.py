@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any, Literal
 
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.json_value import JsonValue
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agentv.pipeline.options import RunOptions
@@ -13,6 +13,7 @@ from agentv.scoring.comparison.sides import Side
 from agentv.scoring.identity import target_key
 from agentv.scoring.run_verdict import AskedGate
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.quick import quick

@@ -1,7 +1,6 @@
 """From suites and options to a plan: every name is resolved and every bad setting refused here, all at once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from agentv.loading import choose_target
 from agentv.pipeline.baseline import baseline_problems, load_baseline
@@ -14,6 +13,7 @@ from agentv.pipeline.suite_check import Findings, SuiteCheck
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
 from agentv.types.cases import EvalSuite
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import AgentvError, ConfigError, TargetError
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.clock import make_clock
@@ -12,6 +12,7 @@ from agentv.pipeline.toolbox import Toolbox
 from agentv.pipeline.workspaces import open_wanted, target_workspace, wanted_workspace
 from agentv.registry import Specs
 from agentv.types.cases import EvalCase
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import AgentvError, ProviderError
 from agentv.types.provider import CheckedProvider, ProviderRequest
 from agentv.types.targets import ResolvedTarget

@@ -1,7 +1,7 @@
 """From what happened to the rows that are kept: pure, one function per way a row can end."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from agentv.pipeline.context import tags_of, trace_summary
@@ -11,6 +11,7 @@ from agentv.pipeline.question import Question, slot_of
 from agentv.scoring.aggregation import case_fields, case_verdict, evaluators_score, first_broken, row_status
 from agentv.scoring.identity import case_key, criterion_to_json, files_of
 from agentv.types.cases import BrokenCase, EvalCase
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject

@@ -1,7 +1,6 @@
 """Requirements for the cases of an eval file that have none: planned, asked for, put into the file."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agentv.loading.cases_file import CasesFile, NewKey
 from agentv.pipeline.generation import Asking, Made, Wish, ask_for
@@ -10,6 +9,7 @@ from agentv.registry import Specs
 from agentv.reports.yaml_text import yaml_item, yaml_line
 from agentv.scoring.generated import parse_rubrics
 from agentv.types.cases import EvalCase, RubricItem
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import reference_answer
 

@@ -1,7 +1,7 @@
 """The cache of answers as a run asks for it: where it lies, how old answers may be, what must not be kept."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from agentv.pipeline.answer_memory import RunCache, why_not_cached
 from agentv.pipeline.capture import Cleaner, Redactor
 from agentv.pipeline.plan import RunPlan
 from agentv.storage.answer_cache import ANSWERS_FOLDER, AnswerCache
+from agentv.types.dataclass import dataclass
 from agentv.types.protocols import Clock
 from agentv.types.provider import ProviderResponse
 

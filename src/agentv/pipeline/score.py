@@ -1,7 +1,6 @@
 """The score stage: evaluators judge one context, one after another, each isolated from the others' faults."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agentv.evaluators.isolation import config_of, isolated_score
 from agentv.pipeline.embedding_models import embeds_for_money
@@ -10,6 +9,7 @@ from agentv.pipeline.targets import KnownTargets
 from agentv.pipeline.toolbox import Toolbox
 from agentv.scoring.evaluator_results import to_result
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.dataclass import dataclass
 from agentv.types.embeddings import Embedder
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult
 from agentv.types.json_value import JsonObject

@@ -4,13 +4,13 @@ import random
 import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from agentv.pipeline.context import tags_of
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.shards import Shard, parse_shard
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 
 _WORD = re.compile(r"\s*(\(|\)|[^\s()]+)")

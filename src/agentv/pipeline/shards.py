@@ -1,9 +1,9 @@
 """Parts of a run that several machines make: each case belongs to one of them, wherever it stands in its file."""
 
 import re
-from dataclasses import dataclass
 from hashlib import blake2b
 
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 
 _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")

@@ -1,7 +1,6 @@
 """What a stored run came to: the verdict as it was told, and the numbers counted from the rows again."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast, get_args
 
 from agentv.pipeline.corrected_rates import load_corrected_rates
@@ -12,6 +11,7 @@ from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
 from agentv.scoring.summary import Summary, count_row
 from agentv.storage.stored_run import StoredRun
 from agentv.types.baselines import BaselineSummary, baseline_from_json, baseline_to_json
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import CaseResult, GateResult, RunReport, RunState, RunVerdict
 

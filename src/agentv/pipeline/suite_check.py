@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from agentv.registry import Specs
 from agentv.scoring.applicable import applicable_evaluators
 from agentv.storage.find_run import find_run
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import AgentvError
 from agentv.types.evaluation import Evaluator
 from agentv.types.targets import ResolvedTarget

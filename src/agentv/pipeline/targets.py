@@ -1,12 +1,13 @@
 """The targets that a suite may name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agentv.loading import resolve_target
 from agentv.pipeline.options import RunOptions
 from agentv.registry import Specs
 from agentv.scoring.identity import digest
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import TargetError, nearest
 from agentv.types.json_value import JsonObject
 from agentv.types.targets import ResolvedTarget, TargetConfig

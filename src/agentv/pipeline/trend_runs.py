@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from agentv.scoring.run_sums import RunSums
 from agentv.scoring.trend import Place, TrendRun
 from agentv.storage.list_runs import ListedRun
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import RunRecord
 

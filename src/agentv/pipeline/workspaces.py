@@ -1,13 +1,13 @@
 """Which workspace a row gets, and what is kept of it (formats.md, "Workspace")."""
 
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.toolbox import Toolbox
 from agentv.types.cases import EvalCase, EvalSuite
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.targets import ResolvedTarget
 from agentv.types.workspaces import Captured, Keep, WorkspaceConfig, workspace_from_json

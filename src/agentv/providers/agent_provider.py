@@ -5,7 +5,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from agentv.providers.agent_settings import AgentSettings
 from agentv.providers.agent_steps import Step
 from agentv.providers.agent_stream import AgentStream, ReadEvent
 from agentv.templating.secrets import Striker, secret_values
+from agentv.types.dataclass import dataclass
 from agentv.types.protocols import Clock, ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget

@@ -1,7 +1,9 @@
 """What the settings of all coding agents share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from agentv.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

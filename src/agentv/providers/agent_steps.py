@@ -1,9 +1,10 @@
 """What a coding agent does, in one vocabulary: each agent's events become steps, and steps become a response. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
+from agentv.types.dataclass import dataclass
 from agentv.types.failures import FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, ToolCall

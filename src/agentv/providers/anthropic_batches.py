@@ -1,13 +1,13 @@
 """Message batches of Anthropic."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agentv.providers.anthropic_messages import API_VERSION, version_header
 from agentv.providers.batch_endpoint import CANCELLED, EXPIRED, LOST, Outcome, Send, parse_lines
 from agentv.providers.http import HttpReply, HttpRequest
 from agentv.providers.reply_json import count, member, parse_object, text_or_none, wrong_shape
 from agentv.providers.request_json import json_bytes, json_request
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 from agentv.types.provider import BatchState
 

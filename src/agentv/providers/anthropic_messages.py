@@ -1,13 +1,14 @@
 """The messages API of Anthropic: a conversation → requests, replies → turns. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentv.providers.dialogue import Prompt, Talk, Turn
 from agentv.providers.http import HttpRequest
 from agentv.providers.model_settings import ModelSettings, check_url
 from agentv.providers.reply_json import count, filtered, member, objects, text_or_none, wrong_shape
 from agentv.providers.request_json import Image, function_of, json_request, output_text, without_none
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall
 from agentv.types.usage import Usage

@@ -1,9 +1,10 @@
 """Settings of `azure`, and the addresses that follow from them."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import quote
 
 from agentv.providers.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
+from agentv.types.dataclass import dataclass
 
 NEW_LIMIT_SINCE = "2024-09-01"
 """API versions since then know max_completion_tokens, which newer models demand."""

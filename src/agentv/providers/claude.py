@@ -1,7 +1,7 @@
 """`claude`: Anthropic's coding agent on the command line, asked by `claude -p`."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from agentv.providers.agent_json import amount_of, count_of, object_of, objects_of, parts_text, status_of, text_of
@@ -9,6 +9,7 @@ from agentv.providers.agent_log import LogFormat
 from agentv.providers.agent_provider import Agent, AgentProvider
 from agentv.providers.agent_settings import AgentSettings
 from agentv.providers.agent_steps import Called, Concluded, Failed, Learned, Noted, Returned, Said, Step, Used
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -16,6 +16,7 @@ from agentv.providers.commands import decode, read_output_file, run_command
 from agentv.providers.healthchecks import run_healthcheck
 from agentv.providers.replies import parse_output
 from agentv.templating.command import FilledCommand, parse_command, parse_files_format
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError, TemplateError
 from agentv.types.failures import Failure
 from agentv.types.protocols import ProviderTools

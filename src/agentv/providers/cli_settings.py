@@ -1,10 +1,11 @@
 """The settings of a `cli` target (formats.md, section 2)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from agentv.templating.command import parse_command, parse_files_format
+from agentv.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """`copilot`: GitHub's coding agent on the command line, asked in its non-interactive mode."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import cast
 
@@ -10,6 +10,7 @@ from agentv.providers.agent_prompt import build_agent_prompt
 from agentv.providers.agent_provider import Agent, AgentProvider
 from agentv.providers.agent_settings import AgentSettings
 from agentv.providers.agent_steps import Called, Failed, Learned, Noted, Returned, Said, Step, Used
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest

@@ -4,11 +4,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC
 from typing import Protocol, TypeAlias
 
 from agentv.execution.threads import AbandonedError, call_in_thread
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import MissingExtraError, ProviderError
 from agentv.types.failures import Failure
 

@@ -1,13 +1,14 @@
 """A conversation with a model, whatever API it has: what is said first, what came back, how it goes on. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from agentv.providers.http import HttpReply, HttpRequest
 from agentv.providers.reply_json import parse_object
 from agentv.providers.request_json import Image
 from agentv.types.changed import changed
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, ToolCall
 from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest, Quota

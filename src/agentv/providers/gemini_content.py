@@ -3,7 +3,7 @@
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import quote
 
 from agentv.providers.dialogue import Prompt, Talk, Turn
@@ -11,6 +11,7 @@ from agentv.providers.http import HttpRequest
 from agentv.providers.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
 from agentv.providers.reply_json import count, filtered, member, objects, text_or_none, wrong_shape
 from agentv.providers.request_json import Image, function_of, json_request, without_none
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue

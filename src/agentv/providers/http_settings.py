@@ -1,12 +1,13 @@
 """The settings of an `http` target (formats.md, section 2)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from agentv.providers.cli_settings import CommandHealthcheck, HttpHealthcheck
 from agentv.providers.http_template import JSON, BodyTemplate, parse_body, parse_url
 from agentv.providers.json_paths import AnswerPath, parse_path
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonValue
 
 

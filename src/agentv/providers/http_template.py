@@ -6,11 +6,11 @@ Every template is filled once and by its structure: no value, whatever it holds,
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias, cast
 from urllib.parse import quote, quote_plus, urlsplit
 
 from agentv.templating.variables import fill, variable_names
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue

@@ -1,11 +1,11 @@
 """JSONPath (RFC 9535): where an answer stands in a reply. Paths are read when a target is loaded."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from jsonpath import JSONPath, JSONPathEnvironment, JSONPathError, JSONPathSyntaxError
 
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue

@@ -3,12 +3,13 @@
 import importlib.util
 import threading
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agentv.execution.threads import AbandonedError, call_in_thread
+from agentv.types.dataclass import dataclass
 from agentv.types.embeddings import EmbeddingRequest, EmbeddingResponse
 from agentv.types.errors import MissingExtraError, PluginError, ProviderError
 from agentv.types.failures import Failure

@@ -5,7 +5,6 @@ tokens, length 1. tests/fixtures/minilm_vectors.json holds vectors of theirs; ou
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped] #
 from tokenizers import Encoding, Tokenizer
 
 from agentv.providers.safetensors import Matrix, load_tensors
+from agentv.types.dataclass import dataclass
 
 DIMENSIONS = 384
 MAX_TOKENS = 256

@@ -1,8 +1,9 @@
 """What the settings of all model APIs have in common."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 from agentv.types.provider import ProviderRequest
 

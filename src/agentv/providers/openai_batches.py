@@ -2,12 +2,12 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from agentv.providers.batch_endpoint import CANCELLED, EXPIRED, LOST, Outcome, Send, json_lines, parse_lines
 from agentv.providers.http import HttpReply, HttpRequest
 from agentv.providers.reply_json import count, member, objects, parse_object, text_or_none, wrong_shape
 from agentv.providers.request_json import json_bytes, json_request
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue

@@ -1,13 +1,13 @@
 """The responses API of OpenAI: a conversation → requests, replies → turns. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from agentv.providers.dialogue import Prompt, Talk, Turn
 from agentv.providers.http import HttpRequest
 from agentv.providers.model_settings import ModelSettings
 from agentv.providers.reply_json import filtered, member, objects, text_or_none, usage_of, wrong_shape
 from agentv.providers.request_json import Image, function_of, json_request, output_text, without_none
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue

@@ -1,9 +1,10 @@
 """Settings of `openai`."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from agentv.providers.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
+from agentv.types.dataclass import dataclass
 
 OPENAI_URL = "https://api.openai.com/v1"
 

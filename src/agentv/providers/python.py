@@ -1,12 +1,13 @@
 """`python`: a function of the user's answers, in this process."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from agentv.execution.callables import load_callable, raised_at
 from agentv.execution.foreign import DeadlineError, call_foreign
 from agentv.providers.replies import parse_response
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import ProviderTools

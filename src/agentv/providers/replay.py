@@ -1,12 +1,13 @@
 """`replay`: answers that were recorded before, from a stored run, a results file or a transcript."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import cast
 
 from agentv.execution.threads import call_in_thread
 from agentv.providers.recordings import Recording, index_recording, parse_recorded
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import TargetError
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse

@@ -2,9 +2,9 @@
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agentv.providers.http import HttpRequest
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall
 from agentv.types.messages_json import compact_json

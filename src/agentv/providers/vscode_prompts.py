@@ -1,10 +1,10 @@
 """What an editor's agent is told: the request, where its answer goes, and how to go through a batch. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentv.providers.agent_prompt import build_agent_prompt
+from agentv.types.dataclass import dataclass
 from agentv.types.provider import ProviderRequest
 
 

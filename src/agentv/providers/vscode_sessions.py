@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentv.execution.launching import Launched, launch
@@ -16,6 +15,7 @@ from agentv.providers.vscode_folders import (
     write_workspace,
 )
 from agentv.providers.vscode_prompts import Exchange, batch_text, build_prompt, chat_message, exchange_in, request_text
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject

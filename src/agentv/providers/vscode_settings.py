@@ -1,7 +1,9 @@
 """The settings of `vscode` and `vscode-insiders` targets (formats.md, section 2)."""
 
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from agentv.types.dataclass import dataclass
 
 SUBAGENT_ROOT = "~/.agentv/vscode-agents"
 

@@ -1,7 +1,6 @@
 """Everything that is kept of one row, as text: what was asked, what came, who judged it how, and the transcript."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from agentv.reports.amounts import money_text, score_text, seconds_text, tokens_text
 from agentv.reports.paint import Paint, state_colour, without_colour
@@ -10,6 +9,7 @@ from agentv.reports.row_text import PLAIN_LABELS, row_score
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.text_width import wrap_lines
 from agentv.scoring.summary import row_state
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.feedback import Label

@@ -1,10 +1,10 @@
 """Which rows of a run a report shows when it cannot show all, and how much of a long text."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from agentv.reports.amounts import count_text
 from agentv.scoring.summary import row_state
+from agentv.types.dataclass import dataclass
 from agentv.types.results import CaseResult, RowState
 
 WORST_FIRST: tuple[RowState, ...] = ("fail", "error", "borderline", "pass", "skipped")

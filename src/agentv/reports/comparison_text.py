@@ -1,7 +1,5 @@
 """Two runs side by side, as text: measures, what differs, the cases that changed, and last what it amounts to."""
 
-from dataclasses import dataclass
-
 from agentv.reports.amounts import count_text, score_text
 from agentv.reports.comparison_rows import HEAD, difference_text, measure_cells
 from agentv.reports.comparison_words import (
@@ -22,6 +20,7 @@ from agentv.reports.text_width import clip, wrap
 from agentv.scoring.comparison.circumstances import Circumstance, find_circumstances
 from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, Finding
 from agentv.scoring.comparison.finding import finding_text
+from agentv.types.dataclass import dataclass
 from agentv.types.results import RunVerdict
 
 LISTED = 10

@@ -1,7 +1,6 @@
 """The numbers that a report tells of a target or an evaluator, as text: the same in every format."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from agentv.reports.amounts import (
     count_text,
@@ -16,6 +15,7 @@ from agentv.reports.amounts import (
 from agentv.reports.baseline_text import evaluator_difference
 from agentv.reports.comparison_rows import difference_text
 from agentv.types.baselines import BaselineSummary
+from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 from agentv.types.results import RowState
 from agentv.types.summaries import EvaluatorSummary, TargetSummary

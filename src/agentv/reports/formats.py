@@ -1,7 +1,6 @@
 """The formats of `-o FILE`, by the end of the file's name: ours, and the registry that plug-ins add theirs to."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from agentv.registry import Registry, Spec, make_registry
@@ -9,6 +8,7 @@ from agentv.reports.json_lines import ToRecord
 from agentv.reports.report_json import report_text
 from agentv.reports.row_detail import RowDetail
 from agentv.reports.yaml_text import yaml_item
+from agentv.types.dataclass import dataclass
 from agentv.types.events import RowFinished, RowKept, RunEnded, RunEvent
 from agentv.types.messages_json import compact_json
 from agentv.types.results import CaseResult, RunRecord, RunReport

@@ -1,12 +1,12 @@
 """The report card of a judge as a sheet: agreement with people, confusion, by tag, what they disagree on."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from agentv.reports.amounts import count_text, percent_interval_text, percent_text
 from agentv.reports.sheet import Finding, Part, Sheet
 from agentv.scoring.judges.labelled import LabelledAnswer, Opinion
 from agentv.scoring.judges.report_card import AgreementRate, Kappa, PeopleAgreement, ReportCard, advice
+from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 
 SHOWN = 10

@@ -1,7 +1,6 @@
 """A judge that was asked again, as a sheet and as JSON."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agentv.reports.amounts import count_text, percent_interval_text, percent_text
 from agentv.reports.judge_card import coefficient_text, coefficients_text
@@ -9,6 +8,7 @@ from agentv.reports.report_json import interval_to_json
 from agentv.reports.sheet import Finding, Part, Sheet
 from agentv.scoring.judges.consistency import Consistency, JudgedAgain
 from agentv.scoring.judges.report_card import AgreementRate
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 CHECK_SCHEMA = "agentv-judge-check-1"

@@ -1,12 +1,13 @@
 """A run as JUnit XML: a testcase for each row, in a testsuite for each suite."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from xml.sax.saxutils import escape, quoteattr
 
 from agentv.reports.formats import Format, ReportTools
 from agentv.reports.printable import one_line, printable
 from agentv.reports.row_text import PLAIN_LABELS, whole_reason
 from agentv.scoring.summary import row_state
+from agentv.types.dataclass import dataclass
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.results import CaseResult, RunReport
 

@@ -5,12 +5,12 @@ distributions in the core, and a template that forgets to escape looks like one 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from html import escape
 from typing import TypeAlias
 
 from agentv.reports.chosen_rows import shortened
 from agentv.reports.printable import printable
+from agentv.types.dataclass import dataclass
 
 _LONGEST_ATTRIBUTE = 1_000
 _VOID = frozenset({"meta", "link", "br", "input"})

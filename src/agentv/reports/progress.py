@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from agentv.reports.amounts import clock_text, count_text, money_text
@@ -11,6 +11,7 @@ from agentv.reports.signs import Signs
 from agentv.scoring.summary import row_state
 from agentv.scoring.tallies import JUDGED_STATES
 from agentv.scoring.target_tally import saved_by_judges
+from agentv.types.dataclass import dataclass
 from agentv.types.events import (
     AnswerArrived,
     RetryNoted,

@@ -1,8 +1,8 @@
 """A row with all that is kept of it, for whoever shows one closely."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from agentv.types.dataclass import dataclass
 from agentv.types.feedback import Label
 from agentv.types.results import Answer, CaseRecord, CaseResult
 

@@ -1,7 +1,6 @@
 """A stored run at a glance: when, how it ended, and a line per row."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from agentv.reports.amounts import count_text
 from agentv.reports.paint import Paint, state_colour, without_colour
@@ -10,6 +9,7 @@ from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason, row_sco
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.text_width import clip, pad
 from agentv.scoring.summary import row_state
+from agentv.types.dataclass import dataclass
 from agentv.types.results import CaseResult, RunRecord
 
 _CASE_WIDTH = 24

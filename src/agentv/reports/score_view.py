@@ -1,7 +1,6 @@
 """What `agentv score` shows: where it stands, and what came of the stream, the verdict last."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agentv.reports.amounts import (
     clock_text,
@@ -17,6 +16,7 @@ from agentv.reports.printable import one_line
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.table import table, with_reason
 from agentv.scoring.tallies import Tally
+from agentv.types.dataclass import dataclass
 from agentv.types.judged_lines import JudgedLine, ScoreReport
 
 _LONGEST_REASON = 2000

@@ -1,6 +1,6 @@
 """A small report of tables and findings, of which text, Markdown and a page are made alike."""
 
-from dataclasses import dataclass
+from agentv.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The characters of a report: with Unicode, and without."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from agentv.types.dataclass import dataclass
 from agentv.types.results import RowState
 
 

@@ -1,7 +1,6 @@
 """Trends as text: a line of bars for each suite and target, where it stands, and where it changed."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from agentv.reports.paint import Paint, without_colour
 from agentv.reports.printable import one_line
@@ -11,6 +10,7 @@ from agentv.reports.table import table
 from agentv.reports.text_width import wrap
 from agentv.reports.trend_words import RUN_HEAD, TrendWords
 from agentv.scoring.trend import TrendSeries
+from agentv.types.dataclass import dataclass
 
 _WIDTH = 80
 _INDENT = " " * 8

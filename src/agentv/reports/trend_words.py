@@ -1,7 +1,6 @@
 """What trends tell, the same in every format."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 from agentv.reports.amounts import count_text
@@ -9,6 +8,7 @@ from agentv.reports.comparison_rows import chance_text
 from agentv.reports.metric_words import MetricWords
 from agentv.scoring.run_sums import MetricKey
 from agentv.scoring.trend import SeriesChange, TrendPoint, TrendRun, TrendSeries
+from agentv.types.dataclass import dataclass
 
 RUN_HEAD = ("run", "commit", "value", "95 %", "change")
 NAMED = 5

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from operator import mul
 
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
 from agentv.types.quick import quick
 from agentv.types.results import RowStatus

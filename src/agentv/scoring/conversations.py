@@ -5,10 +5,11 @@ message, a greeting) belong to no turn; a conversation in which no user speaks i
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agentv.scoring.overlaps import overlap
 from agentv.scoring.traces import summarize_trace
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.json_value import JsonValue

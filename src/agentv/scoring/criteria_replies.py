@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agentv.scoring.completion import place_result, score_of_results
 from agentv.scoring.criterion_results import failed_result
@@ -10,6 +10,7 @@ from agentv.scoring.json_objects import canonical
 from agentv.scoring.replies import JudgeReply, chosen_reply, reply_text
 from agentv.scoring.scales import denormalize
 from agentv.scoring.votes import Vote, combine, spread
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue

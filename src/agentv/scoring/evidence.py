@@ -1,9 +1,9 @@
 """Objects that a judge was shown. One that comes back unchanged is an echo, never the judge's own verdict."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from agentv.scoring.json_objects import canonical, find_objects, nested_objects, nested_texts
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 MAX_DEPTH = 3

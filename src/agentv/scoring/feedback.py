@@ -4,12 +4,13 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePath
 from typing import NoReturn
 
 from agentv.scoring.feedback_fields import NAMES, Entry, FeedbackFields
 from agentv.types.cases import Location
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import nearest
 from agentv.types.feedback import Feedback
 from agentv.types.problems import Problem

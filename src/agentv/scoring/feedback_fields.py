@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeAlias
 
+from agentv.types.dataclass import dataclass
 from agentv.types.feedback import HumanScore
 
 NAMES: Mapping[str, tuple[str, ...]] = {

@@ -3,11 +3,11 @@
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import regex
 
 from agentv.scoring.unicode_forms import normalized
+from agentv.types.dataclass import dataclass
 
 # Zero-width characters, soft hyphens, variation selectors, direction marks, fillers.
 _INVISIBLE = regex.compile(r"\p{Default_Ignorable_Code_Point}+")

@@ -1,8 +1,9 @@
 """What gates can ask for: each metric with what it takes and whether it has an interval. docs/gates.md lists them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from agentv.types.dataclass import dataclass
 
 Unit: TypeAlias = Literal["share", "score", "difference", "number"]
 """`share` is 0..1 and shown in percent, `score` 0..1, `difference` -1..1, `number` what is counted, paid or timed."""

@@ -6,8 +6,8 @@ argument = '"' characters '"' | characters other than brackets
 """
 
 import re
-from dataclasses import dataclass
 
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 
 OPERATORS = (">=", "<=", "==", "!=", ">", "<")

@@ -3,12 +3,12 @@
 import math
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from agentv.scoring.gate_metrics import COMPARE_METRICS, DURATIONS, METRICS, STREAM_METRICS, Metric, Metrics, range_of
 from agentv.scoring.gate_reasons import why_no_interval, why_unmeasured
 from agentv.scoring.gate_syntax import GateError, Part, WrittenGate, read_gate
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import nearest
 from agentv.types.intervals import Interval
 from agentv.types.results import GateResult

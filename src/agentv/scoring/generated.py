@@ -5,12 +5,12 @@ may hold a list of requirements that nobody asked for.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from agentv.scoring.evidence import collect_evidence
 from agentv.scoring.json_objects import find_objects, finite_number, nested_objects
 from agentv.scoring.slugs import make_id
 from agentv.types.cases import RubricItem
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 
 MOST_RUBRICS = 7

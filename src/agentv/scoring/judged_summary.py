@@ -2,13 +2,14 @@
 
 import heapq
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
 from agentv.scoring.aggregation import verdict_of
 from agentv.scoring.quantiles import Quantiles
 from agentv.scoring.tallies import Tally, pooled, pooled_interval
 from agentv.types.aggregated_result import AggregatedEvaluationResult
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.intervals import Interval
 from agentv.types.judged_lines import CriterionSummary, JudgedLine

@@ -1,10 +1,11 @@
 """Feedback on a run → labels: each score finds the one answer it is about, or it is told why it does not."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from agentv.scoring.scales import normalize
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import nearest
 from agentv.types.feedback import Feedback, Label
 from agentv.types.problems import Problem

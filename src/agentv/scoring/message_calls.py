@@ -1,9 +1,9 @@
 """The tool calls that messages record, in `tool_calls` and in content parts, and what the tools returned."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from agentv.scoring.tool_calls import json_equal
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import DataPart, Message, ToolCall, tool_calls_of
 from agentv.types.messages_json import content_text, tool_call_from_json

@@ -1,11 +1,11 @@
 """Which of two answers a judge prefers, and what a preference asked in both orders amounts to."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from agentv.scoring.replies import JudgeReply, chosen_reply, reply_text
 from agentv.scoring.votes import Vote, combine
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 Better: TypeAlias = Literal["A", "B", "tie"]

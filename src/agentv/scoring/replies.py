@@ -5,11 +5,12 @@ the first that has a verdict's shape counts; several that differ leave it unveri
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 from agentv.scoring.evidence import collect_evidence
 from agentv.scoring.json_objects import canonical, find_objects, finite_number, nested_objects
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 
 MAX_LINES = 4

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agentv.scoring.aggregation import is_met, weighted_mean
 from agentv.scoring.replies import RubricReply
 from agentv.scoring.votes import Vote, combine, spread
 from agentv.types.cases import RubricItem
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
 from agentv.types.json_value import JsonValue
 

@@ -1,12 +1,13 @@
 """What a run's rows of one suite and target come to, small enough to be kept: no row is needed again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.scoring.summary import Summary
+from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 
 MetricKey: TypeAlias = tuple[str, str | None, str | None]

@@ -1,11 +1,12 @@
 """The one function that says how a run ended. Terminal, JUnit, Markdown, HTML and JSON print its sentence."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from agentv.scoring.gates import Gate, Measurements
 from agentv.scoring.tallies import Tally
+from agentv.types.dataclass import dataclass
 from agentv.types.results import GateResult, RunState, RunVerdict
 
 PASSED = 0

@@ -3,9 +3,9 @@
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import compact_json

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ from rapidfuzz.distance import JaroWinkler, LCSseq, Levenshtein
 from rapidfuzz.fuzz import token_set_ratio
 
 from agentv.scoring.words import words_of
+from agentv.types.dataclass import dataclass
 
 MAX_CELLS = 4e10
 """Up to which product of two lengths a measure is tried that compares everything with everything (about a second)."""

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentv.scoring.case_sums import CaseSums
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments
+from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 from agentv.types.results import RowState
 

@@ -1,11 +1,12 @@
 """What one target's rows come to: counts, costs, and how long it took to answer."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentv.scoring.durations import Durations, percentile_interval_us, percentile_us
 from agentv.scoring.tallies import Tally
 from agentv.scoring.trial_rates import trial_summaries
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.intervals import Interval
 from agentv.types.results import CaseResult

@@ -1,9 +1,9 @@
 """The form in which texts are compared: one Unicode form, one case, one blank between words."""
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from agentv.scoring.unicode_forms import normalized
+from agentv.types.dataclass import dataclass
 
 UnicodeForm: TypeAlias = Literal["NFC", "NFKC", "none"]
 

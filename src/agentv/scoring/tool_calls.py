@@ -1,10 +1,11 @@
 """When a tool call is the expected one: tool names with globs, inputs by exact, subset or field-wise comparison."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import ToolCall
 

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 from agentv.scoring.pairing import best_pairing, common_share
 from agentv.scoring.tool_calls import ExpectedCall, name_matches
+from agentv.types.dataclass import dataclass
 from agentv.types.messages import ToolCall
 from agentv.types.messages_json import compact_json
 

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from itertools import groupby
 
 from agentv.scoring.run_sums import Measured, MetricKey, RunSums
 from agentv.scoring.statistics.change_points import ChangePoint, Observation, find_changes
+from agentv.types.dataclass import dataclass
 
 Place = tuple[str, str]
 """A suite and a target."""

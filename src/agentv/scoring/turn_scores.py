@@ -1,11 +1,12 @@
 """The scores of a conversation's turns made into one."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agentv.scoring.aggregation import weighted_mean
 from agentv.scoring.criterion_results import criterion_named, failed_result
 from agentv.types.cases import TurnAggregate
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue

@@ -4,7 +4,7 @@ A file holds two lines of JSON: where the answer comes from, then the answer. On
 or of a newer version is taken for absent and written again.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from agentv.storage.record_fields import (
     usage_to_record,
 )
 from agentv.storage.schema import CACHED_SCHEMA
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_from_json, messages_to_json, trace_from_json, trace_to_json
 from agentv.types.provider import CachedFrom, ProviderResponse

@@ -1,13 +1,13 @@
 """What the caches of a project hold, and making room in them."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from agentv.storage.answer_cache import ANSWER_SUFFIX, ANSWERS_FOLDER, read_head
 from agentv.storage.cache_folder import CacheFile, CacheFolder
 from agentv.storage.embedding_cache import EMBEDDINGS_FOLDER, VECTOR_SUFFIX
+from agentv.types.dataclass import dataclass
 
 ANSWERS, EMBEDDINGS = "answers", "embeddings"
 

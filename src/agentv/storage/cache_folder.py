@@ -8,8 +8,9 @@ import contextlib
 import os
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from agentv.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

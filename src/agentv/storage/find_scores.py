@@ -1,6 +1,5 @@
 """The scores that somebody means: of a stored run, of the newest run with a tag, or in a file."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentv.scoring.comparison.sides import Side
@@ -8,6 +7,7 @@ from agentv.storage.find_run import find_run, find_tagged, runs_folder
 from agentv.storage.run_scores import load_side
 from agentv.storage.score_file import load_score_file
 from agentv.storage.stored_run import StoredRun, open_run
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 
 

@@ -1,7 +1,7 @@
 """Lines of results.jsonl as the index takes them: read from where it stopped, no more of each than it needs."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from agentv.storage.json_line import decode, decode_value
 from agentv.storage.own_file import open_lines
 from agentv.storage.row_query import findable
 from agentv.storage.schema import RESULT_SCHEMA, check_schema
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 RESULTS_FILE = "results.jsonl"

@@ -3,7 +3,6 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from agentv.storage.index_file import writing
 from agentv.storage.index_lines import RESULTS_FILE, LineBatch, LineReader, tail_digest
 from agentv.storage.index_retired import mark_retired, restore_retired
 from agentv.storage.stored_run import StoredRun
+from agentv.types.dataclass import dataclass
 
 EVENTS_FILE = "events.jsonl"
 

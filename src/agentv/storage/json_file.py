@@ -2,12 +2,13 @@
 
 import fcntl
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agentv.execution.threads import call_in_thread
 from agentv.storage.json_line import encode
 from agentv.types.aggregated_result import AggregatedEvaluationResult
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonValue
 

@@ -1,11 +1,12 @@
 """The runs of a project at a glance, those among them that cannot be read included."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agentv.storage.find_run import list_run_folders
 from agentv.storage.stored_run import StoredRun
+from agentv.types.dataclass import dataclass
 from agentv.types.results import RunRecord
 
 UNREADABLE = "unreadable"

@@ -1,7 +1,6 @@
 """Runs, their events and their planned cases ↔ records: run.json, events.jsonl and cases.jsonl."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from agentv.storage.record_fields import (
@@ -17,6 +16,7 @@ from agentv.storage.record_fields import (
 )
 from agentv.storage.record_messages import case_messages_from_record, case_messages_to_record
 from agentv.storage.schema import CASE_SCHEMA, EVENT_SCHEMA, RUN_SCHEMA, check_schema
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import CaseRecord, RunRecord
 

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 from agentv.types.results import Slot
 

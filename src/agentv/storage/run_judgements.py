@@ -1,11 +1,11 @@
 """What evaluators said of a stored run's rows, with the keys of their scores, read past everything else."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 import msgspec
 
 from agentv.storage.stored_run import StoredRun
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, Verdict
 from agentv.types.results import Slot

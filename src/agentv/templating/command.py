@@ -7,10 +7,10 @@ reaches it as an environment variable: no value is ever part of the program text
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from agentv.templating.command_reader import PLACEHOLDER, Reader, Slot, Word, variable_of
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import TemplateError
 
 PLACEHOLDERS = ("PROMPT", "PROMPT_FILE", "GUIDELINES", "EVAL_ID", "ATTEMPT", "FILES", "OUTPUT_FILE", "CASES_FILE")

@@ -1,9 +1,9 @@
 """Reads a command template as sh would: where each placeholder stands, and whether a shell is needed at all."""
 
 import re
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import TemplateError
 
 PLACEHOLDER = re.compile(r"\{([A-Z][A-Z0-9_]*)\}")

@@ -1,11 +1,12 @@
 """What the criteria door says: every criterion's result, and the one score over them."""
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from dataclasses import fields as dataclass_fields
 from datetime import datetime
 from typing import Any, Protocol, Self, cast, runtime_checkable
 
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import VERDICTS, EvaluationResult, Verdict
 from agentv.types.evaluation_input import EvaluationInput, milliseconds_of, moment_of
 from agentv.types.failures import FailureKind

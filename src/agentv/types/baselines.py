@@ -1,9 +1,10 @@
 """How a run differs from the one that it is held against."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast, get_args
 
+from agentv.types.dataclass import dataclass
 from agentv.types.intervals import LEVEL, Interval, IntervalMethod
 from agentv.types.json_value import JsonValue
 

@@ -1,8 +1,8 @@
 """What is known of a judge's mistakes, and rates that are corrected by it."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 
 

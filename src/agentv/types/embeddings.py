@@ -2,9 +2,9 @@
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
+from agentv.types.dataclass import dataclass
 from agentv.types.provider import CallRecord, Provider, Quota
 from agentv.types.quick import quick
 from agentv.types.usage import Usage

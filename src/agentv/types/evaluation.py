@@ -1,11 +1,12 @@
 """The contract of an evaluator: what it sees, what it says, and how one judgement is kept."""
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Literal, Protocol, Self, TypeAlias, TypeGuard, get_args, runtime_checkable
 
 from agentv.types.cases import EvalCase, EvaluatorConfig
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.failures import Failure
 from agentv.types.fields import Fields, Problems

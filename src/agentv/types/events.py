@@ -1,8 +1,8 @@
 """What happens in a run, as values for whoever watches: the terminal, plain lines, JSON lines."""
 
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from agentv.types.dataclass import dataclass
 from agentv.types.quick import quick
 from agentv.types.results import Answer, CaseResult, RunReport, Slot
 

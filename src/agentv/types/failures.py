@@ -1,8 +1,8 @@
 """What can go wrong with one case, as a value. The list of kinds is closed (formats.md, section 4)."""
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 FailureKind: TypeAlias = Literal[

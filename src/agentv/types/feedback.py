@@ -1,10 +1,11 @@
 """What people say of answers: as they write it down, and as a run keeps it."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import TypeAlias
 
 from agentv.types.cases import Location
+from agentv.types.dataclass import dataclass
 from agentv.types.results import Slot
 
 HumanScore: TypeAlias = str | bool | int | float

@@ -4,9 +4,10 @@ For objects that a program hands over (`from_dict`); files that people write are
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar, cast
 
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem

@@ -1,7 +1,8 @@
 """What a number could as well have been: confidence intervals."""
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from agentv.types.dataclass import dataclass
 
 IntervalMethod: TypeAlias = Literal[
     "wilson",

@@ -1,10 +1,10 @@
 """What `agentv score` keeps and tells: one line of a stream with its judgement, and the report over all."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from agentv.types.aggregated_result import AggregatedEvaluationResult
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation_input import milliseconds_of
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue

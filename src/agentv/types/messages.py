@@ -1,9 +1,9 @@
 """Messages, their parts, tool calls and traces: what goes to a target and what comes back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.quick import quick
 

@@ -1,7 +1,8 @@
 """A located problem of a file: what every loader reports and `agentv check` prints."""
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from agentv.types.dataclass import dataclass
 
 Severity: TypeAlias = Literal["error", "warning"]
 

@@ -1,12 +1,13 @@
 """What is kept of a run: answers, rows, and the report over them (formats.md, section 4)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Literal, TypeAlias
 
 from agentv.types.baselines import BaselineSummary
 from agentv.types.calibrations import CorrectedRate
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue

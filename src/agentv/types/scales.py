@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Self, TypeAlias
 
+from agentv.types.dataclass import dataclass
 from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonValue
 

@@ -1,8 +1,8 @@
 """What the rows of a target, an evaluator or a group, and repeated cases, come to."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 from agentv.types.usage import Usage
 

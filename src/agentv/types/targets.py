@@ -1,8 +1,9 @@
 """Targets: who answers, how it is reached, how often it is tried."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import Price
 

@@ -1,8 +1,8 @@
 """What a call of a model used, and what it cost."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from agentv.types.dataclass import dataclass
 from agentv.types.quick import quick
 
 

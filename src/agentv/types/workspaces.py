@@ -1,9 +1,9 @@
 """Workspaces: the folder of its own that a row's agent works in, and what the agent changed there."""
 
 import re
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 Keep: TypeAlias = Literal["never", "failed", "always"]

@@ -1,9 +1,9 @@
 """Which case of one run is which case of another."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agentv.scoring.comparison.sides import CaseName, Side
+from agentv.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

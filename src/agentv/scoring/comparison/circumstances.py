@@ -1,11 +1,12 @@
 """What two runs were made with, as far as it differs: suites, targets, scripts, options, versions, code."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agentv.scoring.comparison.rows import evaluator_of
 from agentv.scoring.comparison.sides import Side
 from agentv.scoring.identity import canonical_json
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 
 _DIGEST = 12

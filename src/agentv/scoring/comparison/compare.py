@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from agentv.scoring.comparison.alignment import Alignment, Pair, align
@@ -12,6 +12,7 @@ from agentv.scoring.comparison.rows import PASSED, SCORE, SPENDING, evaluator_of
 from agentv.scoring.comparison.sides import Side
 from agentv.scoring.statistics.holm import holm
 from agentv.scoring.statistics.power import LEVEL, cases_needed, detectable_difference
+from agentv.types.dataclass import dataclass
 
 THRESHOLD = 0.1
 """How far the score of a case must move, in either direction, to be a win or a loss."""

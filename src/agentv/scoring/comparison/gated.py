@@ -1,7 +1,6 @@
 """What gates can ask about a run that is compared with an earlier one."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from agentv.scoring.comparison.compare import Change, Comparison
 from agentv.scoring.comparison.measured import MeasureDifference
@@ -11,6 +10,7 @@ from agentv.scoring.run_verdict import Counted
 from agentv.scoring.statistics.intervals import mean_interval
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.scoring.tallies import Tally
+from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 
 _HALF = 0.5

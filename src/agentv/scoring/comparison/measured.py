@@ -3,7 +3,6 @@
 import math
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from agentv.scoring.comparison.alignment import Pair
 from agentv.scoring.comparison.rows import PASSED, SPENDING
@@ -13,6 +12,7 @@ from agentv.scoring.statistics.grid import ROUNDING
 from agentv.scoring.statistics.mcnemar import mcnemar_test
 from agentv.scoring.statistics.paired_test import PairedTest
 from agentv.scoring.statistics.sign_flips import sign_flip_test
+from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 
 

@@ -1,11 +1,12 @@
 """A row as comparisons need it: where it belongs, its state, and what was measured of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from agentv.scoring.summary import row_state
 from agentv.scoring.tallies import JUDGED_STATES
+from agentv.types.dataclass import dataclass
 from agentv.types.results import CaseResult, RowState, Slot
 from agentv.types.usage import Usage
 

@@ -3,10 +3,11 @@
 import math
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from agentv.scoring.comparison.rows import SCORE, Place, ScoredRow
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 _BELOW_ALL = -1.0

@@ -4,7 +4,6 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast, get_args
 
 from agentv.scoring.agreement import Label, krippendorff_alpha
@@ -13,6 +12,7 @@ from agentv.scoring.judges.labelled import Opinion, judged_criterion, result_opi
 from agentv.scoring.judges.report_card import AgreementRate, rate_of_cases
 from agentv.scoring.pairs import Better, candidate_value
 from agentv.scoring.statistics.rank_correlation import correlation_interval, rank_correlation
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.intervals import Interval
 from agentv.types.results import Slot

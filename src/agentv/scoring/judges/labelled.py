@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentv.scoring.aggregation import verdict_of
 from agentv.scoring.groups import evaluator_state
 from agentv.scoring.scales import normalize
+from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.feedback import Label
 from agentv.types.results import CaseResult, Slot

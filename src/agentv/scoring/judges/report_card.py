@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 from agentv.scoring.agreement import Label, krippendorff_alpha, weighted_kappa
@@ -12,6 +11,7 @@ from agentv.scoring.statistics.intervals import rate_interval, rate_worth
 from agentv.scoring.statistics.kappa import kappa_error, kappa_interval
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.calibrations import Confusion, MeasuredRate
+from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 
 FEWEST = 20

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, pairwise
 
 from agentv.scoring.statistics.distributions import beta_share, normal_quantile
 from agentv.scoring.statistics.hypergeometric import fisher_test
 from agentv.scoring.statistics.moments import ClusterMoments
+from agentv.types.dataclass import dataclass
 
 LEVEL = 0.05
 FEWEST_RUNS = 5

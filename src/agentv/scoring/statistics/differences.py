@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agentv.scoring.statistics.distributions import normal_quantile, t_quantile
 from agentv.scoring.statistics.grid import common_step
+from agentv.types.dataclass import dataclass
 from agentv.types.intervals import LEVEL, Interval
 
 _FEWEST = 2

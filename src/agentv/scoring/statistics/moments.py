@@ -1,8 +1,9 @@
 """Sums over clusters: all that an interval of a rate or a mean needs of the rows."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Self
+
+from agentv.types.dataclass import dataclass
 
 _ALIKE = 1e-9
 

@@ -1,7 +1,8 @@
 """What a test of paired differences comes to."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from agentv.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

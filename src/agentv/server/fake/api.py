@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentv.server.fake.conversation import Question, Reply
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 
 CREATED = 1_767_225_600

@@ -1,9 +1,10 @@
 """What a model is asked and what it says, the same for every API."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 

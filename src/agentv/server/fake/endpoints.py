@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from agentv.server.fake.fields import as_text
 from agentv.server.fake.log import Call, CallLog, fingerprint, key_of
 from agentv.server.fake.quota import Permit, Quotas
 from agentv.server.fake.sending import Outgoing
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 _JSON = "application/json"

@@ -4,13 +4,14 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from agentv.server.fake import sending
 from agentv.server.fake.api import Problem, refused
 from agentv.server.fake.conversation import Reply
 from agentv.server.fake.sending import FILLING, Send
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonValue
 
 _NAME = re.compile(r"([a-z0-9-]+?)(?:-x(\d+))?")

@@ -3,8 +3,9 @@
 import hashlib
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 SCHEMA = "agentv-fake-calls-1"

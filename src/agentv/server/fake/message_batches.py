@@ -1,7 +1,7 @@
 """Anthropic's message batches: all requests in one body, the results as lines."""
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from aiohttp import web
 
@@ -11,6 +11,7 @@ from agentv.server.fake.endpoints import Endpoints, check_form, json_response, r
 from agentv.server.fake.fields import as_object, as_text, objects
 from agentv.server.fake.log import Call
 from agentv.server.fake.stored_batches import Shelf, Wait, batch_fault, json_lines
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 
 _AT = "2026-01-01T00:00:00Z"

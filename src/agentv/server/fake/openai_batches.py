@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from aiohttp import web
 
@@ -14,6 +14,7 @@ from agentv.server.fake.log import Call
 from agentv.server.fake.openai_chat import OPENAI_CHAT, refuse
 from agentv.server.fake.openai_responses import OPENAI_RESPONSES
 from agentv.server.fake.stored_batches import Shelf, Wait, batch_fault, json_lines
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 
 _APIS: Mapping[str, Api] = {

@@ -3,8 +3,10 @@
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
+
+from agentv.types.dataclass import dataclass
 
 _MINUTE = 60.0
 

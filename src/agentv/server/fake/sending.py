@@ -5,10 +5,11 @@ import socket
 import struct
 import zlib
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
 from aiohttp import web
+
+from agentv.types.dataclass import dataclass
 
 FILLING = "FILLED-BY-A-FAULT"
 """The text whose place in a reply is filled with something else."""

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from itertools import count
 from types import TracebackType
 from typing import Self
@@ -15,6 +14,7 @@ from agentv.server.fake.endpoints import Endpoints, Manner
 from agentv.server.fake.log import Call, CallLog
 from agentv.server.fake.quota import Quota, Quotas
 from agentv.server.fake.routes import add_routes
+from agentv.types.dataclass import dataclass
 
 HOST = "127.0.0.1"
 _MAX_REQUEST_BYTES = 512 * 2**20

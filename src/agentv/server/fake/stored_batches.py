@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
 from agentv.server.fake.api import RefusedError
 from agentv.server.fake.faults import OddBatch, choose_fault
 from agentv.server.fake.fields import as_text
+from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import threading
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from agentv.storage.json_line import encode
@@ -14,6 +14,7 @@ from agentv.storage.postgres.migrations import check_version
 from agentv.storage.postgres.url import StoreUrl, parse_store_url
 from agentv.templating.environment import fill_variables, variables_in
 from agentv.types.aggregated_result import AggregatedEvaluationResult
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError, TemplateError
 
 if TYPE_CHECKING:

@@ -5,11 +5,12 @@ A line that cannot be read is kept all the same, with its columns empty: the lin
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeAlias
 
 import msgspec
+
+from agentv.types.dataclass import dataclass
 
 Column: TypeAlias = str | int | float | datetime | None
 

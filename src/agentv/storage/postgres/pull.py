@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from agentv.storage.postgres.run_rows import same_run
 from agentv.storage.run_folder import RUN_FILE, make_run_folder
 from agentv.storage.run_lock import RunLock
 from agentv.storage.stored_run import StoredRun
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import StorageError
 
 if TYPE_CHECKING:

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from agentv.storage.json_line import decode
 from agentv.storage.postgres.connection import told
 from agentv.storage.records import record_to_run
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.results import RunRecord
 

@@ -1,11 +1,12 @@
 """Where the database is: a URL that is used whole and shown without its password. Pure."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import parse_qsl, quote, urlencode
 
 from agentv.templating.secrets import STRUCK, Striker
 from agentv.templating.store_secrets import store_secrets
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 
 _URL = re.compile(r"postgres(?:ql)?://(?P<rest>.*)", re.DOTALL)
