@@ -175,6 +175,11 @@ def test_standard_error_with_bad_utf8_is_readable(family: Family) -> None:
     assert run(("sh", "-c", "printf 'caf\\351' >&2"), family).stderr == "caf\ufffd"
 
 
+def test_a_deadline_that_is_over_at_once_ends_the_command(family: Family) -> None:
+    assert run(("sleep", "100"), family, timeout_s=0).timed_out
+    assert family.alive() == []
+
+
 def test_cancelling_ends_the_family(family: Family, tmp_path: Path) -> None:
     reached = tmp_path / "reached"
     os.mkfifo(reached)

@@ -1,5 +1,6 @@
 """Whose children are whose: the operating system's side of telling a command's family apart."""
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -11,9 +12,9 @@ MARK = "AGENTV_COMMAND"
 """The environment variable that tells a command's descendants; nested commands append to it."""
 
 _PR_SET_CHILD_SUBREAPER = 36
-_THREADS = "/proc/self/task"
-_MOST_BYTES = 1 << 20
-"""Of a list of children: a hundred thousand of them."""
+_PAGE = 4096
+_children: int | None = None
+"""Where Linux lists the children of our first thread, open while it gives us orphans."""
 
 
 @functools.cache
@@ -23,30 +24,29 @@ def _libc() -> ctypes.CDLL:
 
 def adopt_orphans(adopt: bool) -> None:  # noqa: FBT001 - the one argument of the system call
     """Ask Linux to make us the parent of our descendants' orphans, or stop it."""
-    if sys.platform == "linux":
-        _libc().prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(adopt), 0, 0, 0)
+    global _children  # noqa: PLW0603 - what the system keeps of this process as a whole
+    if sys.platform != "linux":
+        return
+    _libc().prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(adopt), 0, 0, 0)
+    if _children is not None:
+        os.close(_children)
+        _children = None
+    if adopt:
+        with contextlib.suppress(OSError):  # a kernel without that file
+            _children = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY)
 
 
 def possible_orphans() -> list[int]:
-    """Return the pids among which orphans are: our own children on Linux, else every process."""
-    try:
-        texts = [_read(f"{_THREADS}/{thread}/children") for thread in os.listdir(_THREADS)]  # noqa: PTH208 - see _read
-    except OSError:  # not Linux, a kernel without that file, or a thread that ended while we looked
-        return _by_walk()
-    return [int(pid) for text in texts for pid in text.split()]
+    """Return the pids among which orphans are: our own children on Linux, else every process.
 
-
-def _read(path: str) -> bytes:
-    """Return a small file's content. It is read after every command, and pathlib takes a sixth of a command's time."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        return os.read(descriptor, _MOST_BYTES)
-    finally:
-        os.close(descriptor)
-
-
-def _by_walk() -> list[int]:
-    return [child.pid for child in psutil.Process().children()] if sys.platform == "linux" else psutil.pids()
+    Linux gives orphans to the first thread. Looked for after every command, so that the list stays open.
+    """
+    if _children is None:
+        return [child.pid for child in psutil.Process().children()] if sys.platform == "linux" else psutil.pids()
+    text = b""
+    while part := os.pread(_children, _PAGE, len(text)):
+        text += part
+    return [int(pid) for pid in text.split()]
 
 
 def mark_of(pid: int) -> str:

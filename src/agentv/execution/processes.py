@@ -26,6 +26,9 @@ STDERR_TAIL = 2_000
 """How many characters of standard error are kept, from its end."""
 
 _CHUNK = 64 * 1024
+_MOMENT_S = 0.01
+"""When to begin to listen to a command: most rules and small programs are over by then, and cost less unwatched."""
+
 _DRAIN_CHUNKS = 64
 """What a pipe can hold at most when its writer has exited; a grandchild that goes on writing is not listened to."""
 
@@ -88,12 +91,9 @@ async def run_process(
     stdin = subprocess.PIPE if command.stdin else subprocess.DEVNULL
     tree = start_tree(command.words, cwd=command.cwd, env=command.env, stdin=stdin)
     exchange = _Exchange(tree.process, command.stdin, max_output_bytes, listener)
-    timed_out = False
+    exchange.begin(timeout_s)
     try:
-        async with asyncio.timeout(timeout_s):
-            await exchange.over.wait()
-    except TimeoutError:
-        timed_out = True
+        await exchange.over
     finally:
         try:
             if not tree.let_go():
@@ -101,43 +101,66 @@ async def run_process(
         finally:
             exchange.close()
     return Outcome(
-        exit_code=None if timed_out or exchange.too_large else tree.process.returncode,
+        exit_code=None if exchange.timed_out or exchange.too_large else tree.process.returncode,
         stdout=bytes(exchange.stdout),
         stderr=exchange.stderr.decode(errors="replace")[-STDERR_TAIL:],
-        timed_out=timed_out,
+        timed_out=exchange.timed_out,
         too_large=exchange.too_large,
         duration_s=time.monotonic() - started,
     )
 
 
 class _Exchange:
-    """The bytes that go in and out of one running command. `over` is set when it exited or wrote too much."""
+    """The bytes that go in and out of one running command. `over` is done when it exited, or is to be ended.
+
+    The pipes of a command that is over in a moment are never watched: what it wrote is read when it exits.
+    """
 
     def __init__(
         self, process: "subprocess.Popen[bytes]", stdin: bytes, max_output_bytes: int, listener: Listener | None
     ) -> None:
-        self.over = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self.over: asyncio.Future[None] = self._loop.create_future()
         self.stdout = bytearray()
         self.stderr = bytearray()
         self.too_large = False
+        self.timed_out = False
         self._limit = max_output_bytes
         self._take = listener or self._keep
-        self._loop = asyncio.get_running_loop()
-        self._open: dict[IO[bytes], None] = {}
         self._process = process
         self._unsent = memoryview(stdin)
-        for pipe, react in ((process.stdout, self._read_stdout), (process.stderr, self._read_stderr)):
-            if pipe is not None:
-                self._watch(pipe)
-                self._loop.add_reader(pipe, react)
-        if process.stdin is not None:
-            self._watch(process.stdin)
-            self._loop.add_writer(process.stdin, self._write, process.stdin)
-        self._pidfd = self._wait_for_exit()
+        self._open = {pipe for pipe in (process.stdin, process.stdout, process.stderr) if pipe is not None}
+        self._is_watching = False
+        self._alarm: asyncio.TimerHandle | None = None
+        self._pidfd: int | None = None
 
-    def _watch(self, pipe: IO[bytes]) -> None:
-        os.set_blocking(pipe.fileno(), False)
-        self._open[pipe] = None
+    def begin(self, timeout_s: float | None) -> None:
+        """Send what there is to send, and wait for the end: of the command, or of its time."""
+        for pipe in self._open:
+            os.set_blocking(pipe.fileno(), False)
+        if self._process.stdin is not None:
+            self._write(self._process.stdin)
+            if self._process.stdin in self._open:
+                self._loop.add_writer(self._process.stdin, self._write, self._process.stdin)
+        self._pidfd = self._wait_for_exit()
+        ends_at = None if timeout_s is None else self._loop.time() + timeout_s
+        self._alarm = self._loop.call_later(_MOMENT_S, self._watch, ends_at)
+
+    def _watch(self, ends_at: float | None) -> None:
+        """Read what the command writes while it runs, until its time is over."""
+        self._is_watching = True
+        for pipe, react in ((self._process.stdout, self._read_stdout), (self._process.stderr, self._read_stderr)):
+            if pipe in self._open:
+                self._loop.add_reader(pipe, react)
+        self._alarm = None if ends_at is None else self._loop.call_at(ends_at, self._time_out)
+
+    def _time_out(self) -> None:
+        self.timed_out = not self.over.done()
+        self._end()
+
+    def _end(self) -> None:
+        if not self.over.done():
+            self.over.set_result(None)
 
     def _wait_for_exit(self) -> int | None:
         """Arrange for `_exited` to be called: by a pidfd on Linux, elsewhere by a waiting thread."""
@@ -156,15 +179,14 @@ class _Exchange:
 
     def _exited(self) -> None:
         """Take what is left in the pipes, and stop listening: a grandchild may hold them for ever."""
-        self._stop_waiting()
         for _ in range(_DRAIN_CHUNKS):
             if not (self._read_stdout() | self._read_stderr()):
                 break
-        self._close_pipes()
-        self.over.set()
+        self.close()
+        self._end()
 
     def _read(self, pipe: IO[bytes] | None) -> bytes:
-        """Return what the pipe holds now, at most one chunk; at its end stop watching it."""
+        """Return what the pipe holds now, at most one chunk; at its end let go of it."""
         if pipe is None or pipe not in self._open:
             return b""
         try:
@@ -181,8 +203,8 @@ class _Exchange:
         chunk = self._read(self._process.stdout)
         if chunk and not self._take(chunk):
             self.too_large = True
-            self.over.set()
-            self._stop_reading_stdout()
+            self._end()
+            self._close(self._process.stdout)
         return bool(chunk)
 
     def _keep(self, chunk: bytes) -> bool:
@@ -206,29 +228,23 @@ class _Exchange:
         if not self._unsent:
             self._close(pipe)
 
-    def _close(self, pipe: IO[bytes]) -> None:
-        self._open.pop(pipe, None)
+    def _close(self, pipe: IO[bytes] | None) -> None:
+        if pipe is None or pipe not in self._open:
+            return
+        self._open.remove(pipe)
         if pipe is self._process.stdin:
             self._loop.remove_writer(pipe)
-        else:
+        elif self._is_watching:
             self._loop.remove_reader(pipe)
         pipe.close()
 
-    def _stop_reading_stdout(self) -> None:
-        if self._process.stdout is not None:
-            self._close(self._process.stdout)
-
-    def _close_pipes(self) -> None:
-        for pipe in list(self._open):
-            self._close(pipe)
-
-    def _stop_waiting(self) -> None:
+    def close(self) -> None:
+        """Let go of everything."""
+        if self._alarm is not None:
+            self._alarm.cancel()
         if self._pidfd is not None:
             self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = None
-
-    def close(self) -> None:
-        """Let go of everything."""
-        self._stop_waiting()
-        self._close_pipes()
+        for pipe in tuple(self._open):
+            self._close(pipe)

@@ -1,0 +1,40 @@
+import asyncio
+import os
+import sys
+import threading
+
+import pytest
+from tests.hostile import Family, hostile
+from tests.own_process import in_own_process
+
+from agentv.execution.orphans import adopt_orphans, possible_orphans
+from agentv.execution.processes import Command, run_process
+
+MORE_THAN_A_PAGE_LISTS = 1_100
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the children of a process")
+def test_orphans_are_found_among_a_thousand_children() -> None:
+    in_own_process(have_many_children)
+
+
+def have_many_children() -> None:
+    adopt_orphans(True)
+    children = set()
+    for _ in range(MORE_THAN_A_PAGE_LISTS):
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        children.add(child)  # not waited for, so that it stays in the list
+
+    assert set(possible_orphans()) == children
+
+
+def test_what_a_command_left_behind_is_ended_whichever_thread_started_it(family: Family) -> None:
+    command = Command(argv=hostile("daemon"), env=family.env)
+    thread = threading.Thread(target=lambda: asyncio.run(run_process(command, timeout_s=30)))
+
+    thread.start()
+    thread.join()
+
+    assert family.alive() == []
