@@ -1,8 +1,10 @@
 """`agentv baseline save`, and runs that are held against a baseline."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tests.carrying import Project
 
 EVALUATORS = "{name: has, type: contains, value: answer}, {name: long, type: regex, pattern: '.{12}'}"
@@ -26,6 +28,38 @@ def test_the_same_run_gives_the_same_file_a_line_a_case_without_what_was_said(pr
     assert head["schema"] == "agentv-baseline-1"
     assert [case["eval_id"] for case in cases] == ["a", "b"]
     assert (cases[0]["rows"], cases[0]["measures"]["score"], cases[0]["measures"]["evaluator:has"]) == (2, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda lines: lines[:-1], ": its first line tells of 2 cases, and 1 follow; `agentv baseline save`"),
+        (lambda lines: [*lines, lines[-1]], ":4: case 'b' of suite.yaml, target 't', is there twice"),
+        (lambda lines: [each.replace('"score":1.0', '"score":7') for each in lines], ":2: the measure 'score' is 7"),
+        (lambda lines: [*lines[:-1], lines[-1][:40]], ":3: "),
+        (lambda lines: [*lines[:1], "<<<<<<< HEAD", *lines[1:]], ":2: JSON is malformed"),
+    ],
+)
+def test_a_damaged_baseline_is_refused_and_hides_no_regression(
+    project: Project, damage: Callable[[list[str]], list[str]], said: str
+) -> None:
+    project.cases = {"b": "question b", "a": "question a"}
+    project.call("run", "suite.yaml")
+    project.call("baseline", "save")
+    file = project.folder / "baseline.jsonl"
+    file.write_text("".join(f"{line}\n" for line in damage(file.read_text().splitlines())))
+    for asked in (("compare", "baseline.jsonl", "latest"), ("run", "suite.yaml", "--baseline", "baseline.jsonl")):
+        code, told = project.call(*asked)
+        assert (code, f"error: baseline.jsonl{said}" in told) == (4, True), told
+
+
+def test_rows_of_another_program_are_held_to_the_range_of_scores(project: Project) -> None:
+    (project.folder / "rows.jsonl").write_text('{"eval_id": "a", "score": 7}\n')
+    code, told = project.call("compare", "rows.jsonl", "rows.jsonl")
+    assert (code, told.startswith("error: rows.jsonl:1: expected a row with `eval_id` and a `score` of 0..1")) == (
+        4,
+        True,
+    )
 
 
 def test_a_run_is_held_against_a_run_a_tag_or_a_file(project: Project) -> None:

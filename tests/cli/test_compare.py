@@ -12,7 +12,7 @@ from tests.stored import at_noon, make_case, make_run
 
 from agentv.storage import RunFolder, runs_folder
 from agentv.types.failures import Failure
-from agentv.types.results import CaseResult, RunRecord
+from agentv.types.results import CaseResult, RunRecord, RunState
 
 Keep = Callable[..., None]
 BROKEN = Failure("server_error", "HTTP 503")
@@ -22,14 +22,16 @@ BROKEN = Failure("server_error", "HTTP 503")
 def keep(project: Project) -> Keep:
     """Return what keeps rows as a finished run."""
 
-    def keep_run(run_id: str, rows: Sequence[CaseResult], key: str = "v1:a", **given: Any) -> None:
+    def keep_run(
+        run_id: str, rows: Sequence[CaseResult], key: str = "v1:a", state: RunState = "finished", **given: Any
+    ) -> None:
         store = RunFolder(runs_folder(project.folder / ".agentv"), run_id, clock=at_noon)
         run: RunRecord = make_run(run_id=run_id, **{"name": None, **given})
         store.begin(run)
         for row in rows:
             store.append_case(make_case(suite=row.slot.suite, eval_id=row.slot.eval_id, case_key=key))
             store.append(row)
-        store.close("finished")
+        store.close(state)
 
     return keep_run
 
@@ -134,6 +136,34 @@ def test_gates_decide_with_the_codes_of_a_run(project: Project, keep: Keep) -> N
     nothing = "NOTHING SELECTED: the runs have no case in common (targets t and t; --targets A B pairs two of them)."
     assert (code, said.splitlines()[-3]) == (5, f"{nothing} Exit code 5.")
     assert project.call("compare", "r1", "r1", "--gate", "improvement >= 1")[0] == 4
+
+
+def test_a_run_that_did_not_come_to_its_end_passes_no_gate_and_is_told(project: Project, keep: Keep) -> None:
+    keep("r1", scores(1.0, 1.0, 0.0))
+    keep("r2", scores(1.0, 1.0), state="interrupted")
+    code, said = project.call("compare", "r1", "r2")
+    assert (code, said.splitlines()[1]) == (0, "after   r2, interrupted before its end")
+    code, said = project.call("compare", "r1", "r2", "--gate", "regressions <= 0")
+    assert (code, said.splitlines()[-3]) == (
+        3,
+        "INCOMPLETE: r2 was interrupted before its end. 2 cases are made. Exit code 3.",
+    )
+    assert project.call("compare", "r2", "r1", "--gate", "regressions <= 0", "--max-errors", "9")[0] == 3
+    assert project.call("compare", "r1", "r2", "--gate", "mean >= 2%", "--gate", "mean_difference >= 1")[0] == 1
+    assert json.loads(project.call("compare", "r1", "r2", "--json")[1])["after"]["state"] == "interrupted"
+    assert "the baseline has the cases that it made" in project.call("baseline", "save", "r2")[1]
+    assert project.call("compare", "baseline.jsonl", "r1", "--gate", "regressions <= 0")[0] == 3
+
+
+def test_a_gate_on_an_evaluator_that_no_run_has_is_refused_where_it_is_written(project: Project, keep: Keep) -> None:
+    keep("r1", scores(1.0))
+    code, said = project.call("compare", "r1", "r1", "--gate", "evaluator(tome).mean>0")
+    assert (code, said.splitlines()[0]) == (
+        4,
+        "error: gate 'evaluator(tome).mean>0', column 11: unknown evaluator 'tome'; known: tone. Did you mean 'tone'?",
+    )
+    keep("r2", [make_row("case-0", score=None, error=BROKEN)])
+    assert project.call("compare", "r2", "r2", "--gate", "evaluator(tome).mean >= 0.5")[0] == 3
 
 
 def test_json_has_every_case_and_the_reasons_of_those_that_changed(project: Project, keep: Keep) -> None:

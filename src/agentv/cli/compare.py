@@ -54,7 +54,8 @@ def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **g
     """Compare runs with the first of them, case by case: better, worse, or not to be told apart.
 
     RUN is an id or the start of one, a name, a path, a tag, 'latest' or 'latest~1', or a file: a baseline, or rows that
-    a run wrote with -o rows.jsonl. Without --gate the exit code is 0 whatever is found, and 5 when no case is in both.
+    a run wrote with -o rows.jsonl. Without --gate the exit code is 0 whatever is found, 3 when no case was judged
+    in both, and 5 when no case is in both.
     """
     from agentv.cli.comparing import Asked, compare
 

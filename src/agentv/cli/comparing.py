@@ -9,15 +9,18 @@ import click
 from agentv.cli.comparison_output import ToldComparison, comparisons_text
 from agentv.cli.comparison_reasons import reasons_of
 from agentv.loading import find_home
+from agentv.reports.comparison_words import unfinished_text
+from agentv.reports.printable import one_line
 from agentv.scoring.comparison.compare import Comparison, compare_sides
 from agentv.scoring.comparison.gated import ComparedPairs
 from agentv.scoring.comparison.matrix import corrected
+from agentv.scoring.comparison.rows import evaluator_of
 from agentv.scoring.gate_metrics import COMPARE_METRICS
 from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
 from agentv.storage.find_scores import FoundScores, find_scores
 from agentv.types.dataclass import dataclass
-from agentv.types.errors import ConfigError
+from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.results import RunVerdict
 
 _TWO = 2
@@ -42,6 +45,7 @@ def compare(references: Sequence[str], asked: Asked) -> int:
     """Compare runs with the first of them; returns the exit code."""
     gates = _gates(asked)
     runs = _load(find_home(Path.cwd()), references, asked)
+    _check_names(gates or (), runs)
     first, *others = runs
     comparisons = [_compare(first, other, asked) for other in others]
     if len(others) > 1:
@@ -63,6 +67,14 @@ def _gates(asked: Asked) -> tuple[AskedGate, ...] | None:
     if asked.format == "agentv":
         raise ConfigError("--format agentv has an exit code of its own; give --gate with another format")
     return tuple(AskedGate(parse_gate(gate, COMPARE_METRICS)) for gate in asked.gates)
+
+
+def _check_names(gates: Sequence[AskedGate], runs: Sequence[FoundScores]) -> None:
+    """Refuse a gate on an evaluator that judged in none of the runs, where any did."""
+    known = {name for run in runs for measure in run.side.measures if (name := evaluator_of(measure)) is not None}
+    for gate in (asked.gate for asked in gates):
+        if known and gate.name == "evaluator" and gate.argument not in known:
+            raise gate.wrong_argument(str(UnknownNameError("evaluator", gate.argument or "", known=known)))
 
 
 def _load(home: Path, references: Sequence[str], asked: Asked) -> list[FoundScores]:
@@ -90,9 +102,24 @@ def _compare(before: FoundScores, after: FoundScores, asked: Asked) -> Compariso
 
 
 def _verdict(comparison: Comparison, gates: tuple[AskedGate, ...] | None, max_errors: int) -> RunVerdict:
-    ending = Ending("finished", reason=_nothing(comparison), noun="case")
     pairs = ComparedPairs(comparison)
-    return run_verdict(pairs, ending, gates=gates or (), max_errors=pairs.all.rows if gates is None else max_errors)
+    ending = Ending("finished", reason=_nothing(comparison), noun="case")
+    if gates is None:
+        return run_verdict(pairs, ending, gates=(), max_errors=pairs.all.rows)
+    unfinished = _unfinished(comparison)
+    if unfinished is not None and pairs.all.rows:
+        ending = Ending("failed", reason=unfinished, noun="case")
+    return run_verdict(pairs, ending, gates=gates, max_errors=max_errors)
+
+
+def _unfinished(comparison: Comparison) -> str | None:
+    """Return which of the runs may lack cases, so that no gate can be believed to hold; None for none of them."""
+    told = [
+        f"{one_line(side.label)} is {state}" if side.state == "running" else f"{one_line(side.label)} was {state}"
+        for side in (comparison.before, comparison.after)
+        if (state := unfinished_text(side.state))
+    ]
+    return ", and ".join(told) or None
 
 
 def _nothing(comparison: Comparison) -> str:

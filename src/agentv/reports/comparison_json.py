@@ -54,7 +54,11 @@ def comparison_to_json(
 
 def _side(side: Side) -> JsonObject:
     fields = {key: side.about.get(key) for key in ("run_id", "name", "created_at", "agentv_version", "git")}
-    return {"label": side.label, **{key: value for key, value in fields.items() if value is not None}}
+    return {
+        "label": side.label,
+        "state": side.state,
+        **{key: value for key, value in fields.items() if value is not None},
+    }
 
 
 def _measures(comparison: Comparison) -> Iterator[MeasureDifference]:

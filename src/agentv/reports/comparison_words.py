@@ -39,9 +39,18 @@ def case_label(name: CaseName, comparison: Comparison) -> str:
 
 
 def side_title(side: Side) -> str:
-    """Return how a run is called, with the name that it was given."""
+    """Return how a run is called, with the name that it was given, and that it did not come to its end."""
     name = side.about.get("name")
-    return one_line(f"{side.label}  {name}" if isinstance(name, str) and name != side.label else side.label)
+    called = f"{side.label}  {name}" if isinstance(name, str) and name != side.label else side.label
+    unfinished = unfinished_text(side.state)
+    return one_line(f"{called}, {unfinished}" if unfinished else called)
+
+
+def unfinished_text(state: str) -> str:
+    """Return how far a run is that is not finished: `interrupted before its end`; empty for a finished one."""
+    if state == "running":
+        return "being written"
+    return "" if state == "finished" else f"{state} before its end"
 
 
 def moves_text(comparison: Comparison) -> str:

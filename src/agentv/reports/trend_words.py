@@ -5,6 +5,7 @@ from datetime import datetime
 
 from agentv.reports.amounts import count_text
 from agentv.reports.comparison_rows import chance_text
+from agentv.reports.comparison_words import unfinished_text
 from agentv.reports.metric_words import MetricWords
 from agentv.scoring.run_sums import MetricKey
 from agentv.scoring.trend import SeriesChange, TrendPoint, TrendRun, TrendSeries
@@ -135,7 +136,7 @@ def marks_of(point: TrendPoint) -> list[str]:
     if run.shard is not None:
         marks.append(f"part {run.shard}")
     if point.measured is not None and run.state != "finished":
-        marks.append("being written" if run.state == "running" else f"{run.state} before its end")
+        marks.append(unfinished_text(run.state))
     if errors := (point.counts.get("error", 0) if point.measured is not None else 0):
         marks.append(count_text(errors, "error"))
     if point.is_suite_changed:

@@ -20,22 +20,17 @@ _RANGES: Mapping[Unit, tuple[float, float]] = {"share": (0, 1), "score": (0, 1),
 class Metric:
     """One metric. One that takes a name has `fields`, which say what is measured of what is so called.
 
-    `has_interval` says that `with 95%` may be asked, but for the fields in `without_interval`.
+    `has_interval` says that `with 95%` may be asked.
     """
 
     unit: Unit = "number"
     takes: Takes = "nothing"
     fields: tuple[str, ...] = ()
     has_interval: bool = False
-    without_interval: tuple[str, ...] = ()
 
     def unit_of(self, field: str | None) -> Unit:
         """Return the unit of what is measured."""
         return self.unit if field is None else _UNIT_OF_FIELD[field]
-
-    def has_interval_of(self, field: str | None) -> bool:
-        """Whether what is measured has an interval."""
-        return self.has_interval and field not in self.without_interval
 
     def forms(self, name: str) -> tuple[str, ...]:
         """Return how the metric is written when it is called by this name."""
@@ -95,7 +90,7 @@ COMPARE_METRICS: Metrics = {
     "pass_rate": _SHARE,
     "mean_difference": Metric("difference", has_interval=True),
     "pass_rate_difference": Metric("difference", has_interval=True),
-    "evaluator": Metric(takes="name", fields=("mean", "difference"), has_interval=True, without_interval=("mean",)),
+    "evaluator": Metric(takes="name", fields=("mean", "difference"), has_interval=True),
 }
 """What can be asked of two runs side by side: what changed, and how the later one is."""
 

@@ -200,10 +200,10 @@ def _bound(expression: str, written: WrittenGate, metric: Metric) -> float:
 
 
 def _has_level(expression: str, written: WrittenGate, metric: Metric) -> bool:
-    level, operator_, field = written.level, written.operator, written.field
+    level, operator_ = written.level, written.operator
     if level is None:
         return False
-    if not metric.has_interval_of(None if field is None else field.text):
+    if not metric.has_interval:
         raise GateError(expression, level.column, f"{written.name.text} has no interval; leave out 'with 95%'")
     if operator_.text in ("==", "!="):
         raise GateError(expression, operator_.column, "with 95% an interval must lie on one side: >= > <= or <")

@@ -81,7 +81,7 @@ def load_side(stored: StoredRun, *, target: str | None = None, label: str | None
 
     Raises StorageError for a line that cannot be read, with its number.
     """
-    side = Side(label or stored.run_id, run_to_record(stored.run))
+    side = Side(label or stored.run_id, run_to_record(stored.run), state=stored.state())
     for number, offset, line in stored.current_lines(_RESULTS):
         try:
             row = _decode_row(line)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from agentv.scoring.aggregation import verdict_of
-from agentv.scoring.comparison.rows import PASSED, SCORE, ScoredRow, judged_measures, scored_row
+from agentv.scoring.comparison.rows import PASSED, SCORE, SPENDING, ScoredRow, judged_measures, scored_row
 from agentv.scoring.comparison.sides import CaseName, Side
 from agentv.storage.json_line import decode, encode
 from agentv.storage.record_result import record_to_result
@@ -29,7 +29,8 @@ def baseline_lines(side: Side) -> Iterator[bytes]:
     plan = side.about.get("plan")
     kept = {key: plan[key] for key in _KEPT_OF_PLAN if key in plan} if isinstance(plan, Mapping) else {}
     run = {key: side.about[key] for key in _KEPT_OF_RUN if key in side.about}
-    yield encode({"schema": BASELINE_SCHEMA, "run": {**run, "plan": kept}}) + b"\n"
+    head: dict[str, JsonValue] = {"schema": BASELINE_SCHEMA, "run": {**run, "plan": kept}, "cases": len(side.cases)}
+    yield encode(head if side.state == "finished" else {**head, "state": side.state}) + b"\n"
     for name in sorted(side.cases):
         yield encode(_case_record(side, name)) + b"\n"
 
@@ -54,45 +55,68 @@ def load_score_file(path: Path, *, target: str | None = None, label: str | None 
     Raises ConfigError that names the file and the line which cannot be read.
     """
     side = Side(label or str(path))
+    baseline: _BaselineFile | None = None
     with path.open("rb") as file:
-        is_baseline = False
         for number, line in enumerate(file, start=1):
             try:
                 record = decode(line)
                 if number == 1 and str(record.get("schema", "")).startswith("agentv-baseline"):
-                    is_baseline = True
-                    _take_head(side, record)
+                    baseline = _BaselineFile(side, record)
                     continue
-                rows = _baseline_rows(side, record) if is_baseline else (_exported_row(record),)
-                for row in rows:
+                for row in (_exported_row(record),) if baseline is None else baseline.rows(record):
                     if target is None or row.slot.target == target:
                         side.add(row)
             except StorageError as error:
                 raise ConfigError(f"{path}:{number}: {error}") from error
             except ValueError as error:
                 raise ConfigError(f"{path}:{number}: {error}; expected {_EXPECTED}") from error
+    if baseline is not None and baseline.problem is not None:
+        raise ConfigError(f"{path}: {baseline.problem}; `agentv baseline save` writes it anew")
     return side
 
 
-def _take_head(side: Side, record: JsonObject) -> None:
-    check_schema(record, BASELINE_SCHEMA)
-    run = record.get("run")
-    side.about = run if isinstance(run, Mapping) else {}
+class _BaselineFile:
+    """Reads the lines of a baseline into a side, and counts them: a file that was cut hides regressions."""
+
+    def __init__(self, side: Side, head: JsonObject) -> None:
+        check_schema(head, BASELINE_SCHEMA)
+        run, state, cases = head.get("run"), head.get("state"), head.get("cases")
+        side.about = run if isinstance(run, Mapping) else {}
+        side.state = state if isinstance(state, str) else side.state
+        self._side = side
+        self._expected = cases if isinstance(cases, int) else None  # files of older versions do not say
+        self._seen: set[Slot] = set()
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the file as a whole, None for nothing."""
+        if self._expected in (None, len(self._seen)):
+            return None
+        return f"its first line tells of {self._expected:,} cases, and {len(self._seen):,} follow"
+
+    def rows(self, record: JsonObject) -> Iterator[ScoredRow]:
+        """Yield a row that stands for all of a case's that have a result, and one for each that has none."""
+        suite, eval_id, target = (str(record.get(key, "")) for key in ("suite", "eval_id", "target"))
+        slot = Slot(suite, eval_id, target)
+        if slot in self._seen:
+            raise StorageError(f"case {eval_id!r} of {suite}, target {target!r}, is there twice")
+        self._seen.add(slot)
+        key, broken, measures = record.get("case_key"), record.get("without_result"), record.get("measures")
+        if isinstance(key, str):
+            self._side.add_case(suite, eval_id, key)
+        known = measures if isinstance(measures, Mapping) else {}
+        numbers = {name: _measured(name, value) for name, value in known.items() if isinstance(value, int | float)}
+        if SCORE in numbers:
+            yield ScoredRow(slot, "pass" if numbers.get(PASSED) == 1 else "fail", numbers)
+        for _ in range(broken if isinstance(broken, int) else 0):
+            yield ScoredRow(slot, "error")
 
 
-def _baseline_rows(side: Side, record: JsonObject) -> Iterator[ScoredRow]:
-    """Yield a row that stands for all of a case's that have a result, and one for each that has none."""
-    suite, eval_id, target = (str(record.get(key, "")) for key in ("suite", "eval_id", "target"))
-    key, broken, measures = record.get("case_key"), record.get("without_result"), record.get("measures")
-    if isinstance(key, str):
-        side.add_case(suite, eval_id, key)
-    known = measures if isinstance(measures, Mapping) else {}
-    numbers = {name: float(value) for name, value in known.items() if isinstance(value, int | float)}
-    slot = Slot(suite, eval_id, target)
-    if SCORE in numbers:
-        yield ScoredRow(slot, "pass" if numbers.get(PASSED) == 1 else "fail", numbers)
-    for _ in range(broken if isinstance(broken, int) else 0):
-        yield ScoredRow(slot, "error")
+def _measured(name: str, value: float) -> float:
+    """Return a measure as a number. Raises StorageError for a score that is none."""
+    if name not in SPENDING and not 0 <= value <= 1:
+        raise StorageError(f"the measure {name!r} is {value:g}, not within 0 to 1")
+    return float(value)
 
 
 def _exported_row(record: JsonObject) -> ScoredRow:
@@ -100,7 +124,7 @@ def _exported_row(record: JsonObject) -> ScoredRow:
         return scored_row(record_to_result(record))
     eval_id = next((record[key] for key in _OLDER_IDS if key in record), None)
     score = record.get("score")
-    if not (isinstance(eval_id, str) and isinstance(score, int | float)):
+    if not (isinstance(eval_id, str) and isinstance(score, int | float) and 0 <= score <= 1):
         raise StorageError(
             "expected a row with `eval_id` and a `score` of 0..1, as `agentv run -o rows.jsonl` writes it"
         )

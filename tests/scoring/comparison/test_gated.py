@@ -10,7 +10,7 @@ from agentv.scoring.comparison.compare import compare_sides
 from agentv.scoring.comparison.gated import ComparedPairs, ComparedRun
 from agentv.scoring.comparison.rows import scored_row
 from agentv.scoring.comparison.sides import Side
-from agentv.scoring.gate_metrics import COMPARE_METRICS, Metrics
+from agentv.scoring.gate_metrics import COMPARE_METRICS, METRICS, Metrics
 from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
 from agentv.scoring.summary import Summary
@@ -111,9 +111,24 @@ def test_an_evaluator_that_the_runs_do_not_share_is_told_with_what_was_meant() -
     assert (checked.passed, "there is no evaluator 'tome'; did you mean 'tone'?" in checked.sentence) == (False, True)
 
 
-def test_the_mean_of_an_evaluator_has_no_interval_in_a_comparison() -> None:
-    with pytest.raises(ConfigError, match="evaluator has no interval"):
-        parse_gate("evaluator(tone).mean >= 0.5 with 95%", COMPARE_METRICS)
+@pytest.mark.parametrize("metric", ["mean", "pass_rate", "evaluator(tone).mean"])
+def test_the_interval_of_the_later_run_is_that_of_the_run_by_itself(metric: str) -> None:
+    rows = [
+        make_row(f"c{number}", target=target, score=float(number % 4 > 0 and (number % 3 > 0 or target == "b")))
+        for number in range(24)
+        for target in ("a", "b")
+    ]
+    alone = Summary()
+    for row in rows:
+        alone.add(row)
+    checked = [
+        parse_gate(f"{metric} >= 0.5 with 95%", metrics).check(measured)
+        for metrics, measured in (
+            (METRICS, alone),
+            (COMPARE_METRICS, ComparedPairs(compare_sides(side_of(rows), side_of(rows), rng=random.Random(0)))),
+        )
+    ]
+    assert checked[0].sentence == checked[1].sentence
 
 
 def test_a_run_beside_a_baseline_has_the_intervals_and_names_of_its_own() -> None:

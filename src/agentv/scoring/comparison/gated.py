@@ -7,8 +7,7 @@ from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.rows import evaluator_measure, evaluator_of
 from agentv.scoring.gates import Measurements
 from agentv.scoring.run_verdict import Counted
-from agentv.scoring.statistics.intervals import mean_interval
-from agentv.scoring.statistics.moments import ClusterMoments
+from agentv.scoring.statistics.intervals import mean_interval, rate_interval
 from agentv.scoring.tallies import Tally
 from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
@@ -111,21 +110,22 @@ class ComparedPairs:
                 each = self._evaluator(argument)
                 return None if each is None else each.difference if field == "difference" else each.after
 
-    def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:  # noqa: ARG002 - see gate_metrics
+    def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
         """Return the 95 % interval over cases; None with fewer than two, and for what has none."""
         found = self._comparison
         match name:
             case "mean":
-                return mean_interval(self.all.scores())
+                return None if found.score is None else mean_interval(found.score.later)
             case "pass_rate":
-                shares = [case.passed_after for case in found.cases]
-                return mean_interval(ClusterMoments.of_clusters((1, share) for share in shares))
+                return None if found.passed is None else rate_interval(found.passed.later)
             case "mean_difference" | "pass_rate_difference":
                 measured = found.score if name == "mean_difference" else found.passed
                 return None if measured is None else measured.interval
             case _:
                 each = self._evaluator(argument)
-                return None if each is None else each.interval
+                if each is None:
+                    return None
+                return each.interval if field == "difference" else mean_interval(each.later)
 
     def names(self, kind: str) -> Collection[str]:  # noqa: ARG002 - evaluators alone have names here
         """Return the evaluators that both runs have."""

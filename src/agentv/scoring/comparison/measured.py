@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from agentv.scoring.comparison.alignment import Pair
 from agentv.scoring.comparison.rows import PASSED, SPENDING
@@ -10,6 +10,7 @@ from agentv.scoring.comparison.sides import Side
 from agentv.scoring.statistics.differences import PairedDifferences
 from agentv.scoring.statistics.grid import ROUNDING
 from agentv.scoring.statistics.mcnemar import mcnemar_test
+from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.scoring.statistics.paired_test import PairedTest
 from agentv.scoring.statistics.sign_flips import sign_flip_test
 from agentv.types.dataclass import dataclass
@@ -21,8 +22,8 @@ class MeasureDifference:
     """What changed in one measure, over the cases in which both runs have it.
 
     A case counts once, however many trials and targets it was run with. In `higher` cases it is higher after, in
-    `lower` ones lower. `test` is None where no test was asked for; `p` is its outcome, corrected where several measures
-    were tested.
+    `lower` ones lower. `later` are the sums over the later run's cases, for an interval of `after`. `test` is None
+    where no test was asked for; `p` is its outcome, corrected where several measures were tested.
     """
 
     measure: str
@@ -32,6 +33,7 @@ class MeasureDifference:
     higher: int
     lower: int
     interval: Interval | None
+    later: ClusterMoments
     test: PairedTest | None = None
     p: float | None = None
 
@@ -51,10 +53,12 @@ def measure_difference(
 ) -> MeasureDifference | None:
     """Return the difference in a measure, None where no case has it on both sides. With `rng` it is tested."""
     clusters: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    rows = 0
     for pair in pairs:
         was, is_now = before.mean(measure, pair.before), after.mean(measure, pair.after)
         if was is not None and is_now is not None:
             clusters.setdefault(pair.before[:2], []).append((was, is_now))
+            rows += after.count(measure, pair.after)
     if not clusters:
         return None
     means = [(_mean(was for was, _ in each), _mean(is_now for _, is_now in each)) for each in clusters.values()]
@@ -69,6 +73,7 @@ def measure_difference(
         higher=sum(each > ROUNDING for each in differences),
         lower=sum(each < -ROUNDING for each in differences),
         interval=summed.interval() if measure in SPENDING else summed.interval_of_shares(),
+        later=_moments([is_now for _, is_now in means], rows),
         test=test,
         p=None if test is None else test.p,
     )
@@ -80,6 +85,12 @@ def _tested(measure: str, differences: list[float], rng: random.Random) -> Paire
         p = mcnemar_test(differences.count(1), differences.count(-1))
         return PairedTest("mcnemar", p, is_exact=True)
     return sign_flip_test(differences, rng)
+
+
+def _moments(means: Sequence[float], rows: int) -> ClusterMoments:
+    """Return the sums over cases that count alike, whatever number of the rows each has."""
+    size = round(rows / len(means))
+    return ClusterMoments.of_clusters((size, size * mean) for mean in means)
 
 
 def _mean(values: Iterable[float]) -> float:

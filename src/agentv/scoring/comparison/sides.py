@@ -41,12 +41,14 @@ class _Column:
 class Side:
     """The rows of one run. Repeats of a case by a target are gathered: a measure of the case is the mean over them.
 
-    `label` is how people call the run; `about` is what run.json says of it, for what differs between two runs.
+    `label` is how people call the run; `about` is what run.json says of it, for what differs between two runs; `state`
+    is how the run ended, of which an unfinished one may lack cases.
     """
 
-    def __init__(self, label: str, about: JsonObject | None = None) -> None:
+    def __init__(self, label: str, about: JsonObject | None = None, *, state: str = "finished") -> None:
         self.label = label
         self.about: JsonObject = about or {}
+        self.state = state
         self._places: dict[CaseName, int] = {}
         self._targets: dict[str, None] = {}
         self._suites: dict[str, None] = {}
