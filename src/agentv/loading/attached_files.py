@@ -1,5 +1,6 @@
 """Files that messages name: found, checked, read, and told apart into text, binary and guideline."""
 
+import functools
 import hashlib
 import mimetypes
 import os
@@ -14,7 +15,6 @@ from agentv.types.dataclass import dataclass
 from agentv.types.errors import nearest
 from agentv.types.messages import FilePart
 
-_TYPES = mimetypes.MimeTypes()
 _BINARY_FAMILIES = ("image/", "audio/", "video/", "font/")
 _BINARY_TYPES = frozenset({"application/pdf", "application/zip", "application/gzip", "application/octet-stream"})
 _TEXT_TYPES = frozenset({"image/svg+xml"})
@@ -99,7 +99,7 @@ class FileFinder:
             data = real.read_bytes()
         except OSError as error:
             raise FileProblemError(f"{written!r} cannot be read: {error.strerror}") from None
-        media_type, _ = _TYPES.guess_type(real.name)
+        media_type, _ = _types().guess_type(real.name)
         text = None if _is_binary(data, media_type) else _text(data, written)
         return FilePart(
             path=written,
@@ -132,3 +132,9 @@ def _text(data: bytes, written: str) -> str:
     except UnicodeDecodeError as error:
         message = f"{written!r} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
         raise FileProblemError(message, allowed="save it as UTF-8") from None
+
+
+@functools.cache
+def _types() -> mimetypes.MimeTypes:
+    """Return the types that Python knows, asked for with the first file: it reads the system's lists on the way."""
+    return mimetypes.MimeTypes()
