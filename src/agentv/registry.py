@@ -92,6 +92,7 @@ class Announced:
 class Registry:
     """The plug-ins of one sort. `what` completes messages: "unknown <what> 'x'".
 
+    What installed packages announce is asked of `installed` when somebody wants a name that is not here, or all names.
     `announced` ones are loaded when somebody asks for them by name, or for a name that nobody else has (it may be an
     alias of theirs). One that cannot be loaded is `broken`: only who asks for its name is told.
     """
@@ -102,6 +103,7 @@ class Registry:
     announced: dict[str, Announced] = field(default_factory=dict)
     broken: dict[str, PluginError] = field(default_factory=dict)
     brought_by: dict[str, str] = field(default_factory=dict)
+    installed: Callable[[], Iterable[tuple[str, Announced]]] | None = None
 
     def add(self, spec: Spec) -> None:
         """Register a plug-in; a name that is taken by another one is refused."""
@@ -127,7 +129,10 @@ class Registry:
 
         Raises PluginError when it is the name of an installed plug-in that cannot be loaded.
         """
-        if self._known(name) is None and name in self.announced:
+        if self._known(name) is not None:
+            return self._known(name)
+        self._ask_packages()
+        if name in self.announced:
             self._load(name)
         if self._known(name) is None and name not in self.broken:
             self.load_all()
@@ -137,6 +142,7 @@ class Registry:
 
     def load_all(self) -> None:
         """Load what installed packages announce; what cannot be loaded is kept in `broken`."""
+        self._ask_packages()
         for name in tuple(self.announced):
             self._load(name)
 
@@ -160,7 +166,15 @@ class Registry:
     def copy(self) -> "Registry":
         """Return a registry with the same plug-ins, to which a run may add its own."""
         parts = (self.specs, self.aliases, self.announced, self.broken, self.brought_by)
-        return Registry(self.what, *(dict(part) for part in parts))  # type: ignore[arg-type]  # each a copy of its own
+        copied = Registry(self.what, *(dict(part) for part in parts))  # type: ignore[arg-type]  # each a copy of its own
+        copied.installed = self.installed
+        return copied
+
+    def _ask_packages(self) -> None:
+        if self.installed is not None:
+            ask, self.installed = self.installed, None
+            for name, announced in ask():
+                self.announce(name, announced)
 
     def _known(self, name: str) -> str | None:
         return name if name in self.specs else self.aliases.get(name)

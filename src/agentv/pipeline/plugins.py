@@ -1,10 +1,9 @@
 """Plug-ins of one's own: decorators that mark them, and the loader that finds what is marked."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from agentv.evaluators.criteria_evaluator import adapted
 from agentv.execution.callables import load_module, raised_at
@@ -12,6 +11,9 @@ from agentv.pipeline.plugin_specs import FunctionEvaluator, evaluator_spec, prov
 from agentv.registry import ENTRY_POINTS, Announced, Registry, Spec, Specs
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import PluginError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 Marked = TypeVar("Marked", bound=Callable[..., Any])
 _MARK = "__agentv_spec__"
@@ -111,18 +113,24 @@ def load_specs(plugins: Iterable[str] = (), *, base_dir: str = ".") -> Specs:
             mark = getattr(value, _MARK, None)
             if isinstance(mark, tuple):
                 specs.of(mark[0]).add(mark[1])
-    installed = entry_points()
-    for sort, group in ENTRY_POINTS.items():
-        for entry in installed.select(group=group):
-            specs.of(sort).announce(entry.name, Announced(_package_of(entry), partial(_load_entry, entry, sort)))
+    for sort in ENTRY_POINTS:
+        specs.of(sort).installed = partial(_installed, sort)
     return specs
 
 
-def _package_of(entry: EntryPoint) -> str:
+def _installed(sort: str) -> Iterator[tuple[str, Announced]]:
+    """Yield the plug-ins of a sort that installed packages announce, with their names."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - 10 ms, for who names no built-in one
+
+    for entry in entry_points(group=ENTRY_POINTS[sort]):
+        yield entry.name, Announced(_package_of(entry), partial(_load_entry, entry, sort))
+
+
+def _package_of(entry: "EntryPoint") -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
 
 
-def _load_entry(entry: EntryPoint, sort: str) -> Spec:
+def _load_entry(entry: "EntryPoint", sort: str) -> Spec:
     """Import an installed plug-in. Raises PluginError that names the package which brought it."""
     which = f"{sort} {entry.name!r} of {_package_of(entry)}"
     try:
