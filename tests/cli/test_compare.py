@@ -223,6 +223,25 @@ r3: no evidence of a difference (n needed: not known, the means are equal)
     )
 
 
+def test_runs_of_a_matrix_are_called_so_that_they_can_be_told_apart(project: Project, keep: Keep) -> None:
+    ids = [f"20261120T15024{number}.647-49{number}b66" for number in range(5)]
+    for run_id, name in zip(ids, ("first", "quick", None, "twice", "twice"), strict=True):
+        keep(run_id, scores(*[0.5] * 6), name=name, state="stopped" if name == "quick" else "finished")
+    lines = project.call("compare", *ids)[1].splitlines()
+    assert [line.split()[0] for line in lines[4:8]] == ["quick", "492b66", "493b66", "494b66"]
+    assert lines[9] == (
+        "quick: no evidence of a difference (n needed: not known, the means are equal), stopped before its end"
+    )
+
+
+def test_a_name_of_a_run_that_an_error_lists_reaches_no_terminal_as_it_is(project: Project, keep: Keep) -> None:
+    row = make_row("case-0")
+    evil = replace(row.evaluator_results[0], name="to\x1b]0;ne")
+    keep("r1", [replace(row, evaluator_results=(evil,))])
+    code, said = project.call("compare", "r1", "r1", "--gate", "evaluator(tone).mean >= 0.5")
+    assert (code, "\x1b" in said, r"known: to\x1b]0;ne" in said) == (4, False, True)
+
+
 def test_a_tag_names_the_newest_run_that_has_it(project: Project, keep: Keep) -> None:
     keep("r1", scores(1.0), tags=("release",))
     keep("r2", scores(0.0), tags=("release",))

@@ -128,6 +128,13 @@ def test_a_criterion_with_another_name_is_named_on_the_command_line(project: Jud
     assert [(card["criterion"], card["answers"]) for card in told["cards"]] == [("correct", 80)]
 
 
+def test_an_evaluator_that_the_run_does_not_have_is_told_with_what_was_meant(project: JudgedProject) -> None:
+    project.run()
+    project.said()
+    code, _, err = project.call("judge", "calibrate", "--labels", project.label(), "--evaluator", "tune")
+    assert (code, err) == (4, "error: unknown evaluator 'tune'; known: tone. Did you mean 'tone'?\n")
+
+
 def test_scores_on_a_scale_give_a_weighted_kappa(project: JudgedProject) -> None:
     project.criteria = "criteria: [{name: tone, scale: likert5}]"
     project.run()

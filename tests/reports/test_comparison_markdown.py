@@ -5,7 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.reports.comparisons import moved
+from tests.reports.comparisons import moved, no_reasons
 
 from agentv.reports.comparison_markdown import comparison_markdown
 from agentv.reports.comparison_words import Reasons
@@ -30,6 +30,11 @@ def test_the_finding_stands_first_and_a_reason_in_code(text: str) -> None:
     shown = comparison_markdown(moved(), lambda _case: Reasons(text, None), listed=10)
     assert shown.splitlines()[0] == "**no evidence of a difference (n needed: not known, the means are equal)**"
     assert f"  - before: {inline_code(text, longest=300)}\n" in shown
+
+
+def test_what_a_terminal_counts_stands_here_too() -> None:
+    shown = comparison_markdown(moved(), no_reasons, listed=10)
+    assert "1 win, 1 loss, 0 ties at a threshold of 0.1. 1 pass more often, 1 less often. 2 cases cannot" in shown
 
 
 def test_what_is_not_listed_is_counted() -> None:

@@ -1,6 +1,7 @@
 """A comparison on a terminal: narrow, without Unicode, and with text of strangers in it."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -80,6 +81,23 @@ def test_what_differs_between_the_runs_is_cut_to_the_terminal() -> None:
     before, after = (side_of("run", [make_row("c")], prompted(word * 60)) for word in ("a", "b "))
     shown = ComparisonView(80).render(compare_sides(before, after, rng=random.Random(0)), no_reasons)
     assert f"system_prompt of target t: {'a' * 27}… -> b b b" in shown
+
+
+def test_long_settings_that_begin_alike_are_shown_where_they_part() -> None:
+    texts = ("You are a helpful assistant that answers in one word: Paris", "You are a helpful assistant, and so on")
+    before, after = (side_of("run", [make_row("c")], prompted(text)) for text in texts)
+    comparison = compare_sides(before, after, rng=random.Random(0))
+    shown = ComparisonView(80).render(comparison, no_reasons)
+    assert "  system_prompt of target t: …ssistant that answers in o… -> …ssistant, and so\n  on\n" in shown
+    assert f"system_prompt of target t: {texts[0]} -> {texts[1]}" in ComparisonView(None).render(comparison, no_reasons)
+
+
+def test_a_difference_that_is_nothing_as_shown_has_no_sign() -> None:
+    before, after = ([replace(make_row("c"), duration_ms=took)] for took in (0.2, 0.1))
+    shown = ComparisonView(80).render(compared(before, after), no_reasons)
+    assert [line.split() for line in shown.splitlines() if line.startswith("latency")] == [
+        ["latency", "0", "ms", "0", "ms", "0", "ms", "-", "-", "1"]
+    ]
 
 
 def test_the_matrix_fits_the_terminal_and_is_safe() -> None:

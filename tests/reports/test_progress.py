@@ -3,11 +3,13 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from tests.reports.rows import FAILED, PASSED, STARTED
 from tests.stored import NOON, make_answer
 
-from agentv.reports.progress import Progress, stopping_text
-from agentv.types.events import AnswerArrived, RowBegun, RowFinished, RowKept, RowLeft, RunStopping
+from agentv.reports.progress import Progress, plan_text, stopping_text
+from agentv.reports.signs import UNICODE
+from agentv.types.events import AnswerArrived, RowBegun, RowFinished, RowKept, RowLeft, RunStarted, RunStopping
 
 LATER = NOON + timedelta(seconds=10)
 SMALL = replace(STARTED, planned=100, workers=4)
@@ -23,6 +25,19 @@ def progress_of(*events: AnswerArrived | RowBegun | RowFinished | RowKept | RowL
 def test_a_run_that_is_taken_up_again_tells_its_own_pace() -> None:
     pace = progress_of(*[RowKept(PASSED)] * 90, *[RowFinished(PASSED)] * 5).pace(LATER)
     assert (pace["rate"], pace["left"]) == ("0.5/s", "about 00:10 left")
+
+
+@pytest.mark.parametrize(
+    ("started", "text"),
+    [
+        (STARTED, "refunds · 240 cases × 2 targets × 3 trials = 1,440"),  # noqa: RUF001
+        (replace(STARTED, planned=9, cases=3, targets=("a",), trials=5), "refunds · 3 cases, 9 rows"),
+        (replace(STARTED, planned=6, cases=6, trials=1), "refunds · 6 cases, 2 targets, 6 rows"),
+        (replace(STARTED, planned=None, cases=None, targets=("a",)), "refunds · 3 trials"),
+    ],
+)
+def test_how_much_is_planned_is_a_product_only_where_it_is_one(started: RunStarted, text: str) -> None:
+    assert plan_text(started, UNICODE) == text
 
 
 def test_before_the_first_new_row_nothing_is_said_of_the_rest() -> None:

@@ -75,7 +75,7 @@ def test_every_bad_line_is_told_and_the_others_are_read() -> None:
         "said.jsonl:2:1  $  this line is no valid JSON: Expecting property name enclosed in double quotes (column 2)",
         "said.jsonl:3:1  $  a line must be a JSON object; with eval_id, criterion and score",
         "said.jsonl:4:1  $  'criterion' is missing",
-        "said.jsonl:5:1  $  'criterion' is missing; did you mean 'criteron'?",
+        "said.jsonl:5:1  $  'criterion' is missing; is it meant by 'criteron'?",
         "said.jsonl:6:1  $  'score' is [4]; it must be a number, true, false, or a text such as 4/5, 85% or a label",
         "said.jsonl:7:1  $  'time' is 'yesterday'; it must be like 2026-01-31T12:00:00Z",
         "said.jsonl:8:1  $  'trial' is -1; it must be a whole number from 0",

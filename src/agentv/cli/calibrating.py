@@ -30,7 +30,7 @@ from agentv.storage.find_run import find_run
 from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.calibrations import Calibration
 from agentv.types.dataclass import dataclass
-from agentv.types.errors import AgentvError, ConfigError
+from agentv.types.errors import AgentvError, ConfigError, UnknownNameError
 from agentv.types.feedback import Label
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import pretty_json
@@ -109,13 +109,15 @@ def _tell(cards: Sequence[JudgeCard], files: Sequence[str | None], options: Cali
 
 def _questions(labelled: _Labelled, options: CalibrateOptions) -> list[_Question]:
     """Return which judges are asked for. Raises ConfigError, saying what there is, when none has labels."""
+    evaluators = sorted({each.name for row in labelled.rows for each in row.evaluator_results if each.type != _HUMAN})
+    if options.evaluator is not None and options.evaluator not in evaluators:
+        raise UnknownNameError("evaluator", options.evaluator, known=evaluators)
     named = list(dict.fromkeys(label.criterion for label in labelled.labels))
     if options.criterion is not None and options.criterion not in named:
         raise ConfigError(f"no label is of {options.criterion!r}; people judged {_listed(named)}")
     found = list(dict.fromkeys(_all_questions(labelled, named, options)))
     if found:
         return found
-    evaluators = sorted({each.name for row in labelled.rows for each in row.evaluator_results if each.type != _HUMAN})
     raise ConfigError(
         f"people judged {_listed(named)}, and no evaluator that is asked for judges that; the evaluators are "
         f"{_listed(evaluators)}: name both, as in --evaluator {evaluators[0] if evaluators else 'NAME'} "

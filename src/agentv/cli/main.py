@@ -146,5 +146,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _say(error: AgentvError | str, code: int) -> int:
-    click.echo(f"error: {error}", err=True)
+    from agentv.reports.printable import printable
+
+    click.echo(f"error: {printable(str(error))}", err=True)  # names that it lists may be a stranger's
     return code

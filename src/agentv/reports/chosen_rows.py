@@ -35,7 +35,7 @@ class ChosenRows:
 
 
 def choose_rows(rows: Iterable[CaseResult], *, most: int) -> ChosenRows:
-    """Return at most so many rows, the worst states first, each in the order given."""
+    """Return at most so many rows, those that failed first, each state in the order given."""
     kept: dict[RowState, list[CaseResult]] = {state: [] for state in WORST_FIRST}
     totals = dict.fromkeys(WORST_FIRST, 0)
     for row in rows:

@@ -10,6 +10,7 @@ from agentv.reports.comparison_words import (
     counterpart_notes,
     detectable_text,
     moves_text,
+    passes_text,
     side_title,
     verdict_text,
 )
@@ -34,7 +35,7 @@ def comparison_markdown(
         f"{inline_code(side_title(comparison.before))} -> {inline_code(side_title(comparison.after))}",
         "",
         *_table(comparison),
-        f"{moves_text(comparison)}. {detectable_text(comparison)}.",
+        f"{'. '.join(filter(None, (moves_text(comparison), passes_text(comparison), detectable_text(comparison))))}.",
         *_changed(comparison, "regressed", reasons, listed),
         *_changed(comparison, "improved", reasons, listed),
         *_circumstances(comparison),

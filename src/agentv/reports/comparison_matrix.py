@@ -1,20 +1,25 @@
 """Several runs against a first one, as text: a line a run, and last what each amounts to."""
 
+import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
 from agentv.reports.amounts import count_text, score_text
 from agentv.reports.comparison_rows import chance_text, difference_text
-from agentv.reports.comparison_words import side_title, verdict_text
+from agentv.reports.comparison_words import side_title, unfinished_text, verdict_text
 from agentv.reports.markdown_code import cell_code, inline_code
 from agentv.reports.paint import Paint
 from agentv.reports.printable import one_line
 from agentv.reports.signs import Signs
 from agentv.reports.table import table
-from agentv.reports.text_width import wrap
+from agentv.reports.text_width import clip, wrap
 from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.finding import finding_text
+from agentv.scoring.comparison.sides import Side
 from agentv.types.results import RunVerdict
+
+_RUN_ID = re.compile(r"\d{8}T\d{6}\.\d{3}-(\w+)")
+"""An id as runs are given; other commands know them by the end."""
 
 _HEAD = ("run", "mean", "difference", "95 % interval", "p", "wins", "losses", "regressed", "cases")
 
@@ -28,22 +33,28 @@ def matrix_text(
 ) -> str:
     """Return the matrix; there are two comparisons or more, all with the same first run."""
     first = comparisons[0].before
+    names = _names(comparisons)
     blocks = [
-        _within(
-            [f"before  {side_title(first)}", f"after   {count_text(len(comparisons), 'run')}, each by itself"], width
-        ),
-        table([_HEAD, *([one_line(name), *cells] for name, *cells in map(_cells, comparisons))], width, paint),
-        _within(_said(comparisons, verdicts), width),
-        _within(_findings(comparisons), width),
+        [
+            line if width is None else clip(line, width, mark=signs.ellipsis)
+            for line in (
+                f"before  {side_title(first)}",
+                f"after   {count_text(len(comparisons), 'run')}, each by itself",
+            )
+        ],
+        table([_HEAD, *([name, *_cells(each)] for name, each in zip(names, comparisons, strict=True))], width, paint),
+        _within(_said(names, verdicts), width),
+        _within(_findings(names, comparisons), width),
     ]
     return signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
 
 def matrix_markdown(comparisons: Sequence[Comparison], verdicts: Verdicts) -> str:
     """Return the matrix as Markdown."""
-    rows = ([cell_code(name), *cells] for name, *cells in map(_cells, comparisons))
+    names = _names(comparisons)
+    rows = ([cell_code(name), *_cells(each)] for name, each in zip(names, comparisons, strict=True))
     lines = [
-        *(f"- {inline_code(line)}" for line in (*_findings(comparisons), *_said(comparisons, verdicts))),
+        *(f"- {inline_code(line)}" for line in (*_findings(names, comparisons), *_said(names, verdicts))),
         "",
         f"against {inline_code(side_title(comparisons[0].before))}",
         "",
@@ -58,26 +69,44 @@ def _within(texts: Sequence[str], width: int | None) -> list[str]:
     return [line for text in texts for line in ([text] if width is None else wrap(text, width))]
 
 
-def _findings(comparisons: Sequence[Comparison]) -> list[str]:
-    return [f"{one_line(each.after.label)}: {finding_text(each)}" for each in comparisons]
+def _names(comparisons: Sequence[Comparison]) -> list[str]:
+    """Return what each later run is called, shortly: a run by its name or the end of its id, a file as it is."""
+    given = [each.after.about.get("name") for each in comparisons]
+
+    def name(side: Side) -> str:
+        run_id, own = _RUN_ID.fullmatch(side.label), side.about.get("name")
+        if run_id is None:
+            return side.label
+        return own if isinstance(own, str) and given.count(own) == 1 else run_id[1]
+
+    return [one_line(name(each.after)) for each in comparisons]
 
 
-def _said(comparisons: Sequence[Comparison], verdicts: Verdicts) -> list[str]:
+def _findings(names: Sequence[str], comparisons: Sequence[Comparison]) -> list[str]:
     return [
-        f"{one_line(each.after.label)}: {verdict_text(verdict)}"
-        for each, verdict in zip(comparisons, verdicts, strict=True)
-        if verdict is not None
+        f"{name}: {_with_state(finding_text(each), each.after.state)}"
+        for name, each in zip(names, comparisons, strict=True)
+    ]
+
+
+def _with_state(finding: str, state: str) -> str:
+    unfinished = unfinished_text(state)
+    return f"{finding}, {unfinished}" if unfinished else finding
+
+
+def _said(names: Sequence[str], verdicts: Verdicts) -> list[str]:
+    return [
+        f"{name}: {verdict_text(verdict)}" for name, verdict in zip(names, verdicts, strict=True) if verdict is not None
     ]
 
 
 def _cells(comparison: Comparison) -> list[str]:
     score = comparison.score
     if score is None:
-        return [comparison.after.label, *["-"] * (len(_HEAD) - 2), "0"]
+        return [*["-"] * (len(_HEAD) - 2), "0"]
     found = score.interval
     bounds = "-" if found is None else f"{difference_text(found.low)} to {difference_text(found.high)}"
     return [
-        comparison.after.label,
         score_text(score.after),
         difference_text(score.difference),
         bounds,

@@ -58,7 +58,8 @@ def _signed(measured: MeasureDifference, value: float) -> str:
             return f"{difference_text(100 * value, decimals=1)} pp"
         case "cost_usd" | "latency_s" | "tokens":
             shown = _value(measured, abs(value))
-            return shown if not value else f"{'+' if value > 0 else '-'}{shown}"
+            is_none = shown == _value(measured, 0.0)  # as far as it is shown
+            return shown if is_none else f"{'+' if value > 0 else '-'}{shown}"
         case _:
             return difference_text(value)
 

@@ -1,5 +1,7 @@
 """Two runs side by side, as text: measures, what differs, the cases that changed, and last what it amounts to."""
 
+from itertools import takewhile
+
 from agentv.reports.amounts import count_text, score_text
 from agentv.reports.comparison_rows import HEAD, difference_text, measure_cells
 from agentv.reports.comparison_words import (
@@ -16,7 +18,7 @@ from agentv.reports.paint import Paint, without_colour
 from agentv.reports.printable import one_line
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.table import table
-from agentv.reports.text_width import clip, wrap
+from agentv.reports.text_width import clip, display_width, wrap
 from agentv.scoring.comparison.circumstances import Circumstance, find_circumstances
 from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, Finding
 from agentv.scoring.comparison.finding import finding_text
@@ -28,6 +30,7 @@ LISTED = 10
 
 _NAMED = 20
 _VALUE_WIDTH = 28
+_ALIKE_SHOWN = 8
 _REASON_LINES = 2
 _COLOURS: dict[Finding, str] = {"better": "green", "worse": "red", "no evidence": "bold"}
 
@@ -84,13 +87,18 @@ class ComparisonView:
             return []
         lines = [self.paint("what differs", "bold")]
         for each in found:
-            values = f"{self._value(each.before)} -> {self._value(each.after)}"
-            lines.extend(self._indented(f"{one_line(each.name)}: {values}"))
+            lines.extend(self._indented(f"{one_line(each.name)}: {' -> '.join(self._values(each))}"))
         return lines
 
-    def _value(self, value: str | None) -> str:
-        shown = "none" if value is None else one_line(value)
-        return shown if self.width is None else clip(shown, _VALUE_WIDTH, mark=self.signs.ellipsis)
+    def _values(self, differs: Circumstance) -> list[str]:
+        """Return both values, long ones cut; where both begin alike, from shortly before they part."""
+        shown = ["none" if value is None else one_line(value) for value in (differs.before, differs.after)]
+        if self.width is None:
+            return shown
+        alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*shown, strict=False)))
+        if alike > _VALUE_WIDTH // 2 and max(map(display_width, shown)) > _VALUE_WIDTH:
+            shown = [f"{self.signs.ellipsis}{value[alike - _ALIKE_SHOWN :]}" for value in shown]
+        return [clip(value, _VALUE_WIDTH, mark=self.signs.ellipsis) for value in shown]
 
     def _indented(self, text: str) -> list[str]:
         return [f"  {line}" for line in (wrap(text, self.width - 4) if self.width is not None else [text])]

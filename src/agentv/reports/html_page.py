@@ -115,7 +115,13 @@ def _controls(report: RunReport, chosen: ChosenRows) -> Html:
         if count
     ]
     targets = [element("option", each.target, value=each.target) for each in report.targets]
-    orders = {"": "worst first", "case": "case", "score": "score", "took": "slowest first", "cost": "dearest first"}
+    orders = {
+        "": "failed first",
+        "case": "case",
+        "score": "lowest score first",
+        "took": "slowest first",
+        "cost": "dearest first",
+    }
     return element(
         "form",
         element("input", type="search", name="text", placeholder="search", aria_label="search", autocomplete="off"),

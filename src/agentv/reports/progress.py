@@ -149,11 +149,20 @@ def stopping_text(event: RunStopping) -> str:
 
 
 def plan_text(started: RunStarted, signs: Signs) -> str:
-    """Return `refunds · 240 cases × 2 targets × 3 trials = 1,440`, without what is one or unknown."""  # noqa: RUF002
-    factors = [] if started.cases is None else [count_text(started.cases, "case")]
-    factors += [count_text(len(started.targets), "target")] if len(started.targets) > 1 else []
-    factors += [count_text(started.trials, "trial")] if started.trials > 1 else []
-    total = "" if started.planned is None or len(factors) < 2 else f" = {started.planned:,}"  # noqa: PLR2004 - a product
+    """Return `refunds · 240 cases × 2 targets × 3 trials = 1,440`, without what is one or unknown.
+
+    Where cases are asked unequally often it is no product: `3 cases, 9 rows`.
+    """  # noqa: RUF002
     several = len(started.suites) > _SUITES_NAMED
     suites = count_text(len(started.suites), "suite") if several else ", ".join(map(one_line, started.suites))
-    return f" {signs.dot} ".join(part for part in (suites, f" {signs.times} ".join(factors) + total) if part)
+    return f" {signs.dot} ".join(filter(None, (suites, _extent_text(started, signs))))
+
+
+def _extent_text(started: RunStarted, signs: Signs) -> str:
+    factors = [] if started.cases is None else [count_text(started.cases, "case")]
+    factors += [count_text(len(started.targets), "target")] if len(started.targets) > 1 else []
+    if started.planned is not None and not started.is_even:
+        return ", ".join([*factors, count_text(started.planned, "row")])
+    factors += [count_text(started.trials, "trial")] if started.trials > 1 else []
+    total = "" if started.planned is None or len(factors) < 2 else f" = {started.planned:,}"  # noqa: PLR2004 - a product
+    return f" {signs.times} ".join(factors) + total

@@ -22,7 +22,7 @@ _READ_OF_A_TEXT = 8 * _LONGEST_REASON
 
 @dataclass(frozen=True, slots=True)
 class RowLabels:
-    """How rows are called: with suite and target where a run has several, with the number of `trials` if known."""
+    """How rows are called: with suite and target where a run has several, with the `trials` of each case if known."""
 
     with_suite: bool = False
     trials: int = 1
@@ -31,7 +31,8 @@ class RowLabels:
     @classmethod
     def of_run(cls, started: RunStarted) -> "RowLabels":
         """Return the labels of a run that begins."""
-        return cls(with_suite=len(started.suites) > 1, trials=started.trials, with_target=len(started.targets) > 1)
+        trials = started.trials if started.is_even else 1
+        return cls(with_suite=len(started.suites) > 1, trials=trials, with_target=len(started.targets) > 1)
 
     def label(self, result: CaseResult, *, signs: Signs = UNICODE, longest: int | None = None) -> str:
         """Return `refund-7`, and as far as it is needed `refund-7 (evals/refunds.yaml) trial 2 of 3`.

@@ -28,9 +28,9 @@ class FeedbackFile:
     feedback: list[Feedback] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
-    def refuse(self, line: int, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> None:
+    def refuse(self, line: int, message: str, *, allowed: str | None = None) -> None:
         """Note what is wrong with a line."""
-        self.problems.append(Problem(self.source, message, line, 1, allowed=allowed, suggestion=suggestion))
+        self.problems.append(Problem(self.source, message, line, 1, allowed=allowed))
 
 
 def parse_feedback(data: bytes, *, source: str) -> FeedbackFile:
@@ -113,12 +113,18 @@ def _check_head(names: Sequence[str], line: int, found: FeedbackFile) -> bool:
         return False
     missing = [key for key in REQUIRED if not set(NAMES[key]) & set(names)]
     for key in missing:
-        message, allowed = f"the head has no column {key!r}", f"it has: {', '.join(names)}"
-        found.refuse(line, message, allowed=allowed, suggestion=nearest(key, names))
+        message = f"the head has no column {key!r}{_meant_by(key, names)}"
+        found.refuse(line, message, allowed=f"it has: {', '.join(names)}")
     twice = sorted({name for name in names if name and names.count(name) > 1})
     for name in twice:
         found.refuse(line, f"the head has the column {name!r} twice")
     return not missing and not twice
+
+
+def _meant_by(key: str, names: Iterable[str | None]) -> str:
+    """Return which of the names that are there may stand for a missing one."""
+    near = nearest(key, filter(None, names))
+    return f"; is it meant by {near!r}?" if near else ""
 
 
 def _read_entry(entry: Entry, line: int, found: FeedbackFile) -> None:
@@ -129,7 +135,7 @@ def _read_entry(entry: Entry, line: int, found: FeedbackFile) -> None:
     before = len(found.problems)
     for key in REQUIRED:
         if fields.written(key) is None:
-            found.refuse(line, f"{key!r} is missing", suggestion=nearest(key, [name for name in entry if name]))
+            found.refuse(line, f"{key!r} is missing{_meant_by(key, entry)}")
     feedback = Feedback(
         eval_id=fields.text("eval_id") or "",
         criterion=fields.text("criterion") or "",

@@ -25,6 +25,13 @@ class RunStarted:
     budget_usd: float | None = None
     spent_usd: float = 0.0
 
+    @property
+    def is_even(self) -> bool:
+        """Whether every target is asked every case, and each as often, as far as that is known."""
+        if self.planned is None or self.cases is None:
+            return True
+        return self.planned == self.cases * len(self.targets) * self.trials
+
 
 @quick
 @dataclass(frozen=True, slots=True)
