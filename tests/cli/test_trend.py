@@ -47,6 +47,22 @@ def test_each_run_is_a_point_with_its_interval_its_denominator_and_its_differenc
 
 
 @pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--target", "agent-v1"), "unknown target 'agent-v1'; known: agent-v2. Did you mean 'agent-v2'?"),
+        (("--suite", "refund"), "unknown suite 'refund'; known: evals/refunds.yaml. Did you mean 'refunds'?"),
+        (("--metric", "evaluator(tome).mean"), "unknown evaluator 'tome'; known: contains, tone. Did you mean 'tone'?"),
+    ],
+)
+def test_what_no_run_has_is_told_with_what_was_meant(
+    project: Project, home: Path, asked: tuple[str, str], said: str
+) -> None:
+    assert project.call("trend", *asked)[0] == 0  # there is no run yet
+    keep_run(home, 1, passing(20))
+    assert project.call("trend", *asked) == (4, f"error: {said}\n")
+
+
+@pytest.mark.parametrize(
     ("scores", "state", "why"),
     [
         ([None, None], "finished", "no row was judged: 2 of 2 errors"),
@@ -115,8 +131,6 @@ def test_suites_are_chosen_by_path_or_name_and_targets_by_name(project: Project,
     keep_run(home, 1, passing(20))
     for options in (["--suite", SUITE], ["--suite", "refunds"], ["--suite", "refunds.yaml"], ["--target", TARGET]):
         assert len(told(project, *options)["series"]) == 1
-    for options in (["--suite", "orders"], ["--target", "v1"]):
-        assert told(project, *options)["series"] == []
 
 
 def test_of_older_runs_than_are_shown_nothing_is_read(project: Project, home: Path) -> None:

@@ -10,7 +10,7 @@ from agentv.cli.sheets import refuse_unwritable, write_sheets
 from agentv.cli.terminal import terminal_style
 from agentv.loading import find_home
 from agentv.pipeline.clock import make_clock
-from agentv.pipeline.trend_runs import WantedPlaces, load_trend_runs
+from agentv.pipeline.trend_runs import WantedPlaces, load_trend_runs, refuse_unknown
 from agentv.reports.printable import one_line, printable_json
 from agentv.reports.trend_json import trend_to_json
 from agentv.reports.trend_sheet import trend_sheet
@@ -47,6 +47,7 @@ def trend(asked: Asked) -> int:
         last = None if asked.by_commit else asked.last
         listed = index.runs()
         runs = load_trend_runs(listed, index.sums, wanted=wanted, last=last)
+    refuse_unknown(wanted, metric, listed, runs)
     for unread in (each for each in listed if each.run is None):
         click.echo(f"left out: {one_line(unread.problem or unread.run_id)}", err=True)
     series = find_series(runs, metric, last=asked.last, by_commit=asked.by_commit)

@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agentv.scoring.run_sums import RunSums
+from agentv.scoring.run_sums import MetricKey, RunSums
 from agentv.scoring.trend import Place, TrendRun
 from agentv.storage.list_runs import ListedRun
 from agentv.types.dataclass import dataclass
+from agentv.types.errors import UnknownNameError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import RunRecord
 
@@ -33,6 +34,27 @@ class WantedPlaces:
 def _is_named(suite: str, name: str) -> bool:
     path = Path(suite)
     return name in (suite, path.name, path.stem) or suite.endswith(f"/{name}")
+
+
+def refuse_unknown(
+    wanted: WantedPlaces, metric: MetricKey, listed: Sequence[ListedRun], found: Sequence[TrendRun]
+) -> None:
+    """Raise UnknownNameError for a suite, a target or an evaluator that no run has, where there is any run.
+
+    `found` are the runs that have what is wanted.
+    """
+    runs = [_about(each, each.run) for each in listed if each.run is not None]
+    suites = {name for run in runs for name in run.suites} | {suite for run in found for suite, _ in run.sums}
+    targets = {name for run in runs for name in run.targets} | {target for run in found for _, target in run.sums}
+    for name in wanted.suites:
+        if suites and not any(_is_named(suite, name) for suite in suites):
+            raise UnknownNameError("suite", name, known=suites, aliases={Path(suite).stem for suite in suites})
+    for name in wanted.targets:
+        if targets and name not in targets:
+            raise UnknownNameError("target", name, known=targets)
+    evaluators = {name for run in found for sums in run.sums.values() for name in sums.evaluators}
+    if metric[0] == "evaluator" and evaluators and metric[1] not in evaluators:
+        raise UnknownNameError("evaluator", metric[1] or "", known=evaluators)
 
 
 def load_trend_runs(

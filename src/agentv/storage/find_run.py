@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentv.storage.stored_run import StoredRun
-from agentv.types.errors import ConfigError
+from agentv.types.errors import ConfigError, nearest
 
 _LATEST = re.compile(r"latest(?:~(\d+))?")
 _SHOWN = 8
@@ -64,7 +64,9 @@ def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
         return fitting[0]
     if fitting:
         raise ConfigError(f"{reference!r} fits {len(fitting)} runs; say more of one of: {_names(fitting)}")
-    raise ConfigError(f"there is no run {reference!r}; {_listed(folders)}")
+    near = nearest(reference, filter(None, (run.run.name for run in map(_readable, folders) if run is not None)))
+    hint = f". Did you mean {near!r}?" if near else ""
+    raise ConfigError(f"there is no run {reference!r}; {_listed(folders)}{hint}")
 
 
 def find_tagged(home: Path, tag: str) -> Path | None:

@@ -38,7 +38,8 @@ def find_scores(home: Path, reference: str, *, target: str | None = None) -> Fou
         side = load_side(stored, target=target, label=label)
         found = FoundScores(side, stored.run_id if is_ours else reference, stored)
     if target is not None and not found.side.cases:
-        raise ConfigError(f"{reference} has no row of a target {target!r}")
+        known = ", ".join(find_scores(home, reference).side.targets) or "none"
+        raise ConfigError(f"{reference} has no row of a target {target!r}; its targets are {known}")
     return found
 
 
