@@ -21,6 +21,7 @@ from agentv.loading import find_home
 from agentv.pipeline.carry_on import CarryOn
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.dry_run import describe_plan, plan_to_json, write_prompts
+from agentv.pipeline.early_import import import_beside
 from agentv.pipeline.history import load_forecast
 from agentv.pipeline.inputs import load_inputs
 from agentv.pipeline.keeping import make_store
@@ -74,7 +75,8 @@ def run_paths(
         home = find_home(cwd)
         shared_in = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
         secrets = secrets_of_store(shared_in, os.environ)
-        inputs = load_inputs(paths, options, cwd=cwd, env=os.environ, secrets=secrets)
+        foresee = None if dry_run is not None else import_beside
+        inputs = load_inputs(paths, options, cwd=cwd, env=os.environ, secrets=secrets, foresee=foresee)
         plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
         plan = replace(plan, paths=tuple(paths), folder=str(cwd), store=kept_name(store, shared_in))
         if dry_run is not None and dry_run.pilot is not None:

@@ -1,6 +1,7 @@
 """From paths to suites with their targets and plug-ins: all that a run reads before it is planned."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
@@ -41,7 +42,8 @@ class Neighbourhood:
     """Finds the targets that belong to a folder of eval files; folders that share a targets file share its targets.
 
     `needs_targets` False is for callers that bring who answers: a missing targets file is then no error. `secrets` are
-    struck from what targets say, and so is the password of the team's database, when a variable has it.
+    struck from what targets say, and so is the password of the team's database, when a variable has it. `foresee` is
+    told of the targets of each file once.
     """
 
     options: RunOptions
@@ -50,6 +52,7 @@ class Neighbourhood:
     env: Mapping[str, str]
     needs_targets: bool = True
     secrets: tuple[str, ...] = ()
+    foresee: Callable[[KnownTargets], None] | None = None
     known: dict[tuple[Path | None, frozenset[tuple[str, str]]], KnownTargets] = field(default_factory=dict)
 
     def load_targets(self, folder: Path) -> KnownTargets:
@@ -67,6 +70,8 @@ class Neighbourhood:
             named = {config.name: config for config in configs}
             secrets = (*self.secrets, *store_secrets(env.get(STORE_VARIABLE, "")))
             self.known[key] = KnownTargets(named, env, self.specs, self.options, secrets=secrets)
+            if self.foresee is not None:
+                self.foresee(self.known[key])
         return self.known[key]
 
 
@@ -78,14 +83,20 @@ def load_inputs(
     env: Mapping[str, str],
     needs_targets: bool = True,
     secrets: tuple[str, ...] = (),
+    foresee: Callable[[KnownTargets], None] | None = None,
 ) -> Inputs:
-    """Read eval files and what belongs to them. Raises EvalFileError with the problems of all files at once."""
+    """Read eval files and what belongs to them. Raises EvalFileError with the problems of all files at once.
+
+    `foresee` is told of the targets before the cases are read, which takes its time.
+    """
     files = find_eval_files(paths, cwd=cwd)
     specs, gates = load_project_parts(file.parent for file in files)
-    neighbourhood = Neighbourhood(options, specs, cwd, env, needs_targets, secrets)
+    neighbourhood = Neighbourhood(options, specs, cwd, env, needs_targets, secrets, foresee)
     suites: list[SuiteInput] = []
     problems: dict[Problem, None] = {}  # several suites may meet the same problem of one targets file
     for file in files:
+        with suppress(EvalFileError, TargetError):  # told after the suite's problems
+            neighbourhood.load_targets(file.parent)
         try:
             suites.append(SuiteInput(load_suite(file, specs=specs), neighbourhood.load_targets(file.parent)))
         except EvalFileError as error:
