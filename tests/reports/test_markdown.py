@@ -70,8 +70,8 @@ ONE_TARGET = """\
 | rows | 1 pass, 1 fail, 1 error |
 | pass rate | 50 % of 2 |
 | mean score | 0.67 |
-| pass@2 | 100 % |
-| pass^2 | 0 % |
+| pass@2 | 100 % of 1 case |
+| pass^2 | 0 % of 1 case |
 | cost | $0.0063 |
 | judges' cost | $0.0012 |
 | tokens | 450 |
@@ -112,8 +112,8 @@ TWO_TARGETS = """\
 | rows | 404 pass, 31 borderline, 125 fail, 4 error |  |
 | `agent-v1` pass rate | 72.2 % of 557 | 68.3 to 75.8 % |
 | `agent-v1` mean score | 0.81 | 0.78 to 0.84 |
-| `agent-v1` pass@3 | 90.1 % | 84.9 to 93.7 % |
-| `agent-v1` pass^3 | 50.3 % | 43 to 57.6 % |
+| `agent-v1` pass@3 | 90.1 % of 180 cases | 84.9 to 93.7 % |
+| `agent-v1` pass^3 | 50.3 % of 180 cases | 43 to 57.6 % |
 | `agent-v1` cost | $0.84 |  |
 | `agent-v1` median | 1.2 s | 1.1 s to 1.3 s |
 | `agent-v1` p95 | 4.5 s |  |

@@ -14,7 +14,7 @@ from agentv.reports.amounts import (
 )
 from agentv.reports.baseline_text import baseline_lines, evaluator_difference
 from agentv.reports.corrected_text import corrected_notes, corrected_rows
-from agentv.reports.figures import cost_text, rate_text, usage_text
+from agentv.reports.figures import cost_text, rate_text, shown_trials, usage_text
 from agentv.reports.paint import Paint, state_colour, without_colour
 from agentv.reports.printable import one_line
 from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
@@ -89,9 +89,9 @@ def _count_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
 
 
 def _trial_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
-    """Return how often any and all of a case's trials pass, of as many trials as every repeated target has."""
-    most = min((max(trial.k for trial in each.trials) for each in targets if each.trials), default=0)
-    if most <= 1:
+    """Return how often any and all of a case's trials pass."""
+    most = shown_trials(targets)
+    if not most:
         return []
     told = [(each, trial) for each in targets for trial in each.trials if trial.k == most]
     return [

@@ -1,6 +1,6 @@
 """The numbers that a report tells of a target or an evaluator, as text: the same in every format."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agentv.reports.amounts import (
     count_text,
@@ -18,7 +18,7 @@ from agentv.types.baselines import BaselineSummary
 from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 from agentv.types.results import RowState
-from agentv.types.summaries import EvaluatorSummary, TargetSummary
+from agentv.types.summaries import EvaluatorSummary, TargetSummary, TrialSummary
 from agentv.types.usage import Usage
 
 STATE_NAMES: dict[RowState, str] = {
@@ -41,11 +41,26 @@ class Figure:
     share: float | None = None
 
 
-def target_figures(target: TargetSummary) -> Iterator[Figure]:
-    """Yield what is told of a target: rates and means over the judged rows, the states, what it took."""
+def shown_trials(targets: Sequence[TargetSummary]) -> int:
+    """Return the k for which pass@k and pass^k are shown, 0 where no case is repeated.
+
+    That is the most trials that at least half of each repeated target's cases have: one case with more is no headline.
+    """
+    enough = [
+        {trial.k for trial in target.trials if 2 * trial.cases >= target.trials[0].cases}
+        for target in targets
+        if target.trials
+    ]
+    most = max(set.intersection(*enough), default=0) if enough else 0
+    return most if most > 1 else 0
+
+
+def target_figures(target: TargetSummary, trials: int) -> Iterator[Figure]:
+    """Yield what is told of a target: rates and means over the judged rows, of `trials`, the states, what it took."""
     yield Figure("pass rate", rate_text(target), _of_share(target.pass_rate_interval), share=target.pass_rate)
     yield Figure("mean score", score_text(target.mean_score), _of_score(target.mean_interval))
-    yield from _trial_figures(target)
+    for trial in target.trials:
+        yield from _trial_figures(trial) if trial.k == trials else ()
     for state, name in STATE_NAMES.items():
         if state != "skipped" or target.counts.get(state):
             yield Figure(name, f"{target.counts.get(state, 0):,}")
@@ -68,12 +83,11 @@ def evaluator_figures(evaluator: EvaluatorSummary, baseline: BaselineSummary | N
     yield Figure("errors", f"{evaluator.errors:,}")
 
 
-def _trial_figures(target: TargetSummary) -> Iterator[Figure]:
-    """Yield how often any and all of a case's trials pass, of as many trials as there are."""
-    most = max(target.trials, key=lambda trial: trial.k, default=None)
-    if most is not None and most.k > 1:
-        yield Figure(f"pass@{most.k}", percent_text(most.pass_at), _of_share(most.pass_at_interval))
-        yield Figure(f"pass^{most.k}", percent_text(most.pass_hat), _of_share(most.pass_hat_interval))
+def _trial_figures(trial: TrialSummary) -> Iterator[Figure]:
+    """Yield how often any and all of a case's trials pass, over the cases that have as many."""
+    of_cases = f"of {count_text(trial.cases, 'case')}"
+    yield Figure(f"pass@{trial.k}", f"{percent_text(trial.pass_at)} {of_cases}", _of_share(trial.pass_at_interval))
+    yield Figure(f"pass^{trial.k}", f"{percent_text(trial.pass_hat)} {of_cases}", _of_share(trial.pass_hat_interval))
 
 
 def _of_share(interval: Interval | None) -> str:

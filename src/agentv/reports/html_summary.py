@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 from agentv.reports.amounts import clock_text, count_text
 from agentv.reports.corrected_text import corrected_notes, corrected_rows
-from agentv.reports.figures import BASELINE_HEADS, Figure, baseline_cells, evaluator_figures, target_figures
+from agentv.reports.figures import (
+    BASELINE_HEADS,
+    Figure,
+    baseline_cells,
+    evaluator_figures,
+    shown_trials,
+    target_figures,
+)
 from agentv.reports.markup import Html, element, join
 from agentv.reports.page_parts import scrolled_table
 from agentv.reports.signs import UNICODE
@@ -66,7 +73,8 @@ def _commit(git: JsonObject | None) -> str:
 
 def target_table(targets: Sequence[TargetSummary]) -> Html:
     """Return a row per target: rates and means over the judged rows, the states, what it took."""
-    told = [{figure.name: figure for figure in target_figures(each)} for each in targets]
+    trials = shown_trials(targets)
+    told = [{figure.name: figure for figure in target_figures(each, trials)} for each in targets]
     names = dict.fromkeys(name for figures in told for name, figure in figures.items() if figure.value != "-")
     rows = [
         [each.target, *(_figure(figures.get(name)) for name in names)]

@@ -20,7 +20,7 @@ from agentv.types.events import (
 )
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
-from agentv.types.results import CaseResult, Slot
+from agentv.types.results import CaseResult
 
 DISPLAY_SCHEMA = "agentv-display-1"
 
@@ -64,15 +64,15 @@ def event_to_json(event: RunEvent, to_record: ToRecord) -> JsonObject:
                 "spent_usd": event.spent_usd,
             }
         case RowBegun(slot):
-            return {"event": "row_begun", **_slot_to_json(slot)}
+            return {"event": "row_begun", **slot.to_json()}
         case AnswerArrived(answer):
             error = None if answer.error is None else {"kind": answer.error.kind, "message": answer.error.message}
-            place = _slot_to_json(answer.slot)
+            place = answer.slot.to_json()
             return {"event": "answer_arrived", **place, "duration_ms": answer.duration_ms, "error": error}
         case RowFinished(result):
             return {"event": "row_finished", "row": to_record(result)}
         case RowLeft(slot):
-            return {"event": "row_left", **_slot_to_json(slot)}
+            return {"event": "row_left", **slot.to_json()}
         case RowKept(result):
             return {"event": "row_kept", "row": to_record(result)}
         case RetryNoted(target, eval_id, kind, wait_s):
@@ -85,7 +85,3 @@ def event_to_json(event: RunEvent, to_record: ToRecord) -> JsonObject:
             return {"event": "run_ended", "report": report_to_json(report)}
         case _:
             assert_never(event)
-
-
-def _slot_to_json(slot: Slot) -> JsonObject:
-    return {"suite": slot.suite, "eval_id": slot.eval_id, "target": slot.target, "trial": slot.trial}

@@ -5,7 +5,14 @@ from collections.abc import Iterator, Sequence
 from agentv.reports.amounts import clock_text, count_text
 from agentv.reports.chosen_rows import choose_rows
 from agentv.reports.corrected_text import CORRECTED_HEADS, corrected_cells, corrected_notes
-from agentv.reports.figures import BASELINE_HEADS, STATE_NAMES, baseline_cells, evaluator_figures, target_figures
+from agentv.reports.figures import (
+    BASELINE_HEADS,
+    STATE_NAMES,
+    baseline_cells,
+    evaluator_figures,
+    shown_trials,
+    target_figures,
+)
 from agentv.reports.formats import Format, ReportTools
 from agentv.reports.markdown_code import cell_code, inline_code
 from agentv.reports.row_text import RowLabels, row_reason, row_score
@@ -44,8 +51,8 @@ def markdown(report: RunReport, tools: ReportTools) -> str:
     of strangers stands in code spans alone, where nothing is a link, a mention, a picture or markup.
     """
     record = tools.record(report)
-    before = [*_head(report, record), _target_table(report), _baseline(report.baseline)]
-    after = [_evaluator_table(report), _corrected_table(report), *_remarks(report), _tail(report, record)]
+    before = [*_head(report, record), _target_table(report), _corrected_table(report), _baseline(report.baseline)]
+    after = [_evaluator_table(report), *_remarks(report), _tail(report, record)]
     room = LONGEST - sum(len(block) + 2 for block in (*before, *after))
     return "\n\n".join(filter(None, (*before, _failing(report, tools, room), *after))) + "\n"
 
@@ -66,11 +73,11 @@ def _head(report: RunReport, record: RunRecord | None) -> Iterator[str]:
 
 
 def _target_table(report: RunReport) -> str:
-    several = len(report.targets) > 1
+    several, trials = len(report.targets) > 1, shown_trials(report.targets)
     rows = [
         (f"{cell_code(each.target)} {figure.name}" if several else figure.name, figure.value, figure.interval)
         for each in report.targets[:_MOST_ITEMS]
-        for figure in target_figures(each)
+        for figure in target_figures(each, trials)
         if figure.name not in STATE_NAMES.values() and figure.value != "-"
     ]
     counts = counts_text(report.counts).partition(": ")
