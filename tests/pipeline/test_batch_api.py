@@ -38,6 +38,7 @@ evalcases:
   - {id: a, expected_outcome: x, input_messages: [{role: user, content: alpha}]}
   - {id: b, expected_outcome: x, input_messages: [{role: user, content: beta}]}
 """
+THIRD = "  - {id: c, expected_outcome: x, input_messages: [{role: user, content: gamma}]}\n"
 ANY = EvaluatorConfig("any", "length", {"min": 1})
 
 
@@ -82,26 +83,79 @@ def test_what_a_batch_lost_is_asked_by_itself(tmp_path: Path, server: FakeServer
     assert any("no answer for a, b" in note for note in report.notes)
 
 
+def kill_while_waiting(folder: Path, *options: str) -> str:
+    """Run the suite until its batch is handed in, kill it, and return the batch's id."""
+    before = set((folder / ".agentv").glob("runs/*"))
+    command = [sys.executable, "-m", "agentv", "run", "suite.yaml", "--display", "json", *options]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            if "batch" in line and json.loads(line)["event"] == "note":
+                break
+        os.kill(run.pid, signal.SIGKILL)
+    (killed,) = set((folder / ".agentv").glob("runs/*")) - before
+    (ticket,) = handed_in(killed)
+    return ticket
+
+
+def handed_in(folder: str | Path | None) -> list[str]:
+    assert folder is not None
+    lines = (Path(folder) / "events.jsonl").read_text().splitlines()
+    return [json.loads(line)["id"] for line in lines if '"batch_submitted"' in line]
+
+
 def test_a_run_that_was_killed_while_waiting_is_taken_up_and_nothing_is_handed_in_twice(tmp_path: Path) -> None:
     with serving_fake(batch_polls=3) as server:
         write_project(tmp_path, server)
-        command = [sys.executable, "-m", "agentv", "run", "suite.yaml", "--display", "json"]
-        with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as run:
-            assert run.stdout is not None
-            for line in run.stdout:
-                if "batch" in line and json.loads(line)["event"] == "note":
-                    break
-            os.kill(run.pid, signal.SIGKILL)
-        (submitted,) = (tmp_path / ".agentv" / "runs").glob("*/events.jsonl")
-        (ticket,) = (
-            json.loads(line)["id"] for line in submitted.read_text().splitlines() if '"batch_submitted"' in line
-        )
+        ticket = kill_while_waiting(tmp_path)
         report = evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv")
         assert report.exit_code == 0
-        assert [event["id"] for event in events(report) if event["type"] == "batch_submitted"] == [ticket]
+        assert handed_in(report.folder) == [ticket]
         assert any(f"taking up batch {ticket}" in note for note in report.notes)
         again = evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv")
-        assert [event["id"] for event in events(again) if event["type"] == "batch_submitted"] != [ticket]
+        assert handed_in(again.folder) != [ticket]
+
+
+def test_resume_takes_up_the_batch_that_the_run_itself_was_waiting_for(tmp_path: Path) -> None:
+    with serving_fake(batch_polls=3) as server:
+        write_project(tmp_path, server)
+        ticket = kill_while_waiting(tmp_path)
+        subprocess.run([sys.executable, "-m", "agentv", "resume"], cwd=tmp_path, check=True, capture_output=True)
+        (run,) = (tmp_path / ".agentv" / "runs").iterdir()
+        assert set(handed_in(run)) == {ticket}
+        assert len([call for call in server.calls if call.billed]) == 2
+
+
+def test_a_batch_of_what_is_not_in_the_cache_is_taken_up_as_well(tmp_path: Path) -> None:
+    with serving_fake(batch_polls=3) as server:
+        write_project(tmp_path, server)
+        first = evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv", cache="on")
+        (tmp_path / "suite.yaml").write_text(SUITE + THIRD)
+        ticket = kill_while_waiting(tmp_path, "--cache", "on")
+        report = evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv", cache="on")
+    assert handed_in(first.folder) != [ticket] == handed_in(report.folder)
+    assert [row.cached for row in report.results] == [True, True, False]
+    assert len([call for call in server.calls if call.billed]) == 3
+
+
+def test_what_the_cache_has_is_not_asked_by_a_batch_and_what_a_batch_brought_is_kept(
+    tmp_path: Path, server: FakeServer
+) -> None:
+    write_project(tmp_path, server)
+    first, second = (evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv", cache="on") for _ in range(2))
+    assert [row.cached for report in (first, second) for row in report.results] == [False, False, True, True]
+    assert [row.target_cost_usd for row in second.results] == [row.target_cost_usd for row in first.results]
+    assert [target.saved_usd for target in second.targets] == [target.target_cost_usd for target in first.targets]
+    assert handed_in(second.folder) == []
+
+
+def test_what_a_batch_lost_and_was_then_asked_by_itself_is_in_the_cache_for_the_next_batch(
+    tmp_path: Path, server: FakeServer
+) -> None:
+    write_project(tmp_path, server, model="fake@batch-lost")
+    _, report = (evaluate(tmp_path / "suite.yaml", folder=tmp_path / ".agentv", cache="on") for _ in range(2))
+    assert [row.cached for row in report.results] == [True, True]
+    assert handed_in(report.folder) == []
 
 
 def test_what_the_vendor_refused_for_good_is_the_rows_result_and_is_not_asked_again(
@@ -237,6 +291,17 @@ def test_a_question_that_stands_in_two_suites_is_paid_once_and_answers_both(tmp_
     ]
 
 
+def write_batch(home: Path, keys: str, *ends: str) -> Path:
+    """Write a run that handed in a batch, each of whose keys is a letter."""
+    run = home / "runs" / "2026-01-01T00-00-00-aaaaaa"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    kinds = ["batch_submitted", *ends]
+    lines = [json.dumps({"type": kind, "id": "b1", "target": "t", "keys": list(keys)}) for kind in kinds]
+    (run / "events.jsonl").write_text("\n".join(lines) + "\n")
+    return run
+
+
 @pytest.mark.parametrize(
     ("ended", "alive", "found"), [(None, False, True), ("batch_failed", False, False), (None, True, False)]
 )
@@ -246,15 +311,29 @@ def test_only_what_nobody_waits_for_any_more_is_taken_up(
     alive: bool,
     found: bool,
 ) -> None:
-    run = tmp_path / "runs" / "2026-01-01T00-00-00-aaaaaa"
-    run.mkdir(parents=True)
-    (run / "run.json").write_text("{}")
-    kinds = ["batch_submitted", *([ended] if ended else [])]
-    lines = [json.dumps({"type": kind, "id": "b1", "target": "t", "keys": ["k"]}) for kind in kinds]
-    (run / "events.jsonl").write_text("\n".join(lines) + "\n")
+    run = write_batch(tmp_path, "k", *([ended] if ended else []))
     lock = RunLock(run) if alive else None
     try:
-        assert (find_open_batch(tmp_path, "t", {"k"}) is not None) is found
+        assert (find_open_batch(tmp_path, "t", {"k"}, keys={"k"}) is not None) is found
     finally:
         if lock is not None:
             lock.release()
+
+
+@pytest.mark.parametrize(
+    ("batch", "left", "another_runs", "its_own"),
+    [
+        ("ab", "ab", True, True),
+        ("b", "b", True, True),
+        ("ab", "b", True, True),
+        ("abc", "ab", False, True),
+        ("a", "ab", False, True),
+        ("c", "ab", False, False),
+    ],
+)
+def test_a_batch_is_taken_up_when_it_has_all_that_is_left_and_nothing_that_nobody_asked_for(
+    tmp_path: Path, batch: str, left: str, another_runs: bool, its_own: bool
+) -> None:
+    run = write_batch(tmp_path, batch)
+    found = [find_open_batch(tmp_path, "t", set(left), keys=set("ab"), own=own) for own in (None, run.name)]
+    assert [ticket is not None for ticket in found] == [another_runs, its_own]

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import field
+from datetime import datetime
 from pathlib import Path
 
 from agentv.execution.threads import call_in_thread
@@ -41,6 +42,10 @@ class RunCache:
         self._repeated[key] = self._repeated.get(key, 0) + 1
         return self._repeated[key]
 
+    def take_back(self, key: str) -> None:
+        """Count a request once less: it brought no answer, and may be made again in another way."""
+        self._repeated[key] = self._repeated.get(key, 0) - 1
+
 
 def why_not_cached(target: ResolvedTarget, spec: Spec) -> str | None:
     """Return why a target's answers are not kept, None when they are."""
@@ -51,8 +56,6 @@ def why_not_cached(target: ResolvedTarget, spec: Spec) -> str | None:
     responses = getattr(target.settings, "tool_responses", None)
     if isinstance(responses, str):
         return "its tools are answered by a function, which a request does not show"
-    if getattr(target.settings, "batch_api", False):
-        return "it is asked by batches"
     return None
 
 
@@ -72,25 +75,33 @@ class AnswerMemory:
         A judge's request has a one-time text, which is no part of what is asked.
         """
         nonce = nonce_of(request) if is_judge else None
-        key = await self._key(request, nonce)
+        key = await self.key_of(request, nonce)
         if key is None:
             return await ask()
         key = repeated_key(key, self.run.times(key))
-        cache = self.run.cache
-        kept = await call_in_thread(_load, cache, key, self.run.writes, timeout_s=None)
-        if isinstance(kept, ProviderResponse):
+        kept = await self.find(key)
+        if kept is not None:
             return kept
         began = self.run.clock()
         response = await ask()
-        if self.run.writes and _is_whole(response):
-            began = response.calls[0].started_at if response.calls else began
-            now = self.run.clock()
-            source = CachedFrom(key, now, self.run.run_id, (now - began).total_seconds() * 1000, nonce)
-            answer = CachedAnswer(self.target.name, self.target.provider, source, self.run.clean(response))
-            await call_in_thread(cache.save, answer, timeout_s=None)
+        await self.keep(key, response, response.calls[0].started_at if response.calls else began, nonce=nonce)
         return response
 
-    async def _key(self, request: ProviderRequest, nonce: str | None) -> str | None:
+    async def find(self, key: str) -> ProviderResponse | None:
+        """Return the answer that is kept under a key, if there is one."""
+        found = await call_in_thread(_load, self.run.cache, key, self.run.writes, timeout_s=None)
+        return found if isinstance(found, ProviderResponse) else None
+
+    async def keep(self, key: str, response: ProviderResponse, began: datetime, *, nonce: str | None = None) -> None:
+        """Keep an answer that was asked for since `began`, where answers are kept and it is whole."""
+        if not (self.run.writes and _is_whole(response)):
+            return
+        now = self.run.clock()
+        source = CachedFrom(key, now, self.run.run_id, (now - began).total_seconds() * 1000, nonce)
+        answer = CachedAnswer(self.target.name, self.target.provider, source, self.run.clean(response))
+        await call_in_thread(self.run.cache.save, answer, timeout_s=None)
+
+    async def key_of(self, request: ProviderRequest, nonce: str | None = None) -> str | None:
         """Return the key of a request; None when it cannot be known: a file is gone, or there is a workspace."""
         if request.workspace is not None:
             return None

@@ -1,11 +1,12 @@
 """Half-price batches that take their time: the ticket is stored before the waiting, so that none is paid twice."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from agentv.execution.retry import is_retryable
+from agentv.pipeline.batch_memory import BatchMemory
 from agentv.pipeline.question import Question
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.toolbox import Toolbox
@@ -13,7 +14,7 @@ from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
-from agentv.types.provider import BatchApiProvider, BatchTicket, ProviderResponse
+from agentv.types.provider import BatchApiProvider, BatchTicket, ProviderRequest, ProviderResponse
 from agentv.types.results import Slot
 
 NoteEvent: TypeAlias = Callable[[str, Mapping[str, JsonValue]], None]
@@ -41,7 +42,7 @@ T = TypeVar("T")
 class Answers:
     """What became of the requests of a batch, by key. An open one could not be fetched, and may be later."""
 
-    id: str
+    ticket: BatchTicket
     found: Mapping[str, ProviderResponse | Failure]
     is_open: bool = False
 
@@ -62,33 +63,58 @@ class BatchApi:
         A batch that cannot be reached any more is not paid twice: it stays open for the next run, and its questions
         fail. Raises ProviderError when the vendor refuses the batch or gave it up.
         """
-        by_key: dict[str, list[Question]] = {}
+        asked: dict[str, list[Question]] = {}
         for question in questions:  # one question may stand in two suites
-            by_key.setdefault(question.answer_key, []).append(question)
-        answers = await self._taken_up(frozenset(by_key))
-        if answers is None:
-            requests = {key: asked[0].request for key, asked in by_key.items()}
-            ticket = await self._patiently(lambda: self.provider.submit_batch(requests), may_repeat=_was_refused)
-            answers = await self._answers(ticket)
-        for key, asked in by_key.items():
-            if key not in answers.found:
-                continue
-            answer = self.resilient.priced(answers.found[key], in_batch=True)
-            first, *others = (question.slot for question in asked)
-            keep({first: answer, **dict.fromkeys(others, _for_free(answer))})
-        if not answers.is_open:
-            self.note("batch_fetched", {"id": answers.id})
+            asked.setdefault(question.answer_key, []).append(question)
+        requests = {key: each[0].request for key, each in asked.items()}
+        memory, began = BatchMemory(self.resilient.memory), self.toolbox.clock()
 
-    async def _taken_up(self, keys: frozenset[str]) -> Answers | None:
-        """Return the answers of the batch that an earlier run handed in; None when there is none, or none to be had."""
-        left = self.toolbox.find_open_batch(self.resilient.target.name, keys)
-        if left is None:
-            return None
-        self._tell(f"taking up batch {left.id}, which an earlier run handed in")
+        def keep_all(answers: Mapping[str, ProviderResponse | Failure]) -> None:
+            for key, answer in answers.items():
+                first, *others = (question.slot for question in asked[key])
+                keep({first: answer, **dict.fromkeys(others, _for_free(answer))})
+
         try:
-            return await self._answers(left)
+            known = await memory.find(requests)
+            keep_all(known)
+            left = {key: request for key, request in requests.items() if key not in known}
+            async for answers in self._brought(left, frozenset(requests)):
+                keep_all(answers)
+                await memory.keep(answers, began)
+        finally:
+            memory.close()
+
+    async def _brought(
+        self, left: Mapping[str, ProviderRequest], keys: frozenset[str]
+    ) -> AsyncIterator[Mapping[str, ProviderResponse | Failure]]:
+        """Yield what one batch after another brings, until nothing is left; `left` are some or all of `keys`."""
+        while left:
+            answers = await self._taken_up(frozenset(left), keys)
+            if answers is None:
+                answers = await self._answers(await self._submitted(left))
+            taken = frozenset(answers.ticket.keys)
+            brought = {key: answers.found[key] for key in left if key in answers.found}
+            left = {key: request for key, request in left.items() if key not in taken}
+            yield {key: self.resilient.priced(answer, in_batch=True) for key, answer in brought.items()}
+            if not answers.is_open:
+                self.note("batch_fetched", {"id": answers.ticket.id})
+
+    async def _submitted(self, requests: Mapping[str, ProviderRequest]) -> BatchTicket:
+        return await self._patiently(lambda: self.provider.submit_batch(requests), may_repeat=_was_refused)
+
+    async def _taken_up(self, left: frozenset[str], keys: frozenset[str]) -> Answers | None:
+        """Return the answers of a batch that was handed in before; None when there is none, or none to be had.
+
+        What is not `left` of the keys came from the cache, and may have been asked for by that batch, too.
+        """
+        ticket = self.toolbox.find_open_batch(self.resilient.target.name, left, keys)
+        if ticket is None:
+            return None
+        self._tell(f"taking up batch {ticket.id}, which was handed in before")
+        try:
+            return await self._answers(ticket)
         except ProviderError as error:
-            self._tell(f"batch {left.id} is lost ({error.failure.message}); handing in a new one")
+            self._tell(f"batch {ticket.id} is lost ({error.failure.message}); handing in a new one")
             return None
 
     async def _answers(self, ticket: BatchTicket) -> Answers:
@@ -96,14 +122,14 @@ class BatchApi:
         self.note("batch_submitted", {"id": ticket.id, "target": self.resilient.target.name, "keys": list(ticket.keys)})
         try:
             await self._wait(ticket)
-            return Answers(ticket.id, await self._patiently(lambda: self.provider.fetch_batch(ticket)))
+            return Answers(ticket, await self._patiently(lambda: self.provider.fetch_batch(ticket)))
         except ProviderError as error:
             if error.failure.kind == GONE:
                 self.note("batch_failed", {"id": ticket.id})
                 raise
             said = f"batch {ticket.id} cannot be reached: {error.failure.message}; the same run again takes it up"
             failure = replace(error.failure, message=said, http_status=None, retryable=False)
-            return Answers(ticket.id, dict.fromkeys(ticket.keys, failure), is_open=True)
+            return Answers(ticket, dict.fromkeys(ticket.keys, failure), is_open=True)
 
     async def _wait(self, ticket: BatchTicket) -> None:
         """Look again and again, less and less often, until the batch is over."""

@@ -69,7 +69,7 @@ class ResilientProvider:
         self._rng = rng
         self._prices = prices
         self._turns = Turns(limiter, target.retry, counts_attempts=counts_attempts)
-        self._memory = memory
+        self.memory = memory
         self._purse = None if budget is None else Purse(budget, target.name, self.cost_of)
         self._reply_tokens = EXPECTED_REPLY_TOKENS
         self._keeps_deadlines: bool = getattr(provider, "keeps_deadlines", False)
@@ -83,9 +83,9 @@ class ResilientProvider:
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Answer a judge's request with as many tries as the policy allows; raises ProviderError with its `calls`."""
-        if self._memory is None:
+        if self.memory is None:
             return await self._ask(request)
-        return await self._memory.recall(request, partial(self._ask, request), is_judge=True)
+        return await self.memory.recall(request, partial(self._ask, request), is_judge=True)
 
     async def invoke_within(
         self,
@@ -96,10 +96,10 @@ class ResilientProvider:
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> ProviderResponse:
         """Answer a case, with `total_s` for all tries together; `before_repeat` makes all ready for another try."""
-        if self._memory is None:
+        if self.memory is None:
             return await self._ask(request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
         ask = partial(self._ask, request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
-        return await self._memory.recall(request, ask, is_judge=False)
+        return await self.memory.recall(request, ask, is_judge=False)
 
     async def _ask(
         self,

@@ -103,9 +103,9 @@ class Toolbox:
         """Return the folder of a stored run; the one that is being made is never meant."""
         return str(find_run(Path(self.home), reference, without=self.run_id))
 
-    def find_open_batch(self, target: str, keys: frozenset[str]) -> BatchTicket | None:
-        """Return the batch of exactly these answers that an earlier run handed in and did not fetch, if any."""
-        return find_open_batch(Path(self.home), target, keys, without=self.run_id)
+    def find_open_batch(self, target: str, left: frozenset[str], keys: frozenset[str]) -> BatchTicket | None:
+        """Return a batch that was handed in and not fetched, and that answers what is left of these answer keys."""
+        return find_open_batch(Path(self.home), target, left, keys=keys, own=self.run_id)
 
     def provider(self, target: ResolvedTarget) -> ResilientProvider:
         """Return the live provider of a target; the same one for the same target."""

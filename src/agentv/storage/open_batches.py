@@ -15,26 +15,28 @@ ENDS = ("batch_fetched", "batch_failed")
 
 
 def find_open_batch(
-    home: Path, target: str, keys: AbstractSet[str], *, without: str | None = None
+    home: Path, target: str, left: AbstractSet[str], *, keys: AbstractSet[str], own: str | None = None
 ) -> BatchTicket | None:
-    """Return the ticket of the latest batch of exactly these answer keys that nobody fetched, or None.
+    """Return the ticket of the latest batch that nobody fetched and that answers what is `left` of `keys`, or None.
 
-    A batch that failed is over too, and one whose run still goes on is that run's own.
+    It has answers to all that is left, and was handed in for none but these answer keys. Of the run that asks, `own`,
+    any batch will do that answers some of what is left: what else was in it is done. A batch that failed is over too,
+    and one whose run still goes on is that run's own.
     """
     over: set[str] = set()
     for folder in reversed(list_run_folders(home)[-RUNS_SEARCHED:]):
-        if folder.name == without:
-            continue
         events = list(_batch_events(folder / "events.jsonl"))
         over |= {str(event.get("id")) for event in events if event.get("type") in ENDS}
-        if is_being_written(folder):
+        if folder.name != own and is_being_written(folder):
             over |= {str(event.get("id")) for event in events}
         for event in reversed(events):
             if event.get("type") != "batch_submitted" or event.get("target") != target or event.get("id") in over:
                 continue
             kept = event.get("keys")
-            if isinstance(kept, list) and frozenset(kept) == keys:
-                return BatchTicket(str(event["id"]), tuple(map(str, kept)))
+            ticket = BatchTicket(str(event.get("id")), tuple(map(str, kept)) if isinstance(kept, list) else ())
+            asked = frozenset(ticket.keys)
+            if (left & asked) if folder.name == own else (left <= asked <= keys):
+                return ticket
     return None
 
 
