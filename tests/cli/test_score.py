@@ -65,6 +65,19 @@ def last_line(text: str) -> str:
     return text.splitlines()[-1]
 
 
+def test_rates_and_means_stand_with_their_intervals(folder: Path, score: Call) -> None:
+    write_lines(folder / "log.jsonl", *answers(*[GOOD] * 4, *[RUDE] * 4))
+    told = json.loads(score("log.jsonl", "--json", "--gate", "mean >= 0.5 with 95%")[1])
+    for rate in (told, *told["criteria"]):
+        for value, name in ((rate["pass_rate"], "pass_rate"), (rate.get("mean", told["mean_score"]), "mean")):
+            interval = rate[f"{name}_interval"]
+            assert interval["low"] < value < interval["high"] or value == 1.0 == interval["high"]
+    assert f"{told['mean_interval']['low']:.4g}" in told["verdict"]
+    shown = score("log.jsonl")[1]
+    assert "50 % of 8  21.5 to 78.5 %" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 def test_every_line_is_judged_kept_with_its_place_and_counted(folder: Path, score: Call) -> None:
     write_lines(folder / "log.jsonl", *answers(GOOD, LONG), "", {"response": RUDE, "sessionId": "s-1"})
     code, out, _ = score("log.jsonl", "-o", "out.jsonl")

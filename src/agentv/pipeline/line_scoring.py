@@ -118,6 +118,8 @@ class LineScoring:
             median_s=summary.durations_s.at(0.5),
             p95_s=summary.durations_s.at(0.95),
             duration_s=duration_s,
+            mean_interval=summary.all.mean_interval,
+            pass_rate_interval=summary.all.pass_rate_interval,
         )
 
     def _notes_at_end(self) -> Iterator[str]:

@@ -3,9 +3,10 @@
 from dataclasses import asdict
 
 from agentv.reports.printable import printable_json
+from agentv.reports.report_json import interval_to_json
 from agentv.reports.score_view import line_reason
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.judged_lines import JudgedLine, ScoreReport
+from agentv.types.judged_lines import CriterionSummary, JudgedLine, ScoreReport
 from agentv.types.messages_json import pretty_json
 
 SCORE_SCHEMA = "agentv-score-1"
@@ -13,7 +14,6 @@ SCORE_SCHEMA = "agentv-score-1"
 
 def score_to_json(report: ScoreReport, *, output: str | None) -> JsonObject:
     """Return the report as JSON. A mean, rate or cost that is not known is null, never 0."""
-    judged = report.judged
     return {
         "schema": SCORE_SCHEMA,
         "state": report.state,
@@ -23,8 +23,10 @@ def score_to_json(report: ScoreReport, *, output: str | None) -> JsonObject:
         "lines_read": report.read,
         "counts": dict(report.counts),
         "mean_score": report.mean,
-        "pass_rate": report.counts.get("pass", 0) / judged if judged else None,
-        "criteria": [asdict(criterion) for criterion in report.criteria],
+        "mean_interval": interval_to_json(report.mean_interval),
+        "pass_rate": report.pass_rate,
+        "pass_rate_interval": interval_to_json(report.pass_rate_interval),
+        "criteria": [_criterion(each) for each in report.criteria],
         "worst": [_line(line) for line in report.worst],
         "errors": [_line(line) for line in report.errors],
         "notes": list(report.notes),
@@ -42,6 +44,18 @@ def score_to_json(report: ScoreReport, *, output: str | None) -> JsonObject:
 def score_json_text(report: ScoreReport, *, output: str | None) -> str:
     """Return the report as two-space JSON that may be shown on a terminal."""
     return printable_json(pretty_json(score_to_json(report, output=output))) + "\n"
+
+
+def _criterion(criterion: CriterionSummary) -> JsonObject:
+    return {
+        "name": criterion.name,
+        "judged": criterion.judged,
+        "mean": criterion.mean,
+        "mean_interval": interval_to_json(criterion.mean_interval),
+        "pass_rate": criterion.pass_rate,
+        "pass_rate_interval": interval_to_json(criterion.pass_rate_interval),
+        "errors": criterion.errors,
+    }
 
 
 def _line(line: JudgedLine) -> JsonValue:

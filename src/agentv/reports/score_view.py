@@ -6,7 +6,9 @@ from agentv.reports.amounts import (
     clock_text,
     count_text,
     money_text,
+    percent_interval_text,
     percent_text,
+    score_interval_text,
     score_text,
     seconds_text,
     tokens_text,
@@ -14,7 +16,7 @@ from agentv.reports.amounts import (
 from agentv.reports.paint import Paint, state_colour, without_colour
 from agentv.reports.printable import one_line
 from agentv.reports.signs import UNICODE, Signs
-from agentv.reports.table import table, with_reason
+from agentv.reports.table import side_by_side, table, with_reason
 from agentv.scoring.tallies import Tally
 from agentv.types.dataclass import dataclass
 from agentv.types.judged_lines import JudgedLine, ScoreReport
@@ -45,8 +47,9 @@ class ScoreView:
         """Return the text at the end of a stream; its last line is the verdict with the exit code. `files` exist."""
         errors = report.counts.get("error", 0)
         code = report.verdict.exit_code
+        totals = side_by_side([_quality(report), _counts(report)], self.width) if report.counts else []
         blocks = [
-            table(_totals(report), self.width, self.paint) if report.counts else [],
+            *(table(rows, self.width, self.paint) for rows in totals),
             table(_criteria(report), self.width, self.paint) if report.criteria else [],
             self._lines("lowest scores", report.worst),
             self._lines(f"without a clean judgement: {errors:,}", report.errors, more=errors - len(report.errors)),
@@ -67,29 +70,41 @@ class ScoreView:
         return [*shown, f"and {more:,} more"] if more > 0 else shown
 
 
-def _totals(report: ScoreReport) -> list[list[str]]:
-    states = {"pass": "pass", "borderline": "borderline", "fail": "fail", "error": "errors"}
-    rows = sum(report.counts.values())
-    rate = report.counts.get("pass", 0) / report.judged if report.judged else None
+def _quality(report: ScoreReport) -> list[list[str]]:
     return [
-        ["lines", "pass rate", "mean", *states.values()],
+        ["lines", "pass rate", "95 %", "mean", "95 %"],
         [
-            f"{rows:,} of {report.read:,}",
-            f"{percent_text(rate)} of {report.judged:,}" if report.judged else "none judged",
+            _lines_text(report),
+            f"{percent_text(report.pass_rate)} of {report.judged:,}" if report.judged else "none judged",
+            percent_interval_text(report.pass_rate_interval),
             score_text(report.mean),
-            *(f"{report.counts.get(state, 0):,}" for state in states),
+            score_interval_text(report.mean_interval),
         ],
     ]
 
 
+def _counts(report: ScoreReport) -> list[list[str]]:
+    states = {"pass": "pass", "borderline": "borderline", "fail": "fail", "error": "errors"}
+    return [
+        ["lines", *states.values()],
+        [_lines_text(report), *(f"{report.counts.get(state, 0):,}" for state in states)],
+    ]
+
+
+def _lines_text(report: ScoreReport) -> str:
+    return f"{sum(report.counts.values()):,} of {report.read:,}"
+
+
 def _criteria(report: ScoreReport) -> list[list[str]]:
     return [
-        ["criterion", "pass rate", "mean", "judged", "errors"],
+        ["criterion", "pass rate", "95 %", "mean", "95 %", "judged", "errors"],
         *(
             [
                 one_line(each.name),
                 percent_text(each.pass_rate),
+                percent_interval_text(each.pass_rate_interval),
                 score_text(each.mean),
+                score_interval_text(each.mean_interval),
                 f"{each.judged:,}",
                 f"{each.errors:,}",
             ]

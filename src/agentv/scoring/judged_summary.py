@@ -78,7 +78,15 @@ class JudgedSummary:
     def criteria(self) -> tuple[CriterionSummary, ...]:
         """Return one summary per criterion, in the order in which they came."""
         return tuple(
-            CriterionSummary(name, tally.judged, tally.mean, tally.pass_rate, tally.counts["error"])
+            CriterionSummary(
+                name,
+                tally.judged,
+                tally.mean,
+                tally.pass_rate,
+                tally.counts["error"],
+                tally.mean_interval,
+                tally.pass_rate_interval,
+            )
             for name, tally in self._criteria.items()
         )
 

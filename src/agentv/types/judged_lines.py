@@ -7,6 +7,7 @@ from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.dataclass import dataclass
 from agentv.types.evaluation_input import milliseconds_of
 from agentv.types.failures import Failure
+from agentv.types.intervals import Interval
 from agentv.types.json_value import JsonValue
 from agentv.types.results import RowState, RunState, RunVerdict
 from agentv.types.usage import Usage
@@ -61,6 +62,8 @@ class CriterionSummary:
     mean: float | None
     pass_rate: float | None
     errors: int
+    mean_interval: Interval | None = None
+    pass_rate_interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class ScoreReport:
     """What came of a stream. `read` lines were seen, `counts` holds those that were judged, by state.
 
     `worst` are the lowest scores that did not pass, `errors` the first lines without a clean judgement. Durations are
-    those of judging; costs are those of judges, None when a price is unknown.
+    those of judging; costs are those of judges, None when a price is unknown. Intervals take each line for a case.
     """
 
     state: RunState
@@ -85,8 +88,15 @@ class ScoreReport:
     median_s: float | None = None
     p95_s: float | None = None
     duration_s: float = 0.0
+    mean_interval: Interval | None = None
+    pass_rate_interval: Interval | None = None
 
     @property
     def judged(self) -> int:
         """Lines that were cleanly judged: the denominator of every rate and mean."""
         return sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Share of the judged lines whose verdict is pass."""
+        return self.counts.get("pass", 0) / self.judged if self.judged else None
