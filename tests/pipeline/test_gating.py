@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agentv import EvalCase, EvaluationScore, ProviderRequest, evaluate
+from agentv.pipeline.suite_check import STREAM_CHECKED_AHEAD
 from agentv.types.errors import ConfigError
 from agentv.types.results import RunReport
 
@@ -114,10 +115,20 @@ def test_trials_make_gates_on_them_measurable(run: Run) -> None:
     assert report.verdict.sentence == "PASS: pass_hat(3) is 100 % (point estimate), as >= 100 %."
 
 
-def test_of_a_stream_a_name_that_no_row_had_fails_the_run_and_says_so(run: Run) -> None:
-    line = '{"id": "a", "expected_outcome": "x", "input_messages": [{"role": "user", "content": "hi"}]}\n'
-    suites = {"s.yaml": "execution: {evaluators: [{name: says-x, type: contains, value: x}]}\n", "s.jsonl": line}
-    report = run(suites, gates=("evaluator(say-x).mean >= 0",))
+def stream(lines: int) -> dict[str, str]:
+    line = '{{"id": "c{}", "expected_outcome": "x", "input_messages": [{{"role": "user", "content": "hi"}}]}}\n'
+    head = "execution: {evaluators: [{name: says-x, type: contains, value: x}]}\n"
+    return {"s.yaml": head, "s.jsonl": "".join(line.format(number) for number in range(lines))}
+
+
+@pytest.mark.parametrize("gate", ["evaluator(say-x).mean >= 0", "tag(easy).mean >= 0", "pass_at(2) >= 0.5"])
+def test_of_a_stream_that_is_looked_at_to_its_end_names_are_known_as_well(run: Run, gate: str) -> None:
+    with pytest.raises(ConfigError, match=r"unknown evaluator 'say-x'|unknown tag 'easy'|no case is asked 2 times"):
+        run(stream(3), gates=(gate,))
+
+
+def test_of_a_long_stream_a_name_that_no_row_had_fails_the_run_and_says_so(run: Run) -> None:
+    report = run(stream(STREAM_CHECKED_AHEAD), gates=("evaluator(say-x).mean >= 0",))
     assert report.exit_code == 1
     assert "there is no evaluator 'say-x'; did you mean 'says-x'?" in report.verdict.sentence
 

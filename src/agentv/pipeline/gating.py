@@ -67,7 +67,7 @@ def _problems(asked: AskedGate, checks: Sequence[SuiteCheck]) -> Iterator[str]:
     names = _names(checks).get(gate.name)
     if names is not None and gate.argument not in names:
         yield str(UnknownNameError(gate.name, gate.argument or "", known=names))
-    if gate.metric.takes == "trials" and _is_known(checks):
+    if gate.metric.takes == "trials" and all(check.is_whole for check in checks):
         most = max((check.most_trials for check in checks), default=1)
         if int(gate.argument or 1) > most:
             yield f"no case is asked {gate.argument} times; --trials {gate.argument} or `trials:` does that"
@@ -79,12 +79,7 @@ def _names(checks: Sequence[SuiteCheck]) -> Mapping[str, Collection[str]]:
         "dataset": {check.plan.suite.dataset for check in checks},
         "target": {target.name for check in checks for target in check.plan.targets},
     }
-    if _is_known(checks):
+    if all(check.is_whole for check in checks):
         known["evaluator"] = {name for check in checks for name in check.evaluator_names}
         known["tag"] = {tag for check in checks for tag in check.tags}
     return known
-
-
-def _is_known(checks: Sequence[SuiteCheck]) -> bool:
-    """Whether every case was looked at: a stream is not read to its end before the run."""
-    return all(check.plan.suite.cases.count is not None for check in checks)

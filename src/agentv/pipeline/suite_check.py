@@ -43,7 +43,8 @@ class Findings:
 class SuiteCheck:
     """Checks a suite. `judges` are the targets found to be asked as judges; names, tags and trials are of its rows.
 
-    `home` is the `.agentv` folder, where stored runs are.
+    `home` is the `.agentv` folder, where stored runs are. `is_whole` says that every case was looked at: not those of a
+    long stream, nor a line of it that cannot be read.
     """
 
     plan: SuitePlan
@@ -55,6 +56,7 @@ class SuiteCheck:
     evaluator_names: set[str] = field(default_factory=set)
     tags: set[str] = field(default_factory=set)
     most_trials: int = 1
+    is_whole: bool = False
 
     def run(self) -> None:
         """Look at everything."""
@@ -65,16 +67,21 @@ class SuiteCheck:
             self._say(str(error))
         seen: dict[int, EvaluatorLike] = {}  # the objects too: a stream's are gone before the next has their id
         ahead = None if self.plan.selection.count is not None else STREAM_CHECKED_AHEAD
+        looked_at, broken = 0, 0
         for case in islice(self.plan.selection, ahead):
-            if isinstance(case, EvalCase):
-                self._check_workspaces(case)
-                self.tags.update(tags_of(case, suite))
-                self.most_trials = max(self.most_trials, self.plan.trials(case))
-                for evaluator in applicable_evaluators(case, suite)[0]:
-                    self.evaluator_names.add(config_of(evaluator).name)
-                    if seen.get(id(evaluator)) is not evaluator:
-                        seen[id(evaluator)] = evaluator
-                        self._check(evaluator)
+            looked_at += 1
+            if not isinstance(case, EvalCase):
+                broken += 1
+                continue
+            self._check_workspaces(case)
+            self.tags.update(tags_of(case, suite))
+            self.most_trials = max(self.most_trials, self.plan.trials(case))
+            for evaluator in applicable_evaluators(case, suite)[0]:
+                self.evaluator_names.add(config_of(evaluator).name)
+                if seen.get(id(evaluator)) is not evaluator:
+                    seen[id(evaluator)] = evaluator
+                    self._check(evaluator)
+        self.is_whole = ahead is None or (looked_at < ahead and not broken)
 
     def _say(self, message: str) -> None:
         self.findings.add(f"{self.plan.suite.path}: {message}")
