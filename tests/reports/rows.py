@@ -53,12 +53,17 @@ REPORT = RunReport(
             "agent-v1", {"pass": 402, "borderline": 31, "fail": 124, "error": 4}, 0.8124, 402 / 557,
             0.84, None, _USAGE, _USAGE, 1.2, 4.5,
             pass_rate_interval=Interval(0.6831, 0.7577, "clustered-wilson"),
-            mean_interval=Interval(0.7812, 0.8391, "bounded-t"),
+            mean_interval=Interval(0.7812, 0.8391, "scaled-wilson"),
             latency_median_interval=Interval(1.1, 1.3, "order-statistics"),
             trials=(
                 TrialSummary(1, 240, 0.722, 0.722),
                 TrialSummary(
-                    3, 180, 0.901, 0.503, Interval(0.849, 0.937, "bounded-t"), Interval(0.43, 0.576, "bounded-t")
+                    3,
+                    180,
+                    0.901,
+                    0.503,
+                    Interval(0.849, 0.937, "scaled-wilson"),
+                    Interval(0.43, 0.576, "scaled-wilson"),
                 ),
             ),
         ),
@@ -69,7 +74,7 @@ REPORT = RunReport(
     evaluators=(
         EvaluatorSummary(
             "contains", "contains", 560, 0.81, 0,
-            mean_interval=Interval(0.775, 0.841, "bounded-t"),
+            mean_interval=Interval(0.775, 0.841, "scaled-wilson"),
             pass_rate=0.75,
             pass_rate_interval=Interval(0.712, 0.784, "wilson"),
         ),

@@ -12,7 +12,7 @@ from agentv.types.summaries import GroupSummary
 GROUPS = (
     GroupSummary(
         "tag", "refund", {"pass": 1200, "fail": 34, "error": 6}, 0.9712, 1200 / 1234,
-        Interval(0.9601, 0.9794, "bounded-t"), Interval(0.9617, 0.9803, "wilson"),
+        Interval(0.9601, 0.9794, "scaled-wilson"), Interval(0.9617, 0.9803, "wilson"),
     ),
     GroupSummary("tag", "rückgabe\x1b[2J", {"pass": 1}, 1.0, 1.0),
     GroupSummary("metadata.team", "core", {"error": 2}, None, None),

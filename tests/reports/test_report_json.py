@@ -14,7 +14,7 @@ def test_every_rate_and_mean_stands_with_its_interval_and_how_that_was_made() ->
     assert READ["schema"] == "agentv-report-1"
     first, second = READ["targets"]
     assert first["pass_rate_interval"] == {"low": 0.6831, "high": 0.7577, "level": 0.95, "method": "clustered-wilson"}
-    assert first["mean_interval"] == {"low": 0.7812, "high": 0.8391, "level": 0.95, "method": "bounded-t"}
+    assert first["mean_interval"] == {"low": 0.7812, "high": 0.8391, "level": 0.95, "method": "scaled-wilson"}
     assert first["latency_median_interval"]["method"] == "order-statistics"
     assert first["latency_p95_interval"] is None
     assert (second["pass_rate_interval"], second["mean_interval"], second["trials"]) == (None, None, [])
@@ -29,7 +29,7 @@ def test_trials_say_for_each_k_how_many_cases_they_are_of() -> None:
         (3, 180, 0.901, 0.503),
     ]
     assert trials[0]["pass_at_interval"] is None
-    assert trials[1]["pass_hat_interval"]["method"] == "bounded-t"
+    assert trials[1]["pass_hat_interval"]["method"] == "scaled-wilson"
 
 
 def test_groups_say_by_what_and_keep_errors_apart() -> None:

@@ -81,9 +81,18 @@ SCORES = (
     ),
     Population("10 % are 0, the others near 0.9", 0.9 * 20 / 22, _either(0.1, _always(0.0), _beta(20, 2))),
 )
-RARE = (of_rate(0.02), of_rate(0.05))
+OUTSIDE = (
+    *(of_rate(rate) for rate in (0.02, 0.05, 0.1, 0.5)),
+    SCORES[0],
+    Population("low, Beta(1, 19)", 0.05, _beta(1, 19)),
+    SCORES[5],
+    SCORES[7],
+    Population("5 % are 0, the others near 0.9", 0.95 * 20 / 22, _either(0.05, _always(0.0), _beta(20, 2))),
+)
+OUTSIDE_CASES = (5, 10, 20, 40, 80)
 RATE_DESIGNS = (Design(), Design(3, 0.2), Design(3, 0.8), Design(5, 0.5))
 SCORE_DESIGNS = (Design(), Design(3, 0.5))
+OUTSIDE_DESIGNS = (Design(), Design(5, 0.5))
 
 
 def drawn(population: Population, design: Design, cases: int, rng: np.random.Generator, runs: int) -> Values:
@@ -140,6 +149,7 @@ class Luck:
 
 
 LUCK = (Luck(2, 1), Luck(0.5, 0.5), Luck(1, 2))
+RARE_LUCK = (Luck(1, 4), Luck(1, 8))
 
 
 def coverage_of_all_of(k: int, luck: Luck, cases: int, *, runs: int = RUNS) -> float:
@@ -179,13 +189,15 @@ def shown(share: float | None) -> str:
     return f"{100 * share:.1f}{'' if PROMISED[0] <= share <= PROMISED[1] else '*'}"
 
 
-def table(populations: Sequence[Population], designs: Sequence[Design], *, of: str) -> Iterator[str]:
+def table(
+    populations: Sequence[Population], designs: Sequence[Design], *, of: str, columns: Sequence[int] = CASES
+) -> Iterator[str]:
     """Yield the lines of a Markdown table."""
-    yield f"| {of} | each case asked | {' | '.join(f'{cases:,} cases' for cases in CASES)} |"
-    yield "| --- | --- |" + " ---: |" * len(CASES)
+    yield f"| {of} | each case asked | {' | '.join(f'{cases:,} cases' for cases in columns)} |"
+    yield "| --- | --- |" + " ---: |" * len(columns)
     for design in designs:
         for population in populations:
-            cells = " | ".join(shown(coverage(population, design, cases)) for cases in CASES)
+            cells = " | ".join(shown(coverage(population, design, cases)) for cases in columns)
             yield f"| {population.name} | {design} | {cells} |"
 
 
@@ -202,14 +214,23 @@ def table_of_others() -> Iterator[str]:
             yield f"| {name} of durations, each case asked {asked} | {cells} |"
 
 
+def table_of_the_outside() -> Iterator[str]:
+    """Yield the lines of the table of what is not promised: fewer cases, and means near an end of the scale."""
+    yield from table(OUTSIDE, OUTSIDE_DESIGNS, of="rate or scores", columns=OUTSIDE_CASES)
+    for luck in RARE_LUCK:
+        cells = " | ".join(shown(coverage_of_all_of(3, luck, cases)) for cases in OUTSIDE_CASES)
+        yield f"| pass^3, a mean of {luck.all_of(3):.2f} | {luck.trials} times | {cells} |"
+
+
 def tables() -> Iterator[str]:
     """Yield the lines of all tables, an empty one between them."""
     yield from table(RATES, RATE_DESIGNS, of="rate")
-    yield from tuple(table(RARE, RATE_DESIGNS[:1], of="rate"))[2:]
     yield ""
     yield from table(SCORES, SCORE_DESIGNS, of="scores")
     yield ""
     yield from table_of_others()
+    yield ""
+    yield from table_of_the_outside()
 
 
 if __name__ == "__main__":

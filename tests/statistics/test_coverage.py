@@ -9,7 +9,11 @@ import pytest
 from tests.statistics.coverage import (
     LEAST,
     LUCK,
+    OUTSIDE,
+    OUTSIDE_CASES,
+    OUTSIDE_DESIGNS,
     PROMISED,
+    RARE_LUCK,
     RATE_DESIGNS,
     RATES,
     RUNS,
@@ -18,6 +22,7 @@ from tests.statistics.coverage import (
     Design,
     Luck,
     Population,
+    Values,
     coverage,
     coverage_of_all_of,
     coverage_of_percentile,
@@ -26,6 +31,7 @@ from tests.statistics.coverage import (
     tables,
 )
 
+from agentv.scoring.statistics.intervals import wilson_bounds
 from agentv.scoring.statistics.moments import ClusterMoments
 
 PAGE = (Path(__file__).parents[2] / "docs" / "numbers.md").read_text("utf-8")
@@ -42,9 +48,15 @@ CELLS = [
 
 def documented(name: str, cases: int) -> tuple[float, bool]:
     """Return what the page says of a row: coverage, and whether it is said to lie outside what is promised."""
-    (line,) = [line for line in PAGE.splitlines() if line.startswith(f"| {name} |")]
-    share, star = SHARE.findall(line.split(" | ")[{20: -4, 50: -3, 200: -2, 2000: -1}[cases]])[0]
-    return float(share) / 100, bool(star)
+    heads: list[str] = []
+    for line in PAGE.splitlines():
+        cells = line.strip("|").split(" | ")
+        if line.endswith(" cases |"):
+            heads = [cell.strip() for cell in cells]
+        elif line.startswith(f"| {name} |") and f"{cases:,} cases" in heads:
+            ((share, star),) = SHARE.findall(cells[heads.index(f"{cases:,} cases")])
+            return float(share) / 100, bool(star)
+    raise LookupError(name, cases)
 
 
 @pytest.mark.parametrize(("population", "design", "cases"), CELLS, ids=lambda each: getattr(each, "name", str(each)))
@@ -54,6 +66,26 @@ def test_an_interval_holds_the_truth_as_often_as_it_says(population: Population,
     assert held >= LEAST
     assert is_outside or PROMISED[0] <= held <= PROMISED[1]
     # The draws are seeded; another version of numpy may draw others.
+    assert held == pytest.approx(told, abs=0.015)
+
+
+@pytest.mark.parametrize("population", OUTSIDE, ids=lambda each: each.name)
+@pytest.mark.parametrize("design", OUTSIDE_DESIGNS, ids=str)
+@pytest.mark.parametrize("cases", OUTSIDE_CASES)
+def test_outside_of_what_is_promised_it_holds_the_truth_in_85_percent(
+    population: Population, design: Design, cases: int
+) -> None:
+    held = coverage(population, design, cases)
+    assert held >= LEAST
+    assert held == pytest.approx(documented(f"{population.name} | {design}", cases)[0], abs=0.015)
+
+
+@pytest.mark.parametrize("luck", RARE_LUCK)
+@pytest.mark.parametrize("cases", OUTSIDE_CASES)
+def test_where_hardly_any_case_passes_all_its_trials_it_does_too(luck: Luck, cases: int) -> None:
+    held = coverage_of_all_of(3, luck, cases)
+    assert held >= LEAST
+    told, _ = documented(f"pass^3, a mean of {luck.all_of(3):.2f} | {luck.trials} times", cases)
     assert held == pytest.approx(told, abs=0.015)
 
 
@@ -105,6 +137,15 @@ def test_the_page_has_the_tables_as_they_come_out() -> None:
         assert all(abs(float(one) - float(other)) < 1.5 for (one, _), (other, _) in pairs), there
 
 
+@pytest.mark.parametrize(("cases", "told"), [(20, 0.68), (200, 0.89)])
+def test_one_far_case_among_scores_that_are_nearly_the_same_is_as_bad_as_the_page_says(cases: int, told: float) -> None:
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> Values:
+        return np.where(rng.random(shape) < 1 / cases, 0.0, rng.normal(0.5, 0.02, shape))
+
+    population = Population(f"nearly all near 0.5, one of {cases} a 0", 0.5 - 0.5 / cases, draw)
+    assert coverage(population, Design(), cases) == pytest.approx(told, abs=0.03)
+
+
 # Controls: what does not know better fails the same tests.
 
 
@@ -121,6 +162,16 @@ def test_students_own_interval_does_not_where_scores_are_skewed() -> None:
     half = 2.0096 * values.std(axis=1, ddof=1) / 50**0.5
     student = float(np.mean(np.abs(values.mean(axis=1) - population.mean) <= half))
     assert student < 0.91 < coverage(population, Design(), 50)
+
+
+def test_believing_few_scores_that_are_nearly_alike_does_not() -> None:
+    def holds(each: ClusterMoments) -> bool:
+        low, high = wilson_bounds(each.mean, each.mean * (1 - each.mean) / each.variance, 2.093)
+        return low <= population.mean <= high
+
+    population = OUTSIDE[-1]
+    values = drawn(population, Design(), 20, np.random.default_rng(1), RUNS)
+    assert sum(map(holds, moments(values))) / RUNS < 0.75 < LEAST < coverage(population, Design(), 20)
 
 
 def test_a_bootstrap_over_cases_does_not_with_few_cases() -> None:

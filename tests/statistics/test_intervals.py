@@ -1,14 +1,17 @@
 """Wilson's interval against statsmodels', and what holds of all intervals."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from agentv.scoring.statistics.intervals import mean_interval, rate_interval, wilson_bounds
+from agentv.scoring.statistics.intervals import mean_interval, rate_interval, rate_worth, wilson_bounds
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.intervals import Interval
+
+Z = stats.norm.ppf(0.975)
 
 scores = st.floats(0, 1).map(lambda score: round(score, 3))
 cases_of_scores = st.lists(st.lists(scores, min_size=1, max_size=5), min_size=2, max_size=40)
@@ -50,23 +53,17 @@ def test_repeats_that_always_agree_are_worth_as_much_as_one_of_them() -> None:
 
 
 def test_repeats_of_luck_alone_are_worth_nearly_their_number() -> None:
-    cases = [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]] * 20
-    few = (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 39)) ** 2
-    expected = wilson_bounds(0.5, 120 * few, stats.norm.ppf(0.975))
-    assert bounds(rate_interval(of_cases(cases))) == pytest.approx(expected)
+    low, high = bounds(rate_interval(of_cases([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]] * 20)))
+    assert (low, high) == pytest.approx(proportion_confint(60, 120, method="wilson"), abs=4e-4)
 
 
 def test_repeats_in_part_alike_are_worth_the_rows_over_the_design_effect() -> None:
-    cases = [[1.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.0], [1.0, 0.0]] * 8
-    effect = variance_of_means(cases) / (0.6 * 0.4 / 80)
-    few = (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 39)) ** 2
-    expected = wilson_bounds(0.6, 80 / effect * few, stats.norm.ppf(0.975))
+    cases = [[1.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.0], [1.0, 0.0]] * 80
+    effect = float(np.var([sum(case) / len(case) for case in cases])) * 2 / (0.6 * 0.4)
     assert 1 < effect < 2
-    assert bounds(rate_interval(of_cases(cases))) == pytest.approx(expected)
-
-
-def variance_of_means(cases: list[list[float]]) -> float:
-    return float(stats.sem([sum(case) / len(case) for case in cases]) ** 2)
+    expected = wilson_bounds(0.6, 800 / effect, Z)
+    assert bounds(rate_interval(of_cases(cases))) == pytest.approx(expected, abs=1e-4)
+    assert rate_worth(of_cases(cases)) == pytest.approx(800 / effect, rel=0.002)
 
 
 def test_when_all_repeats_pass_each_case_counts_once() -> None:
@@ -82,12 +79,25 @@ def test_when_all_scores_are_equal_the_interval_of_the_mean_is_wilsons() -> None
     assert found.method == "wilson"
 
 
-def test_the_interval_of_a_mean_solves_students_equation_with_a_bounded_variance() -> None:
+def test_a_case_at_the_end_of_the_scale_is_doubted_with_half_its_squared_distance() -> None:
     rows = [0.2, 0.5, 0.9, 1.0, 1.0, 0.75, 0.6]
-    mean, error = sum(rows) / 7, stats.sem(rows)
-    for bound in bounds(mean_interval(of_rows(rows))):
-        error_there = error * (bound * (1 - bound) / (mean * (1 - mean))) ** 0.5
-        assert abs(bound - mean) / error_there == pytest.approx(stats.t.ppf(0.975, 6), rel=1e-9)
+    mean, scatter = np.mean(rows), np.var(rows) * 7
+    for bound, doubt in zip(bounds(mean_interval(of_rows(rows))), (mean**4 / 2, (1 - mean) ** 4 / 2), strict=True):
+        worth = 7 * (7 * mean * (1 - mean) + doubt) / (scatter + doubt)
+        error = (bound * (1 - bound) / worth) ** 0.5
+        assert abs(bound - mean) / error == pytest.approx(Z, rel=1e-9)
+
+
+def test_of_many_cases_the_interval_of_a_mean_is_students() -> None:
+    rows = np.random.default_rng(1).beta(5, 2, 100_000)
+    low, high = stats.t.interval(0.95, len(rows) - 1, np.mean(rows), stats.sem(rows))
+    assert bounds(mean_interval(of_rows(rows.tolist()))) == pytest.approx((low, high), abs=(high - low) / 100)
+
+
+@pytest.mark.parametrize("cases", [5, 20, 40, 200])
+def test_one_case_that_differs_a_little_makes_a_mean_hardly_surer(cases: int) -> None:
+    all_alike, one_differs = (mean_interval(of_rows([0.0] * (cases - 1) + [last])) for last in (0.0, 0.1))
+    assert bounds(one_differs)[1] > 0.8 * bounds(all_alike)[1]
 
 
 @given(st.lists(st.booleans(), min_size=2, max_size=40))

@@ -7,7 +7,7 @@ from agentv.types.dataclass import dataclass
 IntervalMethod: TypeAlias = Literal[
     "wilson",
     "clustered-wilson",
-    "bounded-t",
+    "scaled-wilson",
     "student-t",
     "order-statistics",
     "linearized-t",

@@ -69,16 +69,18 @@ class ClusterMoments:
         return self.total / self.rows
 
     @property
-    def variance(self) -> float:
-        """The squared standard error of the mean, repeats taken together; 0.0 when all cluster means are the same.
-
-        m / (m - 1) · Σ (y - n · mean)² / rows²: the cluster-robust variance of a ratio, which for clusters of one size
-        is the variance of the cluster means over m. Needs two clusters. Liang & Zeger 1986; Miller 2024,
-        arXiv:2411.00640.
-        """
+    def scatter(self) -> float:
+        """The sum of (y - n·mean)² over clusters; 0.0 when all cluster means are the same."""
         mean = self.mean
         scatter = self.squares - 2 * mean * self.crosses + mean * mean * self.sizes
         # What is left of sums that cancel is rounding: standard deviations below 0.00003 are none.
-        if scatter <= _ALIKE * self.sizes:
-            return 0.0
-        return self.clusters / (self.clusters - 1) * scatter / self.rows**2
+        return 0.0 if scatter <= _ALIKE * self.sizes else scatter
+
+    @property
+    def variance(self) -> float:
+        """The squared standard error of the mean, repeats taken together; 0.0 when all cluster means are the same.
+
+        m / (m - 1) · scatter / rows²: the cluster-robust variance of a ratio, which for clusters of one size is the
+        variance of the cluster means over m. Needs two clusters. Liang & Zeger 1986; Miller 2024, arXiv:2411.00640.
+        """
+        return self.clusters / (self.clusters - 1) * self.scatter / self.rows**2
