@@ -148,6 +148,9 @@ class Registry:
 
     def get(self, name: str) -> Spec:
         """Return the plug-in of that name or alias. Raises UnknownNameError with the nearest known name."""
+        registered = self.specs.get(name)
+        if registered is not None:
+            return registered
         canonical = self.canonical(name)
         if canonical is None:
             raise UnknownNameError(self.what, name, known=self.canonical_names(), aliases=self.aliases)

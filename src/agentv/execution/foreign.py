@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import coroutine
+from types import CoroutineType, coroutine
 from typing import Any, Optional
 
 from agentv.execution.threads import AbandonedError, call_in_thread
@@ -102,7 +102,7 @@ async def call_foreign(
             output = function(*args)
         else:
             output = await call_in_thread(function, *args, timeout_s=timeout_s)
-        if not inspect.isawaitable(output):
+        if type(output) is not CoroutineType and not inspect.isawaitable(output):
             return output
         return await (output if timeout_s is None else _awaited(output, timeout_s))
     except AbandonedError as error:

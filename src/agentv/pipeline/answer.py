@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from functools import partial
+from typing import Any
 
 from agentv.execution.callables import raised_at
 from agentv.pipeline.capture import Cleaner
@@ -70,45 +70,26 @@ def make_answer(
 ) -> Answer:
     """Return the answer that a reply is, with what it left in its workspace, cleaned for keeping."""
     outcome = reply.outcome
-    # Made in one go: each `replace` of a class with so many fields takes longer than judging by a rule.
-    make = partial(
-        Answer,
+    text: object = "" if isinstance(outcome, Failure) else outcome.text
+    if not isinstance(text, str):
+        outcome = Failure("unexpected_shape", f"the answer's text is a {type(text).__name__}, not a string")
+    attempt = max(0, len(reply.calls) - 1) if counts_attempts else 0
+    if isinstance(outcome, Failure):
+        return _unanswered(question, reply, attempt, cleaner.clean_all(outcome, reply.calls, workspace))
+    request = outcome.request or request_to_json(question.request)
+    said, request, workspace = cleaner.clean_all(outcome, request, workspace)
+    source: CachedFrom | None = said.cached
+    # Made in one go, one from the cache with how long it took and what it cost then: each `replace` of a class with so
+    # many fields takes longer than judging by a rule.
+    return Answer(
         slot=question.slot,
         answer_key=question.answer_key,
+        text=said.text,
         started_at=reply.started_at,
         ended_at=reply.ended_at,
+        duration_ms=_took_ms(reply) if source is None else source.duration_ms,
         generation=question.task.generation,
-        attempt=max(0, len(reply.calls) - 1) if counts_attempts else 0,
-        workspace=cleaner.clean(workspace),
-    )
-    took_ms = (reply.ended_at - reply.started_at).total_seconds() * 1000
-    calls = cleaner.clean(reply.calls)
-    if isinstance(outcome, Failure):
-        return make(
-            text="",
-            duration_ms=took_ms,
-            calls=calls,
-            error=cleaner.clean(outcome),
-            usage=reply.usage,
-            cost_usd=reply.cost_usd,
-            billed_usd=reply.cost_usd,
-        )
-    text: object = outcome.text
-    if not isinstance(text, str):
-        message = f"the answer's text is a {type(text).__name__}, not a string"
-        return make(text="", duration_ms=took_ms, calls=calls, error=Failure("unexpected_shape", message))
-    request = cleaner.clean(outcome.request or request_to_json(question.request))
-    return _answered(make, cleaner.clean(outcome), request, took_ms, repaired=cleaner.repaired)
-
-
-def _answered(
-    make: Callable[..., Answer], said: ProviderResponse, request: JsonObject, took_ms: float, *, repaired: bool
-) -> Answer:
-    """Return an answer with what the target said; one from the cache keeps how long it took and what it cost then."""
-    source = said.cached
-    return make(
-        text=said.text,
-        duration_ms=took_ms if source is None else source.duration_ms,
+        attempt=attempt,
         output_messages=said.output_messages,
         trace=said.trace,
         finish_reason=said.finish_reason,
@@ -119,11 +100,36 @@ def _answered(
         first_token_ms=said.first_token_ms,
         calls=said.calls,
         cached=None if source is None else _source_to_json(source),
+        workspace=workspace,
         exit_code=said.exit_code,
         log_paths=said.log_paths,
         request=request,
-        repaired=repaired,
+        repaired=cleaner.repaired,
     )
+
+
+def _unanswered(question: Question, reply: Reply, attempt: int, cleaned: tuple[Any, ...]) -> Answer:
+    error, calls, workspace = cleaned
+    return Answer(
+        slot=question.slot,
+        answer_key=question.answer_key,
+        text="",
+        started_at=reply.started_at,
+        ended_at=reply.ended_at,
+        duration_ms=_took_ms(reply),
+        generation=question.task.generation,
+        attempt=attempt,
+        usage=reply.usage,
+        cost_usd=reply.cost_usd,
+        billed_usd=reply.cost_usd,
+        calls=calls,
+        workspace=workspace,
+        error=error,
+    )
+
+
+def _took_ms(reply: Reply) -> float:
+    return (reply.ended_at - reply.started_at).total_seconds() * 1000
 
 
 def _source_to_json(source: CachedFrom) -> JsonObject:
@@ -132,13 +138,17 @@ def _source_to_json(source: CachedFrom) -> JsonObject:
 
 def request_to_json(request: ProviderRequest) -> JsonObject:
     """Return what a provider was asked, for the record; what is empty is left out."""
-    chat = [{"role": turn.role, "content": turn.content} for turn in request.chat_prompt or ()]
-    fields: dict[str, JsonValue] = {
-        "system_prompt": request.system_prompt,
-        "question": request.question,
-        "chat_prompt": chat,
-        "guidelines": request.guidelines,
-        "guideline_files": list(request.guideline_files),
-        "input_files": list(request.input_files),
-    }
-    return {key: value for key, value in fields.items() if value}
+    fields: dict[str, JsonValue] = {}
+    if request.system_prompt:
+        fields["system_prompt"] = request.system_prompt
+    if request.question:
+        fields["question"] = request.question
+    if request.chat_prompt:
+        fields["chat_prompt"] = [{"role": turn.role, "content": turn.content} for turn in request.chat_prompt]
+    if request.guidelines:
+        fields["guidelines"] = request.guidelines
+    if request.guideline_files:
+        fields["guideline_files"] = list(request.guideline_files)
+    if request.input_files:
+        fields["input_files"] = list(request.input_files)
+    return fields

@@ -15,7 +15,7 @@ from agentv.types.usage import Usage
 R = TypeVar("R", ProviderResponse, EmbeddingResponse)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call(Generic[R]):
     """What is called dependably: one try, by its number and its deadline in seconds, and what it probably uses."""
 
@@ -36,13 +36,10 @@ class Call(Generic[R]):
         return Usage(input=round(self.asked_tokens), output=round(self.reply_tokens))
 
 
-async def within(call: Callable[..., Any], argument: object, timeout_s: float, *, is_kept: bool = False) -> Any:
-    """Call a provider, which keeps the deadline itself as a rule; one that does not is cut off soon after.
-
-    `is_kept` is for those that are known to keep it: no second watch is set for them.
-    """
+async def within(call: Callable[..., Any], argument: object, timeout_s: float) -> Any:
+    """Call a provider, which keeps the deadline itself as a rule; one that does not is cut off soon after."""
     try:
-        return await call_foreign(call, argument, timeout_s=None if is_kept else timeout_s + OVERTIME_S, inline=True)
+        return await call_foreign(call, argument, timeout_s=timeout_s + OVERTIME_S, inline=True)
     except DeadlineError:
         failure = Failure("deadline", f"no answer within {timeout_s:g} s", retryable=True)
         raise ProviderError(failure) from None

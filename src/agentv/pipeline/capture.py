@@ -41,7 +41,9 @@ class Redactor:
 
     def finds_nothing(self, data: bytes) -> bool:
         """Whether nothing has to be struck from texts that stand in `data` as UTF-8; a pattern is not looked for."""
-        return not self._patterns and not any(secret in data for secret in self._secret_bytes)
+        if self._patterns:
+            return False
+        return not self._secret_bytes or not any(secret in data for secret in self._secret_bytes)
 
     def text(self, text: str) -> str:
         """Return `text` with secrets struck; a text that a pattern cannot be tried on in time is struck whole."""
@@ -86,6 +88,10 @@ class Cleaner:
     def clean(self, value: Any) -> Any:
         """Return JSON, dataclasses and tuples with all of it cleaned; what needs no cleaning comes back itself."""
         return value if self._is_clean(value) else self._cleaned(value, DEEPEST)
+
+    def clean_all(self, *values: Any) -> tuple[Any, ...]:
+        """Return several values cleaned, with one look at all of them when there is nothing to clean."""
+        return values if self._is_clean(values) else tuple(map(self.clean, values))
 
     def _is_clean(self, value: object) -> bool:
         """Whether a look at all of `value` at once, packed into bytes, finds nothing to clean; most have nothing.

@@ -12,5 +12,6 @@ def make_clock() -> Clock:
     Differences of its readings are durations, whatever is done to the machine's clock in between.
     """
     begin = datetime.now(UTC)
-    zero = time.perf_counter()
-    return lambda: begin + timedelta(seconds=time.perf_counter() - zero)
+    now = time.perf_counter
+    zero = now()
+    return lambda: begin + timedelta(0, now() - zero)

@@ -3,17 +3,19 @@
 import asyncio
 import math
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
+from agentv.execution.foreign import call_foreign
 from agentv.execution.limits import AccountLimiter
 from agentv.execution.retry import retry_call
 from agentv.pipeline.answer_memory import AnswerMemory
 from agentv.pipeline.budget import Budget, Purse
 from agentv.pipeline.calls import Call, R, within
 from agentv.pipeline.prices import price_of
-from agentv.pipeline.turns import Turns
+from agentv.pipeline.turns import TriesInTurn, Turns
 from agentv.scoring.vectors import vectors_problem
 from agentv.types.changed import changed
 from agentv.types.embeddings import EmbeddingProvider, EmbeddingRequest, EmbeddingResponse
@@ -68,7 +70,7 @@ class ResilientProvider:
         self._clock = clock
         self._rng = rng
         self._prices = prices
-        self._turns = Turns(limiter, target.retry, counts_attempts=counts_attempts)
+        self._turns = None if limiter is None else Turns(limiter, target.retry, counts_attempts=counts_attempts)
         self.memory = memory
         self._purse = None if budget is None else Purse(budget, target.name, self.cost_of)
         self._reply_tokens = EXPECTED_REPLY_TOKENS
@@ -87,19 +89,19 @@ class ResilientProvider:
             return await self._ask(request)
         return await self.memory.recall(request, partial(self._ask, request), is_judge=True)
 
-    async def invoke_within(
+    def invoke_within(
         self,
         request: ProviderRequest,
         *,
         total_s: float | None,
         on_retry: Callable[[CallRecord, float], None] | None = None,
         before_repeat: Callable[[], Awaitable[None]] | None = None,
-    ) -> ProviderResponse:
+    ) -> Coroutine[Any, Any, ProviderResponse]:
         """Answer a case, with `total_s` for all tries together; `before_repeat` makes all ready for another try."""
         if self.memory is None:
-            return await self._ask(request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
+            return self._ask(request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
         ask = partial(self._ask, request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
-        return await self.memory.recall(request, ask, is_judge=False)
+        return self.memory.recall(request, ask, is_judge=False)
 
     async def _ask(
         self,
@@ -109,21 +111,24 @@ class ResilientProvider:
         on_retry: Callable[[CallRecord, float], None] | None = None,
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> ProviderResponse:
-        async def one_try(number: int, timeout_s: float) -> ProviderResponse:
+        invoke = self.provider.invoke
+
+        def one_try(number: int, timeout_s: float) -> Awaitable[ProviderResponse]:
             attempt = number if self.counts_attempts else request.attempt
             timed = changed(request, attempt=attempt, timeout_s=timeout_s)
-            response: ProviderResponse = await within(
-                self.provider.invoke, timed, timeout_s, is_kept=self._keeps_deadlines
-            )
-            if response.usage is not None:
-                self._reply_tokens += (response.usage.output - self._reply_tokens) / 10
-            return response
+            if self._keeps_deadlines:  # no second watch is set for those that are known to keep it
+                return call_foreign(invoke, timed, timeout_s=None, inline=True)
+            return within(invoke, timed, timeout_s)
 
-        chat = sum(len(turn.content) for turn in request.chat_prompt or ()) or len(request.question)
-        asked = (chat + len(request.system_prompt or "")) / CHARACTERS_PER_TOKEN
-        reply = min(self._reply_tokens, request.max_output_tokens or math.inf)
+        asked = reply = 0.0
+        if self._is_counting:
+            asked = _tokens_asked(request)
+            reply = min(self._reply_tokens, request.max_output_tokens or math.inf)
         call = Call(one_try, asked, reply, request.model, before_repeat)
-        return await self._dependably(call, total_s=total_s, on_retry=on_retry)
+        response = await self._dependably(call, total_s=total_s, on_retry=on_retry)
+        if response.usage is not None:
+            self._reply_tokens += (response.usage.output - self._reply_tokens) / 10
+        return response
 
     async def embed(self, texts: tuple[str, ...], *, began: Callable[[], None]) -> EmbeddingResponse:
         """Return the vectors of texts, with as many tries as the policy allows.
@@ -144,15 +149,21 @@ class ResilientProvider:
         tokens = sum(map(len, texts)) / CHARACTERS_PER_TOKEN
         return await self._dependably(Call(one_try, tokens), total_s=None)
 
-    async def _dependably(
+    @property
+    def _is_counting(self) -> bool:
+        """Whether anybody wants to know beforehand how many tokens a call will use."""
+        return self._turns is not None or self._purse is not None
+
+    def _dependably(
         self, call: "Call[R]", *, total_s: float | None, on_retry: Callable[[CallRecord, float], None] | None = None
-    ) -> R:
+    ) -> Awaitable[R]:
         """Make one call with as many tries as the policy allows, within the budget if there is one."""
-        self._refuse_when_stopped()
+        if self._stopped is not None:
+            raise self._refused(self._stopped)
         if self._purse is None:
-            return await self._in_turn(call, total_s=total_s, on_retry=on_retry)
+            return self._in_turn(call, total_s=total_s, on_retry=on_retry)
         go = partial(self._in_turn, call, total_s=total_s, on_retry=on_retry)
-        return await self._purse.pay(go, guess_usd=self.cost_of(call.usage, call.model) or 0.0)
+        return self._purse.pay(go, guess_usd=self.cost_of(call.usage, call.model) or 0.0)
 
     async def _in_turn(
         self, call: "Call[R]", *, total_s: float | None, on_retry: Callable[[CallRecord, float], None] | None
@@ -160,21 +171,14 @@ class ResilientProvider:
         """Make one call, each try in its turn at the account."""
         attempt_s = self.target.timeout_s or DEFAULT_TIMEOUT_S
         # Waiting for one's turn is no fault of the target's: the deadline for all tries begins when the first may go.
-        first = await self._turns.take(call.tokens)
+        first = None if self._turns is None else await self._turns.take(call.tokens)
         now = asyncio.get_running_loop().time
         ends_at = math.inf if total_s is None else now() + total_s
 
-        async def one_try(number: int) -> R:
-            if number > 0 and call.before_repeat is not None:
-                await call.before_repeat()
-            permit = first if number == 0 else await self._turns.take(call.tokens, until=ends_at)
-            timeout_s = attempt_s if total_s is None else max(0.0, min(attempt_s, ends_at - now()))
-            answered = call.one_try(number, timeout_s)
-            return await (answered if permit is None else self._turns.used(permit, answered))
-
+        tries = TriesInTurn(call, self._turns, first, attempt_s=attempt_s, ends_at=ends_at, now=now)
         try:
             response, calls = await retry_call(
-                one_try,
+                tries.one,
                 self.target.retry,
                 rng=self._rng,
                 clock=self._clock,
@@ -203,7 +207,8 @@ class ResilientProvider:
         self, provider: BatchProvider, requests: Sequence[ProviderRequest], *, total_s: float | None
     ) -> Mapping[str, ProviderResponse | Failure]:
         """Answer all requests with one call, which is tried once: the fallback for a batch is a call per case."""
-        self._refuse_when_stopped()
+        if self._stopped is not None:
+            raise self._refused(self._stopped)
         # A provider that does so many at once needs its time for each round of them.
         rounds = math.ceil(len(requests) / getattr(provider, "max_workers", len(requests)))
         call_s = (self.target.timeout_s or DEFAULT_TIMEOUT_S) * rounds
@@ -219,11 +224,10 @@ class ResilientProvider:
         cost_usd = self._cost_usd(answer)
         return replace(answer, cost_usd=cost_usd * BATCH_SHARE if in_batch and cost_usd is not None else cost_usd)
 
-    def _refuse_when_stopped(self) -> None:
-        if self._stopped is not None:
-            failure = self._stopped.failure
-            message = f"not tried: target {self.target.name!r} was stopped after: {failure.message}"
-            raise ProviderError(replace(failure, message=message, retryable=False))
+    def _refused(self, stopped: ProviderError) -> ProviderError:
+        """Return the failure of a call that is not made, because the target was stopped."""
+        message = f"not tried: target {self.target.name!r} was stopped after: {stopped.failure.message}"
+        return ProviderError(replace(stopped.failure, message=message, retryable=False))
 
     def _note_failure(self, error: ProviderError) -> None:
         kind = error.failure.kind
@@ -250,3 +254,8 @@ class ResilientProvider:
         """Let go of what the provider holds open."""
         if isinstance(self.provider, ClosingProvider):
             await self.provider.aclose()
+
+
+def _tokens_asked(request: ProviderRequest) -> float:
+    chat = sum(len(turn.content) for turn in request.chat_prompt or ()) or len(request.question)
+    return (chat + len(request.system_prompt or "")) / CHARACTERS_PER_TOKEN

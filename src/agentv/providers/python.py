@@ -1,5 +1,6 @@
 """`python`: a function of the user's answers, in this process."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import cast
@@ -37,13 +38,14 @@ class PythonProvider:
         given = cast(PythonSettings, target.settings).callable
         self._function = load_callable(given, target.base_dir) if isinstance(given, str) else given
         self._name = given if isinstance(given, str) else getattr(given, "__name__", type(given).__name__)
+        self._is_coroutine = inspect.iscoroutinefunction(self._function)
         self._timeout_s = target.timeout_s
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return what the function returns. What it raises is the answer's failure."""
         timeout_s = request.timeout_s or self._timeout_s
         try:
-            returned = await call_foreign(self._function, request, timeout_s=timeout_s)
+            returned = await call_foreign(self._function, request, timeout_s=timeout_s, inline=self._is_coroutine)
         except ProviderError:
             raise
         except DeadlineError:
@@ -56,10 +58,10 @@ class PythonProvider:
 
     def _response(self, returned: object) -> ProviderResponse:
         match returned:
-            case ProviderResponse():
-                return returned
             case str():
                 return ProviderResponse(returned)
+            case ProviderResponse():
+                return returned
             case Mapping():
                 try:
                     return parse_response(returned)

@@ -37,7 +37,7 @@ def weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:
 
     Weights are finite and >= 0. All weights 0, or no pair at all: 0.0.
     """
-    weighing = [(weight, value) for weight, value in pairs if weight > 0]
+    weighing = [pair for pair in pairs if pair[0] > 0]
     if not weighing:
         return 0.0
     if len(weighing) == 1:  # a criterion with one result, a case with one evaluator
@@ -56,7 +56,7 @@ def evaluators_score(results: Sequence[EvaluatorResult]) -> float:
 
     What was skipped counts for nothing.
     """
-    return weighted_mean((result.weight, result.score) for result in results if result.status != "skipped")
+    return weighted_mean([(result.weight, result.score) for result in results if result.status != "skipped"])
 
 
 def verdict_of(score: float) -> Verdict:

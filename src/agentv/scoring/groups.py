@@ -1,11 +1,11 @@
 """Rows counted by what they have in common: a tag, a dataset, a criterion, a target, a key of their metadata."""
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TypeAlias
 
 from agentv.scoring.aggregation import result_verdict, verdict_of
 from agentv.scoring.tallies import Tally
-from agentv.types.evaluation import EvaluationResult, EvaluatorResult
+from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonValue
 from agentv.types.results import CaseResult, RowState
 from agentv.types.summaries import GroupSummary
@@ -24,12 +24,8 @@ def kind_named(word: str) -> str:
     return word if word in KINDS or word.startswith(METADATA) else METADATA + word
 
 
-class _Member(NamedTuple):
-    """One thing that is counted: the row, or the result of an evaluator or a criterion in it."""
-
-    group: str
-    state: RowState
-    score: float | None
+_Member: TypeAlias = tuple[str, RowState, float | None]
+"""One result in a row that is counted by itself: its group, its state, its score."""
 
 
 class Groups:
@@ -46,12 +42,20 @@ class Groups:
     def add(self, result: CaseResult, state: RowState, case: int | None) -> None:
         """Count a row in every group that it belongs to. `case` is as for a tally."""
         for by, tallies in self._tallies.items():
-            for group, member_state, score in _members(result, state, by):
-                tally = tallies.get(group)
-                if tally is None:
-                    is_kept = by == "tag" or len(tallies) < GROUPS_KEPT or (by, group) in self._kept
-                    tally = tallies.setdefault(group if is_kept else OTHERS, Tally())
-                tally.add(member_state, score, case)
+            if by in _OF_RESULTS:
+                for group, member_state, score in _OF_RESULTS[by](result):
+                    tally = tallies.get(group) or self._made(by, group)
+                    tally.add(member_state, score, case)
+                continue
+            for group in _names(result, by):
+                tally = tallies.get(group) or self._made(by, group)
+                tally.add(state, result.score, case)
+
+    def _made(self, by: str, group: str) -> Tally:
+        """Return the tally of a group that has none of its own yet: a new one, or that of all others."""
+        tallies = self._tallies[by]
+        is_kept = by == "tag" or len(tallies) < GROUPS_KEPT or (by, group) in self._kept
+        return tallies.setdefault(group if is_kept else OTHERS, Tally())
 
     def get(self, by: str, group: str) -> Tally | None:
         """Return the tally of one group, None when nothing belongs to it."""
@@ -88,26 +92,27 @@ def evaluator_state(result: EvaluatorResult) -> RowState:
     return result_verdict(result)
 
 
-def _members(result: CaseResult, state: RowState, by: str) -> Iterator[_Member]:
-    match by:
-        case "evaluator":
-            yield from (_Member(each.name, evaluator_state(each), each.score) for each in result.evaluator_results)
-        case "criterion":
-            for evaluator in result.evaluator_results:
-                yield from (_of_criterion(each) for each in evaluator.results if _is_told(each))
-        case _:
-            yield from (_Member(name, state, result.score) for name in _names(result, by))
+def _of_evaluators(row: CaseResult) -> list[_Member]:
+    return [(each.name, evaluator_state(each), each.score) for each in row.evaluator_results]
 
 
-def _is_told(result: EvaluationResult) -> bool:
-    """Whether a criterion has a value or an error; one on a scale that cannot be averaged has neither."""
-    return result.value is not None or result.error is not None
+def _of_criteria(row: CaseResult) -> list[_Member]:
+    """Return the criteria that have a value or an error; one on a scale that cannot be averaged has neither."""
+    told: list[_Member] = []
+    for evaluator in row.evaluator_results:
+        for each in evaluator.results:
+            if each.error is not None:
+                told.append((each.criterion_name, "error", None))
+            elif each.value is not None:
+                told.append((each.criterion_name, verdict_of(each.value), each.value))
+    return told
 
 
-def _of_criterion(result: EvaluationResult) -> _Member:
-    if result.error is not None or result.value is None:
-        return _Member(result.criterion_name, "error", None)
-    return _Member(result.criterion_name, verdict_of(result.value), result.value)
+_OF_RESULTS: dict[str, Callable[[CaseResult], list[_Member]]] = {
+    "evaluator": _of_evaluators,
+    "criterion": _of_criteria,
+}
+"""Kinds of groups whose members are parts of a row; those of all others are rows."""
 
 
 def _names(result: CaseResult, by: str) -> tuple[str, ...]:

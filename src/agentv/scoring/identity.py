@@ -7,7 +7,6 @@ that was done (formats.md, section 4).
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 
 import msgspec
 
@@ -54,13 +53,11 @@ def _sha256(text: str) -> str:
 
 def files_of(messages: Iterable[Message]) -> tuple[FilePart, ...]:
     """Return the file parts of the messages, in order."""
-    return tuple(
-        part
-        for message in messages
-        if isinstance(message.content, tuple)
-        for part in message.content
-        if isinstance(part, FilePart)
-    )
+    found: list[FilePart] = []
+    for message in messages:
+        if isinstance(message.content, tuple):
+            found += [part for part in message.content if isinstance(part, FilePart)]
+    return tuple(found)
 
 
 def _question_parts(case: EvalCase) -> JsonObject:
@@ -90,10 +87,13 @@ def _digest(value: object, messages: Iterable[Message]) -> str:
 
     msgspec writes texts as `json` does, four times as fast; of numbers it writes some in another way.
     """
-    if all(type(each.content) is str and not each.tool_calls and each.metadata is None for each in messages):
-        with suppress(UnicodeEncodeError):  # lone surrogates
-            return hashlib.sha256(_write_texts(value)).hexdigest()
-    return digest(value)
+    for each in messages:
+        if type(each.content) is not str or each.tool_calls or each.metadata is not None:
+            return digest(value)
+    try:
+        return hashlib.sha256(_write_texts(value)).hexdigest()
+    except UnicodeEncodeError:  # lone surrogates
+        return digest(value)
 
 
 def question_key(case: EvalCase) -> str:

@@ -16,19 +16,13 @@ JUDGED_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail")
 
 
 @dataclass(slots=True)
-class _SingleRows:
+class SingleRows:
     """Judged rows that are the only ones of their cases."""
 
     rows: int = 0
     passed: int = 0
     score_sum: float = 0.0
     squares: float = 0.0
-
-    def add(self, score: float, *, passed: bool) -> None:
-        self.rows += 1
-        self.passed += passed
-        self.score_sum += score
-        self.squares += score * score
 
 
 @dataclass(slots=True)
@@ -37,17 +31,21 @@ class Tally:
 
     counts: Counter[str] = field(default_factory=Counter)
     score_sum: float = 0.0
-    single: _SingleRows = field(default_factory=_SingleRows)
+    single: SingleRows = field(default_factory=SingleRows)
     cases: CaseSums | None = None
 
     def add(self, state: RowState, score: float | None, case: int | None = None) -> None:
         """Count one row. `case` (case_sums.case_of) says that its case may have other rows in this group."""
         self.counts[state] += 1
-        if state not in JUDGED_STATES or score is None:
+        if score is None or state not in JUDGED_STATES:
             return
         self.score_sum += score
-        if case is None:
-            self.single.add(score, passed=state == "pass")
+        if case is None:  # written out, since it is done for each row in each of its groups
+            single = self.single
+            single.rows += 1
+            single.passed += state == "pass"
+            single.score_sum += score
+            single.squares += score * score
             return
         if self.cases is None:
             self.cases = CaseSums()

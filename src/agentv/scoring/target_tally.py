@@ -39,13 +39,18 @@ class TargetTally:
     target: _Spending = field(default_factory=_Spending)
     judge: _Spending = field(default_factory=_Spending)
     saved_usd: float = 0.0
+    """What was not billed, because an answer or a judge's reply came from the cache."""
 
     def spend(self, result: CaseResult) -> None:
         """Add what a row cost."""
         self.target.add(result.target_usage, result.target_cost_usd, called=_is_answered(result))
+        if result.cached:
+            self.saved_usd += result.target_cost_usd or 0.0
+        if _has_no_judge(result):
+            return
         unpriced = any(map(_has_unpriced_call, result.evaluator_results))
         self.judge.add(result.judge_usage, None if unpriced else result.judge_cost_usd, called=unpriced)
-        self.saved_usd += _saved_usd(result)
+        self.saved_usd += saved_by_judges(result)
 
 
 def target_summary(name: str, tally: TargetTally) -> TargetSummary:
@@ -88,10 +93,11 @@ def _is_answered(result: CaseResult) -> bool:
     return result.error is None or result.error.stage == "evaluator"
 
 
-def _saved_usd(result: CaseResult) -> float:
-    """Return how much of a row's cost was not billed, because its answer or a judge's reply came from the cache."""
-    answer = result.target_cost_usd if result.cached else None
-    return (answer or 0.0) + saved_by_judges(result)
+def _has_no_judge(result: CaseResult) -> bool:
+    """Whether rules alone judged a row, as is usual: then there is nothing to add up."""
+    if result.judge_usage is not None or result.judge_cost_usd is not None:
+        return False
+    return not any(each.judge_calls or each.evaluator_results for each in result.evaluator_results)
 
 
 def saved_by_judges(result: CaseResult | EvaluatorResult) -> float:

@@ -6,7 +6,6 @@ from agentv.scoring.digests import DigestSet
 from agentv.storage.records import (
     EventRecord,
     case_name,
-    case_to_record,
 )
 from agentv.types.changed import changed
 from agentv.types.json_value import JsonValue
@@ -48,8 +47,7 @@ class MemoryStore:
 
     def append_case(self, case: CaseRecord) -> None:
         """Keep a planned case; a second write of the same case is dropped."""
-        record = case_to_record(case)
-        if self._known_cases.add(case_name(record)):
+        if self._known_cases.add(case_name(case.suite, case.eval_id, case.case_key)):
             self.cases.append(case)
 
     def append_answer(self, answer: Answer) -> Answer:

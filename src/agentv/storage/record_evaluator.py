@@ -34,22 +34,33 @@ def evaluator_to_record(result: EvaluatorResult) -> dict[str, JsonValue]:
         "score": result.score,
         "weight": result.weight,
         "required": result.required,
-        "verdict": result.verdict,
-        "hits": result.hits,
-        "misses": result.misses,
-        "reasoning": result.reasoning,
-        "expected_aspect_count": result.expected_aspect_count,
-        "raw_aspects": result.raw_aspects,
-        "error": None if result.error is None else failure_to_record(result.error, at="evaluator"),
-        "results": [_criterion_to_record(each) for each in result.results] or None,
-        "evaluator_provider_request": result.evaluator_provider_request,
-        "judge_calls": [_judge_call_to_record(call) for call in result.judge_calls] or None,
-        "duration_ms": milliseconds(result.duration_ms),
-        "usage": None if result.usage is None else usage_to_record(result.usage),
-        "cost_usd": result.cost_usd,
-        "evaluator_results": [evaluator_to_record(member) for member in result.evaluator_results] or None,
     }
-    return {key: value for key, value in record.items() if value is not None}
+    if result.verdict is not None:
+        record["verdict"] = result.verdict
+    record["hits"] = result.hits
+    record["misses"] = result.misses
+    if result.reasoning is not None:
+        record["reasoning"] = result.reasoning
+    record["expected_aspect_count"] = result.expected_aspect_count
+    if result.raw_aspects is not None:
+        record["raw_aspects"] = result.raw_aspects
+    if result.error is not None:
+        record["error"] = failure_to_record(result.error, at="evaluator")
+    if result.results:
+        record["results"] = [_criterion_to_record(each) for each in result.results]
+    if result.evaluator_provider_request is not None:
+        record["evaluator_provider_request"] = result.evaluator_provider_request
+    if result.judge_calls:
+        record["judge_calls"] = [_judge_call_to_record(call) for call in result.judge_calls]
+    if result.duration_ms is not None:
+        record["duration_ms"] = milliseconds(result.duration_ms)
+    if result.usage is not None:
+        record["usage"] = usage_to_record(result.usage)
+    if result.cost_usd is not None:
+        record["cost_usd"] = result.cost_usd
+    if result.evaluator_results:
+        record["evaluator_results"] = [evaluator_to_record(member) for member in result.evaluator_results]
+    return record
 
 
 def record_to_evaluator(record: JsonObject) -> EvaluatorResult:
@@ -103,17 +114,20 @@ def _read_request(record: JsonObject) -> JsonObject | None:
 
 
 def _criterion_to_record(result: EvaluationResult) -> dict[str, JsonValue]:
-    record: dict[str, JsonValue] = {
-        "criterion_name": result.criterion_name,
-        "score": result.score,
-        "value": result.value,
-        "scale": result.scale,
-        "reasoning": result.reasoning,
-        "evaluator_type": result.evaluator_type,
-        "error": result.error,
-        "metadata": result.metadata,
-    }
-    return {key: value for key, value in record.items() if value is not None}
+    record: dict[str, JsonValue] = {"criterion_name": result.criterion_name}
+    if result.score is not None:
+        record["score"] = result.score
+    if result.value is not None:
+        record["value"] = result.value
+    record["scale"] = result.scale
+    if result.reasoning is not None:
+        record["reasoning"] = result.reasoning
+    record["evaluator_type"] = result.evaluator_type
+    if result.error is not None:
+        record["error"] = result.error
+    if result.metadata is not None:
+        record["metadata"] = result.metadata
+    return record
 
 
 def _record_to_criterion(record: JsonObject) -> EvaluationResult:

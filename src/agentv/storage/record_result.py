@@ -43,63 +43,95 @@ def result_to_record(result: CaseResult, *, with_trace: bool = True) -> dict[str
 
     Without `with_trace` the row has no `trace` and `output_messages`: its answer, at `answer_ref`, has them.
     """
+    record = _place_to_record(result)
+    _add_judgement(record, result)
+    if result.trace_summary is not None:
+        record["trace_summary"] = trace_summary_to_json(result.trace_summary)
+    if with_trace and result.trace is not None:
+        record["trace"] = trace_to_json(result.trace)
+    if with_trace and result.output_messages is not None:
+        record["output_messages"] = messages_to_json(result.output_messages)
+    _add_circumstances(record, result)
+    return record
+
+
+def _place_to_record(result: CaseResult) -> dict[str, JsonValue]:
+    """Return what tells a row from others."""
     slot = result.slot
-    record: dict[str, JsonValue] = {
-        "schema": RESULT_SCHEMA,
-        "run_id": result.run_id,
-        "seq": result.seq,
-        "slot": slot.to_json(),
-        "answer_key": result.answer_key or None,
-        "score_key": result.score_keys or None,
-        "answer_ref": None if result.answer_seq is None else {"seq": result.answer_seq},
-        "timestamp": time_text(result.timestamp),
-        "eval_id": slot.eval_id,
-        "suite": slot.suite,
-        "dataset": result.dataset,
-        "conversation_id": result.conversation_id,
-        "tags": result.tags or None,
-        "metadata": result.metadata or None,
-        "target": slot.target,
-        "trial": slot.trial,
-        "attempt": result.attempt,
-        "generation": result.generation,
-        "status": result.status,
-        "score": result.score,
-        "verdict": result.verdict,
-        "hits": result.hits,
-        "misses": result.misses,
-        "reasoning": result.reasoning,
-        "expected_aspect_count": result.expected_aspect_count,
-        "raw_aspects": result.raw_aspects,
-        "candidate_answer": result.candidate_answer,
-        "evaluator_results": [evaluator_to_record(each) for each in result.evaluator_results],
-        "trace_summary": trace_summary_to_json(result.trace_summary),
-        "trace": trace_to_json(result.trace) if with_trace else None,
-        "output_messages": messages_to_json(result.output_messages) if with_trace else None,
-        "agent_provider_request": result.agent_provider_request,
-        "lm_provider_request": result.lm_provider_request,
-        "usage_by": _usage_by(result),
-        "cost_usd": result.cost_usd,
-        "duration_ms": milliseconds(result.duration_ms),
-        "cached": result.cached,
-        "error": None if result.error is None else failure_to_record(result.error),
-        "single_form": result.single_form or None,
-        "file": result.file or None,
-        "line": result.line or None,
-    }
-    known: dict[str, JsonValue] = {key: value for key, value in record.items() if value is not None}
-    if len(known) != len(record) and (result.score is None or result.verdict is None):
-        return {key: value for key, value in record.items() if value is not None or key in ("score", "verdict")}
+    record: dict[str, JsonValue] = {"schema": RESULT_SCHEMA, "run_id": result.run_id}
+    if result.seq is not None:
+        record["seq"] = result.seq
+    record["slot"] = slot.to_json()
+    if result.answer_key:
+        record["answer_key"] = result.answer_key
+    if result.score_keys:
+        record["score_key"] = result.score_keys
+    if result.answer_seq is not None:
+        record["answer_ref"] = {"seq": result.answer_seq}
+    record["timestamp"] = time_text(result.timestamp)
+    record["eval_id"] = slot.eval_id
+    record["suite"] = slot.suite
+    record["dataset"] = result.dataset
+    if result.conversation_id is not None:
+        record["conversation_id"] = result.conversation_id
+    if result.tags:
+        record["tags"] = result.tags
+    if result.metadata:
+        record["metadata"] = result.metadata
+    record["target"] = slot.target
+    record["trial"] = slot.trial
+    record["attempt"] = result.attempt
+    record["generation"] = result.generation
+    return record
+
+
+def _add_judgement(record: dict[str, JsonValue], result: CaseResult) -> None:
+    """Add the answer, and what was said of it."""
+    record["status"] = result.status
+    record["score"] = result.score
+    record["verdict"] = result.verdict
+    record["hits"] = result.hits
+    record["misses"] = result.misses
+    if result.reasoning is not None:
+        record["reasoning"] = result.reasoning
+    record["expected_aspect_count"] = result.expected_aspect_count
+    if result.raw_aspects is not None:
+        record["raw_aspects"] = result.raw_aspects
+    record["candidate_answer"] = result.candidate_answer
+    record["evaluator_results"] = [evaluator_to_record(each) for each in result.evaluator_results]
+
+
+def _add_circumstances(record: dict[str, JsonValue], result: CaseResult) -> None:
+    """Add what was asked, what it took, and where the case stands."""
+    if result.agent_provider_request is not None:
+        record["agent_provider_request"] = result.agent_provider_request
+    if result.lm_provider_request is not None:
+        record["lm_provider_request"] = result.lm_provider_request
+    if usage_by := _usage_by(result):
+        record["usage_by"] = usage_by
+    if result.cost_usd is not None:
+        record["cost_usd"] = result.cost_usd
+    if result.duration_ms is not None:
+        record["duration_ms"] = milliseconds(result.duration_ms)
+    record["cached"] = result.cached
+    if result.error is not None:
+        record["error"] = failure_to_record(result.error)
+    if result.single_form:
+        record["single_form"] = True
+    if result.file:
+        record["file"] = result.file
+    if result.line:
+        record["line"] = result.line
+
+
+def _usage_by(result: CaseResult) -> dict[str, JsonValue]:
+    """Return what target and judge used and cost, as far as it is known."""
+    known: dict[str, JsonValue] = {}
+    if target := _usage_side(result.target_usage, result.target_cost_usd):
+        known["target"] = target
+    if judge := _usage_side(result.judge_usage, result.judge_cost_usd):
+        known["judge"] = judge
     return known
-
-
-def _usage_by(result: CaseResult) -> dict[str, JsonValue] | None:
-    sides = {
-        "target": _usage_side(result.target_usage, result.target_cost_usd),
-        "judge": _usage_side(result.judge_usage, result.judge_cost_usd),
-    }
-    known: dict[str, JsonValue] = {name: side for name, side in sides.items() if side}
-    return known or None
 
 
 def _usage_side(usage: Usage | None, cost_usd: float | None) -> dict[str, JsonValue]:

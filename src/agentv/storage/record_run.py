@@ -93,19 +93,26 @@ def case_to_record(case: CaseRecord) -> dict[str, JsonValue]:
         "input_messages": case_messages_to_record(case.input_messages),
         "expected_outcome": case.expected_outcome,
         "expected_messages": case_messages_to_record(case.expected_messages),
-        "reference_answer": case.reference_answer,
-        "criteria": case.criteria,
-        "evaluators": case.evaluators,
-        "files": case.files,
-        "tags": case.tags,
-        "metadata": case.metadata,
     }
-    return {key: value for key, value in record.items() if value is not None}
+    if case.reference_answer is not None:
+        record["reference_answer"] = case.reference_answer
+    record["criteria"] = case.criteria
+    if case.evaluators is not None:
+        record["evaluators"] = case.evaluators
+    record["files"] = case.files
+    record["tags"] = case.tags
+    record["metadata"] = case.metadata
+    return record
 
 
-def case_name(record: JsonObject) -> str:
+def case_name(suite: str, eval_id: str, case_key: str) -> str:
     """Return what tells one line of cases.jsonl from another: where the case stands, and its content's key."""
-    return "\0".join(str(record.get(key, "")) for key in ("suite", "eval_id", "case_key"))
+    return f"{suite}\0{eval_id}\0{case_key}"
+
+
+def case_name_of_record(record: JsonObject) -> str:
+    """Return the same from a line of cases.jsonl."""
+    return case_name(*(str(record.get(key, "")) for key in ("suite", "eval_id", "case_key")))
 
 
 def record_to_case(record: JsonObject) -> CaseRecord:

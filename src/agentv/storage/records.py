@@ -6,6 +6,7 @@ from agentv.storage.record_result import record_to_result, result_to_record
 from agentv.storage.record_run import (
     EventRecord,
     case_name,
+    case_name_of_record,
     case_to_record,
     event_to_record,
     record_to_case,
@@ -19,6 +20,7 @@ __all__ = [
     "EventRecord",
     "answer_to_record",
     "case_name",
+    "case_name_of_record",
     "case_to_record",
     "event_to_record",
     "export_record",

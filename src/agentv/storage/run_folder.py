@@ -18,6 +18,7 @@ from agentv.storage.records import (
     EventRecord,
     answer_to_record,
     case_name,
+    case_name_of_record,
     case_to_record,
     event_to_record,
     result_to_record,
@@ -102,11 +103,10 @@ class RunFolder:
 
     def append_case(self, case: CaseRecord) -> None:
         """Write a planned case and its binary attachments; a second write of the same case is dropped."""
-        record = case_to_record(case)
-        if self._known_cases.add(case_name(record)):
+        if self._known_cases.add(case_name(case.suite, case.eval_id, case.case_key)):
             for part in _binary_files((*case.input_messages, *case.expected_messages)):
                 self._save_attachment(part)
-            self._write(self._cases, record)
+            self._write(self._cases, case_to_record(case))
 
     def append_answer(self, answer: Answer, *, run_id: str | None = None) -> Answer:
         """Write what a target returned; the answer comes back with its `seq`. `run_id` is of another run's answer."""
@@ -150,7 +150,7 @@ class RunFolder:
     def _remember_cases(self) -> None:
         for number, line in enumerate(whole_lines(self._cases.path), start=1):
             try:
-                self._known_cases.add(case_name(decode(line)))
+                self._known_cases.add(case_name_of_record(decode(line)))
             except ValueError as error:
                 self._let_go()
                 raise StorageError(f"{self._cases.path}:{number}: {error}") from error
@@ -237,5 +237,5 @@ def write_by_rename(path: Path, data: bytes) -> None:
 
 def _binary_files(messages: Iterable[Message]) -> Iterator[FilePart]:
     for message in messages:
-        parts = message.content if isinstance(message.content, tuple) else ()
-        yield from (part for part in parts if isinstance(part, FilePart) and part.text is None)
+        if isinstance(message.content, tuple):
+            yield from (part for part in message.content if isinstance(part, FilePart) and part.text is None)

@@ -84,16 +84,20 @@ def tool_call_to_json(call: ToolCall) -> dict[str, JsonValue]:
 
 def message_to_json(message: Message) -> dict[str, JsonValue]:
     """Return a message as JSON with the keys of formats.md."""
-    fields: dict[str, JsonValue] = {
-        "role": message.role,
-        "name": message.name,
-        "content": content_to_json(message.content),
-        "tool_calls": [tool_call_to_json(call) for call in message.tool_calls] or None,
-        "tool_call_id": message.tool_call_id,
-        "timestamp": message.timestamp,
-        "metadata": message.metadata,
-    }
-    return _without_none(fields)
+    fields: dict[str, JsonValue] = {"role": message.role}
+    if message.name is not None:
+        fields["name"] = message.name
+    if message.content is not None:
+        fields["content"] = content_to_json(message.content)
+    if message.tool_calls:
+        fields["tool_calls"] = [tool_call_to_json(call) for call in message.tool_calls]
+    if message.tool_call_id is not None:
+        fields["tool_call_id"] = message.tool_call_id
+    if message.timestamp is not None:
+        fields["timestamp"] = message.timestamp
+    if message.metadata is not None:
+        fields["metadata"] = message.metadata
+    return fields
 
 
 def messages_to_json(messages: Iterable[Message] | None) -> list[JsonValue] | None:

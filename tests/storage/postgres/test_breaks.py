@@ -76,7 +76,7 @@ def test_a_connection_that_is_cut_is_opened_again(tmp_path: Path) -> None:
     run.store.close("finished")
     assert run.kept() == 9
     lost, back = run.told
-    assert "terminating connection" in lost
+    assert "does not take run" in lost  # then the server's own words, which are not always the same
     assert lost.endswith("The run goes on; its folder has every row")
     assert back.endswith("answers again and has the run so far")
 
