@@ -241,6 +241,25 @@ def test_without_a_file_the_end_of_the_run_is_printed_again(project: Project) ->
     assert said.endswith(told)
 
 
+def test_a_row_is_called_one_of_its_trials_only_where_all_cases_have_as_many(project: Project) -> None:
+    project.evaluators = "{name: no, type: contains, value: nothing}"
+    for text, of_all in (("", " of 2"), ("execution: {trials: 3}, ", "")):
+        project.cases = {"a": "question a", "b": "question b"}
+        project.write()
+        suite = (project.folder / "suite.yaml").read_text().replace("execution: {", "execution: {trials: 2, ")
+        (project.folder / "uneven.yaml").write_text(suite.replace("{id: b, ", "{id: b, " + text))
+        said = project.call("run", "uneven.yaml", "--display", "plain", "--gate", "none")[1]
+        for told in (said, project.call("report")[1]):
+            assert f"a trial 2{of_all} " in told
+            assert (" of 2 " in told, "2 cases, 5 rows" in said) == (bool(of_all), not of_all)
+
+
+def test_a_file_that_is_asked_for_twice_is_written_once(project: Project) -> None:
+    code, said = project.call("run", "suite.yaml", "-o", "r.html", "-o", "r.html")
+    assert (code, said.count("wrote ")) == (0, 1)
+    assert project.call("report", "-o", "r.md", "-o", "r.md") == (0, "wrote  r.md\n")
+
+
 def test_a_run_that_was_killed_is_told_from_its_rows(project: Project) -> None:
     project.call("run", "suite.yaml", "--gate", "mean >= 0.5")
     project.forget("events.jsonl", [1, 2])

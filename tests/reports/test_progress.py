@@ -31,7 +31,7 @@ def test_a_run_that_is_taken_up_again_tells_its_own_pace() -> None:
     ("started", "text"),
     [
         (STARTED, "refunds · 240 cases × 2 targets × 3 trials = 1,440"),  # noqa: RUF001
-        (replace(STARTED, planned=9, cases=3, targets=("a",), trials=5), "refunds · 3 cases, 9 rows"),
+        (replace(STARTED, planned=9, cases=3, targets=("a",), trials=1), "refunds · 3 cases, 9 rows"),
         (replace(STARTED, planned=6, cases=6, trials=1), "refunds · 6 cases, 2 targets, 6 rows"),
         (replace(STARTED, planned=None, cases=None, targets=("a",)), "refunds · 3 trials"),
     ],

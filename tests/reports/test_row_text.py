@@ -64,11 +64,6 @@ def test_a_run_of_several_suites_names_them() -> None:
     assert RowLabels.of_run(replace(STARTED, suites=("a", "b"))).with_suite
 
 
-def test_a_row_is_not_called_one_of_three_where_some_cases_are_asked_more_often() -> None:
-    labels = RowLabels.of_run(replace(STARTED, planned=1444))
-    assert labels.label(replace(FAILED, slot=replace(SLOT, trial=1))) == "refund-7 trial 2"
-
-
 def test_an_evaluator_that_failed_is_named_once() -> None:
     error = Failure("judge_error", "evaluator 'tone': the judge gave no JSON", stage="evaluator")
     assert row_reason(make_result(status="error", error=error, duration_ms=0.0)) == (

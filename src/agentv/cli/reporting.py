@@ -47,7 +47,7 @@ def report(reference: str, asked: Asked) -> int:
     if asked.as_json and (asked.format_name or STDOUT in asked.outputs):
         raise click.UsageError("--json and a report on standard output exclude each other")
     stored = open_run(find_run(find_home(Path.cwd()), reference))
-    outputs = asked.outputs
+    outputs = tuple(dict.fromkeys(asked.outputs))
     if asked.format_name and STDOUT not in outputs:
         outputs = (*outputs, STDOUT)
     with own_stdout() as stdout, _exports(outputs, asked, stdout) as exports:
@@ -84,18 +84,25 @@ def _say(made: RunReport, stored: StoredRun, outputs: Sequence[str], *, as_json:
         click.echo(report_text(made), nl=False)
     elif not outputs:
         style = terminal_style()
-        trials = max((trial.k for target in made.targets for trial in target.trials), default=1)
         text = end_report(
             made,
             width=style.width,
             unicode=not style.signs.is_ascii,
             paint=style.paint,
-            labels=RowLabels(with_suite=len(stored.suites) > 1, trials=trials),
+            labels=RowLabels(with_suite=len(stored.suites) > 1, trials=_trials(made)),
         )
         click.echo(text, nl=False)
     for output in outputs:
         if output != STDOUT:
             click.echo(f"wrote  {output}", err=as_json or STDOUT in outputs)
+
+
+def _trials(made: RunReport) -> int:
+    """Return how often each case was asked by each target, 1 where that differs or is not known."""
+    rows = sum(count for target in made.targets for count in target.counts.values())
+    cases = sum(target.trials[0].cases for target in made.targets if target.trials)
+    most = max((trial.k for target in made.targets for trial in target.trials), default=1)
+    return most if rows == cases * most else 1
 
 
 @contextmanager

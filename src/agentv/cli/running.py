@@ -138,8 +138,7 @@ def run_shown(plan: RunPlan, screen: Screen, stdout: TextIO, open_store: OpenSto
 
 
 def _labels(plan: RunPlan) -> RowLabels:
-    trials = max((each.options.trials or each.suite.trials for each in plan.suites), default=1)
-    return RowLabels(with_suite=len(plan.suites) > 1, trials=trials, with_target=len(plan.targets) > 1)
+    return RowLabels(with_suite=len(plan.suites) > 1, trials=plan.trials, with_target=len(plan.targets) > 1)
 
 
 def _end_text(report: RunReport, files: Sequence[str], labels: RowLabels, screen: Screen, stdout: TextIO) -> str:

@@ -50,7 +50,7 @@ def take_screen(given: dict[str, Any]) -> "Screen":
     display = given.pop("display")
     return Screen(
         display="json" if given.pop("as_json") else display,
-        outputs=given.pop("outputs"),
+        outputs=tuple(dict.fromkeys(given.pop("outputs"))),  # one writer a file
         include_trace=given.pop("include_trace"),
         verbose=given.pop("verbose"),
         log_file=given.pop("log_file"),

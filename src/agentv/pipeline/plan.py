@@ -142,6 +142,14 @@ class RunPlan:
         counts = [plan.selection.count for plan in self.suites]
         return None if None in counts else sum(count or 0 for count in counts)
 
+    @property
+    def trials(self) -> int:
+        """How often each case is asked by each target; 1 where that differs."""
+        most = max((suite.options.trials or suite.suite.trials for suite in self.suites), default=1)
+        planned, cases = self.planned, self.cases
+        is_even = planned is None or cases is None or planned == cases * len(self.targets) * most
+        return most if is_even else 1
+
     def workers(self, target: ResolvedTarget, *, most: int | None = None) -> int:
         """How many rows of a target are worked on at once: `--workers` > the suites' > the target's > 1.
 

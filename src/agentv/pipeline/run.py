@@ -259,7 +259,7 @@ def _started(plan: RunPlan, store: ResultStore, spent: Spent | None) -> RunStart
         workers=sum(plan.workers(target) for target in plan.targets),
         folder=store.folder,
         cases=plan.cases,
-        trials=max((suite.options.trials or suite.suite.trials for suite in plan.suites), default=1),
+        trials=plan.trials,
         budget_usd=plan.options.budget_usd,
         spent_usd=0.0 if spent is None else spent.usd,
     )

@@ -161,7 +161,8 @@ def plan_text(started: RunStarted, signs: Signs) -> str:
 def _extent_text(started: RunStarted, signs: Signs) -> str:
     factors = [] if started.cases is None else [count_text(started.cases, "case")]
     factors += [count_text(len(started.targets), "target")] if len(started.targets) > 1 else []
-    if started.planned is not None and not started.is_even:
+    product = (started.cases or 0) * len(started.targets) * started.trials
+    if started.planned is not None and started.cases is not None and started.planned != product:
         return ", ".join([*factors, count_text(started.planned, "row")])
     factors += [count_text(started.trials, "trial")] if started.trials > 1 else []
     total = "" if started.planned is None or len(factors) < 2 else f" = {started.planned:,}"  # noqa: PLR2004 - a product

@@ -31,8 +31,7 @@ class RowLabels:
     @classmethod
     def of_run(cls, started: RunStarted) -> "RowLabels":
         """Return the labels of a run that begins."""
-        trials = started.trials if started.is_even else 1
-        return cls(with_suite=len(started.suites) > 1, trials=trials, with_target=len(started.targets) > 1)
+        return cls(with_suite=len(started.suites) > 1, trials=started.trials, with_target=len(started.targets) > 1)
 
     def label(self, result: CaseResult, *, signs: Signs = UNICODE, longest: int | None = None) -> str:
         """Return `refund-7`, and as far as it is needed `refund-7 (evals/refunds.yaml) trial 2 of 3`.

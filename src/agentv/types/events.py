@@ -11,6 +11,7 @@ from agentv.types.results import Answer, CaseResult, RunReport, Slot
 class RunStarted:
     """A run begins. `planned` is None when the number of rows is not known yet (a stream).
 
+    `trials` is how often each case is asked by each target, 1 where that differs.
     `budget_usd` is what it may cost, None without a limit; `spent_usd` what it cost before it was taken up again.
     """
 
@@ -24,13 +25,6 @@ class RunStarted:
     trials: int = 1
     budget_usd: float | None = None
     spent_usd: float = 0.0
-
-    @property
-    def is_even(self) -> bool:
-        """Whether every target is asked every case, and each as often, as far as that is known."""
-        if self.planned is None or self.cases is None:
-            return True
-        return self.planned == self.cases * len(self.targets) * self.trials
 
 
 @quick
