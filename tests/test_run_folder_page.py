@@ -26,9 +26,14 @@ RECORDS = {
     "run.json": [("storage/record_run.py", "run_to_record")],
     "plan": [("pipeline/plan.py", "to_json"), ("pipeline/run.py", "_run_record")],
     "cases.jsonl": [("storage/record_run.py", "case_to_record")],
-    "answers.jsonl": [("storage/record_answer.py", "answer_to_record")],
+    "answers.jsonl": [
+        ("storage/record_answer.py", name) for name in ("answer_to_record", "_add_told", "_add_circumstances")
+    ],
     "calls": [("storage/record_answer.py", "call_to_record")],
-    "results.jsonl": [("storage/record_result.py", "result_to_record")],
+    "results.jsonl": [
+        ("storage/record_result.py", name)
+        for name in ("result_to_record", "_place_to_record", "_add_judgement", "_add_circumstances")
+    ],
     "evaluator_results": [("storage/record_evaluator.py", "evaluator_to_record")],
     "results": [("storage/record_evaluator.py", "_criterion_to_record")],
     "judge_calls": [("storage/record_evaluator.py", "_judge_call_to_record")],
