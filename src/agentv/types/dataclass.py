@@ -89,7 +89,10 @@ def _write_init_of_frozen(kind: Kind) -> Method:
 def _write_usual(name: str, kind: Kind, *, repr: bool = False, eq: bool = False, unsafe_hash: bool = False) -> Method:  # noqa: A002 - the standard's names
     """Return a method as the standard library writes it for a class with these fields."""
     listed = [(field.name, field.type, field) for field in fields(kind)]
-    alike = make_dataclass(kind.__name__, listed, init=False, repr=repr, eq=eq, unsafe_hash=unsafe_hash)
+    about = {"__doc__": kind.__doc__}
+    alike = make_dataclass(
+        kind.__name__, listed, namespace=about, init=False, repr=repr, eq=eq, unsafe_hash=unsafe_hash
+    )
     method: Method = getattr(alike, name)
     return method
 
