@@ -4,12 +4,14 @@ import asyncio
 import os
 import random
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from agentv.cli.asked_line import AskedLine
 from agentv.cli.sheets import print_sheets, refuse_unwritable, write_sheets
 from agentv.cli.stopping import stopping_on_signals
 from agentv.cli.streams import own_stdout
@@ -158,8 +160,12 @@ async def _run(plan: RunPlan, again: AskAgain, stop: Stop, *, run_id: str) -> Se
     clock = make_clock()
     store = MemoryStore(run_id, clock=clock)
     rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
-    with stopping_on_signals(stop):
-        await run_plan(plan, store=store, observers=(), clock=clock, rng=rng, stop=stop, carry_on=again)
+    line = AskedLine(sys.stderr, len(again.chosen) * again.repeats, now=time.monotonic)
+    try:
+        with stopping_on_signals(stop):
+            await run_plan(plan, store=store, observers=(line,), clock=clock, rng=rng, stop=stop, carry_on=again)
+    finally:
+        line.close()
     return store.results
 
 
