@@ -92,7 +92,9 @@ async def answer_batch(batching: Batching, tasks: Sequence[CaseTask], runner: Ca
     try:
         await batching.ask(list(questions.values()), keep)
     except ProviderError as error:
-        runner.tell(tasks[0], f"the batch failed ({error.failure.kind}: {error.failure.message}); asking case by case")
+        if error.failure.kind != "budget":  # which stops the run
+            why = f"{error.failure.kind}: {error.failure.message}"
+            runner.tell(tasks[0], f"the batch failed ({why}); asking case by case")
         return kept
     except StorageError:
         raise

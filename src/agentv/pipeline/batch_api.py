@@ -7,6 +7,7 @@ from typing import TypeAlias, TypeVar
 
 from agentv.execution.retry import is_retryable
 from agentv.pipeline.batch_memory import BatchMemory
+from agentv.pipeline.batch_purse import BatchPurse, Bill
 from agentv.pipeline.question import Question
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.toolbox import Toolbox
@@ -40,7 +41,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What became of the requests of a batch, by key. An open one could not be fetched, and may be later."""
+    """What a batch brought for the requests that were asked, by key. An open one may be fetched later."""
 
     ticket: BatchTicket
     found: Mapping[str, ProviderResponse | Failure]
@@ -89,47 +90,60 @@ class BatchApi:
     ) -> AsyncIterator[Mapping[str, ProviderResponse | Failure]]:
         """Yield what one batch after another brings, until nothing is left; `left` are some or all of `keys`."""
         while left:
-            answers = await self._taken_up(frozenset(left), keys)
-            if answers is None:
-                answers = await self._answers(await self._submitted(left))
-            taken = frozenset(answers.ticket.keys)
-            brought = {key: answers.found[key] for key in left if key in answers.found}
-            left = {key: request for key, request in left.items() if key not in taken}
-            yield {key: self.resilient.priced(answer, in_batch=True) for key, answer in brought.items()}
+            answers = await self._taken_up(left, keys) or await self._handed_in(left)
+            yield answers.found
             if not answers.is_open:
                 self.note("batch_fetched", {"id": answers.ticket.id})
+            taken = frozenset(answers.ticket.keys)
+            left = {key: request for key, request in left.items() if key not in taken}
 
-    async def _submitted(self, requests: Mapping[str, ProviderRequest]) -> BatchTicket:
-        return await self._patiently(lambda: self.provider.submit_batch(requests), may_repeat=_was_refused)
-
-    async def _taken_up(self, left: frozenset[str], keys: frozenset[str]) -> Answers | None:
+    async def _taken_up(self, left: Mapping[str, ProviderRequest], keys: frozenset[str]) -> Answers | None:
         """Return the answers of a batch that was handed in before; None when there is none, or none to be had.
 
         What is not `left` of the keys came from the cache, and may have been asked for by that batch, too.
         """
-        ticket = self.toolbox.find_open_batch(self.resilient.target.name, left, keys)
+        ticket = self.toolbox.find_open_batch(self.resilient.target.name, frozenset(left), keys)
         if ticket is None:
             return None
         self._tell(f"taking up batch {ticket.id}, which was handed in before")
+        asked = {key: left[key] for key in ticket.keys if key in left}
         try:
-            return await self._answers(ticket)
+            with BatchPurse(self.resilient).paying(asked) as bill:
+                return await self._answers(ticket, asked, bill)
         except ProviderError as error:
             self._tell(f"batch {ticket.id} is lost ({error.failure.message}); handing in a new one")
             return None
 
-    async def _answers(self, ticket: BatchTicket) -> Answers:
+    async def _handed_in(self, left: Mapping[str, ProviderRequest]) -> Answers:
+        """Return the answers of a new batch of as much as the budget has room for."""
+        purse = BatchPurse(self.resilient)
+        asked = await purse.room_for(left)
+        with purse.paying(asked) as bill:
+            try:
+                ticket = await self._patiently(lambda: self.provider.submit_batch(asked), may_repeat=_was_refused)
+            except ProviderError as error:
+                if error.failure.http_status is not None:  # else it may have been taken, and nobody told us
+                    bill.settle({})
+                raise
+            return await self._answers(ticket, asked, bill)
+
+    async def _answers(self, ticket: BatchTicket, asked: Mapping[str, ProviderRequest], bill: Bill) -> Answers:
         """Wait for a batch and fetch it; what is told of it in the run's events lets a later run take it up."""
         self.note("batch_submitted", {"id": ticket.id, "target": self.resilient.target.name, "keys": list(ticket.keys)})
         try:
             await self._wait(ticket)
-            return Answers(ticket, await self._patiently(lambda: self.provider.fetch_batch(ticket)))
+            found = await self._patiently(lambda: self.provider.fetch_batch(ticket))
         except ProviderError as error:
             if error.failure.kind == GONE:
+                bill.settle({})
                 self.note("batch_failed", {"id": ticket.id})
                 raise
             said = f"batch {ticket.id} cannot be reached: {error.failure.message}; the same run again takes it up"
             failure = replace(error.failure, message=said, http_status=None, retryable=False)
-            return Answers(ticket, dict.fromkeys(ticket.keys, failure), is_open=True)
+            return Answers(ticket, dict.fromkeys(asked, failure), is_open=True)
+        priced = {key: self.resilient.priced(found[key], in_batch=True) for key in asked if key in found}
+        bill.settle(priced)
+        return Answers(ticket, priced)
 
     async def _wait(self, ticket: BatchTicket) -> None:
         """Look again and again, less and less often, until the batch is over."""

@@ -161,6 +161,11 @@ class Purse:
             self.budget.settle(reserved, paid)
         return response
 
+    def learn(self, cost_usd: float) -> None:
+        """Take in what an answer cost that a batch brought."""
+        self.dearest_usd = max(self.dearest_usd, cost_usd)
+        self._answered = True
+
     async def _reserve(self, guess_usd: float) -> float:
         """Wait until a call fits, off the clock; when it would not fit if all others were over, it is refused."""
         budget = self.budget

@@ -9,8 +9,11 @@ from agentv.types.dataclass import dataclass
 from agentv.types.embeddings import EmbeddingResponse
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
-from agentv.types.provider import ProviderResponse
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
+
+CHARACTERS_PER_TOKEN = 4.0
 
 R = TypeVar("R", ProviderResponse, EmbeddingResponse)
 
@@ -34,6 +37,17 @@ class Call(Generic[R]):
     def usage(self) -> Usage:
         """What the call probably uses."""
         return Usage(input=round(self.asked_tokens), output=round(self.reply_tokens))
+
+
+def asked_tokens(request: ProviderRequest) -> float:
+    """Return how many tokens a request's prompt probably has."""
+    chat = sum(len(turn.content) for turn in request.chat_prompt or ()) or len(request.question)
+    return (chat + len(request.system_prompt or "")) / CHARACTERS_PER_TOKEN
+
+
+def longest_reply(request: ProviderRequest, target: ResolvedTarget) -> int | None:
+    """Return how many tokens a reply may have, None where nobody says it."""
+    return request.max_output_tokens or getattr(target.settings, "max_output_tokens", None)
 
 
 async def within(call: Callable[..., Any], argument: object, timeout_s: float) -> Any:

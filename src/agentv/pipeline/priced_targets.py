@@ -29,10 +29,16 @@ def budget_problem(target: ResolvedTarget, spec: Spec, prices: Mapping[str, Json
     place = f"{target.path}: " if target.path else ""
     if price is None and not spec.tells_cost:
         return f"{place}{_unpriced(target, model)}"
-    if price != _FREE and (target.provider_batching or getattr(target.settings, "batch_api", False)):
+    if price != _FREE and target.provider_batching:
         return (
             f"{place}--budget-usd cannot stop a batch of target {target.name!r}, which is paid as a whole; "
             "leave out the batching or the budget"
+        )
+    settings = target.settings
+    if price != _FREE and getattr(settings, "batch_api", False) and not getattr(settings, "max_output_tokens", None):
+        return (
+            f"{place}--budget-usd cannot tell what a batch of target {target.name!r} may cost; "
+            "say in the target how long a reply may be: `max_output_tokens: 1000`"
         )
     return None
 

@@ -13,7 +13,7 @@ from agentv.execution.limits import AccountLimiter
 from agentv.execution.retry import retry_call
 from agentv.pipeline.answer_memory import AnswerMemory
 from agentv.pipeline.budget import Budget, Purse
-from agentv.pipeline.calls import Call, R, within
+from agentv.pipeline.calls import CHARACTERS_PER_TOKEN, Call, R, asked_tokens, longest_reply, within
 from agentv.pipeline.prices import price_of
 from agentv.pipeline.turns import TriesInTurn, Turns
 from agentv.scoring.vectors import vectors_problem
@@ -37,7 +37,6 @@ from agentv.types.usage import Usage, total_usage
 DEFAULT_TIMEOUT_S = 600.0
 TRANSPORT_FAILURES_ALLOWED = 20
 BATCH_SHARE = 0.5
-CHARACTERS_PER_TOKEN = 4.0
 EXPECTED_REPLY_TOKENS = 300.0
 """What a call is taken to use before it is known; corrected after each reply."""
 
@@ -72,7 +71,7 @@ class ResilientProvider:
         self._prices = prices
         self._turns = None if limiter is None else Turns(limiter, target.retry, counts_attempts=counts_attempts)
         self.memory = memory
-        self._purse = None if budget is None else Purse(budget, target.name, self.cost_of)
+        self.purse = None if budget is None else Purse(budget, target.name, self.cost_of)
         self._reply_tokens = EXPECTED_REPLY_TOKENS
         self._keeps_deadlines: bool = getattr(provider, "keeps_deadlines", False)
         self._transport_failures = 0
@@ -122,8 +121,8 @@ class ResilientProvider:
 
         asked = reply = 0.0
         if self._is_counting:
-            asked = _tokens_asked(request)
-            reply = min(self._reply_tokens, request.max_output_tokens or math.inf)
+            asked = asked_tokens(request)
+            reply = min(self._reply_tokens, longest_reply(request, self.target) or math.inf)
         call = Call(one_try, asked, reply, request.model, before_repeat)
         response = await self._dependably(call, total_s=total_s, on_retry=on_retry)
         if response.usage is not None:
@@ -152,7 +151,7 @@ class ResilientProvider:
     @property
     def _is_counting(self) -> bool:
         """Whether anybody wants to know beforehand how many tokens a call will use."""
-        return self._turns is not None or self._purse is not None
+        return self._turns is not None or self.purse is not None
 
     def _dependably(
         self, call: "Call[R]", *, total_s: float | None, on_retry: Callable[[CallRecord, float], None] | None = None
@@ -160,10 +159,10 @@ class ResilientProvider:
         """Make one call with as many tries as the policy allows, within the budget if there is one."""
         if self._stopped is not None:
             raise self._refused(self._stopped)
-        if self._purse is None:
+        if self.purse is None:
             return self._in_turn(call, total_s=total_s, on_retry=on_retry)
         go = partial(self._in_turn, call, total_s=total_s, on_retry=on_retry)
-        return self._purse.pay(go, guess_usd=self.cost_of(call.usage, call.model) or 0.0)
+        return self.purse.pay(go, guess_usd=self.cost_of(call.usage, call.model) or 0.0)
 
     async def _in_turn(
         self, call: "Call[R]", *, total_s: float | None, on_retry: Callable[[CallRecord, float], None] | None
@@ -254,8 +253,3 @@ class ResilientProvider:
         """Let go of what the provider holds open."""
         if isinstance(self.provider, ClosingProvider):
             await self.provider.aclose()
-
-
-def _tokens_asked(request: ProviderRequest) -> float:
-    chat = sum(len(turn.content) for turn in request.chat_prompt or ()) or len(request.question)
-    return (chat + len(request.system_prompt or "")) / CHARACTERS_PER_TOKEN

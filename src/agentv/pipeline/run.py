@@ -212,7 +212,10 @@ async def _run_target(
         return
     for batch in batching.cut(tasks(by_trial=True)):
         answered = await answer_batch(batching, batch, runner)
-        await backend.run(partial(_finish, runner, answered), _until_stopped(iter(batch), ledger.stop), ledger.row)
+        left = _until_stopped(iter(batch), ledger.stop)
+        if ledger.stop.state == "stopped":  # meanwhile: what is answered is in flight, and finished
+            left = iter([task for task in batch if slot_of(task) in answered])
+        await backend.run(partial(_finish, runner, answered), left, ledger.row)
 
 
 async def _finish(runner: CaseRunner, answered: Mapping[Slot, Answered], task: CaseTask) -> CaseResult:
