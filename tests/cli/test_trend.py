@@ -127,6 +127,21 @@ def test_it_is_written_as_a_page_and_as_markdown(project: Project, home: Path) -
     assert (code, ".html" in said) == (4, True)
 
 
+def test_a_run_of_some_cases_says_so_and_is_no_change(project: Project, home: Path) -> None:
+    for day in range(1, 6):
+        keep_run(home, day, passing(20))
+    for day in range(6, 12):
+        keep_run(home, day, passing(12, of=12), plan={"options": {"tags": ["easy"], "expression": "not slow"}})
+    (found,) = told(project)["series"]
+    assert found["changes"] == []
+    assert [point["selection"] for point in found["points"][4:6]] == [None, "--tag easy -k 'not slow'"]
+    assert found["points"][5]["difference"] is None
+    said = project.call("trend")[1]
+    assert "+0.00 since" not in said
+    assert "0.00 since the run before of the same cases" in said
+    assert "with --tag easy -k 'not slow'" in said
+
+
 def test_suites_are_chosen_by_path_or_name_and_targets_by_name(project: Project, home: Path) -> None:
     keep_run(home, 1, passing(20))
     for options in (["--suite", SUITE], ["--suite", "refunds"], ["--suite", "refunds.yaml"], ["--target", TARGET]):

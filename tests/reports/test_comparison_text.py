@@ -51,6 +51,13 @@ def test_the_last_line_is_one_of_three(cases: int) -> None:
         assert expected in (None, last)
 
 
+def test_a_case_that_several_targets_were_asked_is_one_case() -> None:
+    rows = [make_row(case, target=target) for case in "abc" for target in ("v1", "v2")]
+    shown = ComparisonView().render(compared(rows, rows), no_reasons).splitlines()
+    assert shown[2] == "paired  3 cases judged in both, 6 with each of their targets"
+    assert shown[5].split()[-1] == "3"
+
+
 def test_runs_without_a_common_case_say_so() -> None:
     shown = ComparisonView().render(compared([make_row("a")], [make_row("b")]), no_reasons)
     assert (

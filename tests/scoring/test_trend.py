@@ -80,6 +80,19 @@ def test_parts_and_runs_that_were_stopped_are_no_change() -> None:
     assert [each.at for each in series(*good, *(run(day, *passing(2)) for day in (8, 9))).changes] == [7]
 
 
+def test_runs_of_some_cases_are_held_against_runs_of_the_same_cases_alone() -> None:
+    whole = [run(day, *passing(20)) for day in range(1, 6)]
+    easy = [run(day, *passing(12, of=12), selection="--tag easy") for day in range(6, 12)]
+    found = series(*whole, *easy)
+    assert found.changes == ()
+    assert [point.difference for point in found.points] == [None, *[0.0] * 4, None, *[0.0] * 5]
+    mixed = series(*whole[:3], *easy[:2], *whole[3:], *(run(day, *passing(2)) for day in (12, 13)))
+    assert [mixed.points[each.at].run.run_id for each in mixed.changes] == ["run-12"]
+    dropped = [run(day, *passing(1, of=12), selection="--tag easy") for day in (14, 15)]
+    both = series(*whole, *easy, *(run(day, *passing(2)) for day in (12, 13)), *dropped)
+    assert [both.points[each.at].run.run_id for each in both.changes] == ["run-12", "run-14"]
+
+
 def test_changes_are_placed_beside_gaps_and_parts() -> None:
     good = [run(day, *passing(38)) for day in range(1, 6)]
     found = series(*good, run(6, None, None), run(7, 1.0, shard="1/2"), run(8, *passing(2)), run(9, *passing(1)))
@@ -95,10 +108,11 @@ def test_by_commit_the_newest_measured_run_stands_for_all() -> None:
         run(5, 0.5, commit="bb"),
         run(6, 0.25),
         run(7, 0.75),
+        run(8, 1.0, commit="bb", selection="--case a"),
     ]
     found = series(*runs, by_commit=True)
-    assert values(found) == [0.0, 1.0, 0.5, 0.25, 0.75]
-    assert [point.runs for point in found.points] == [3, 1, 1, 1, 1]
+    assert values(found) == [0.0, 1.0, 0.5, 0.25, 0.75, 1.0]
+    assert [point.runs for point in found.points] == [3, 1, 1, 1, 1, 1]
 
 
 def test_an_edited_suite_is_marked_once_and_also_over_a_run_without_a_digest() -> None:

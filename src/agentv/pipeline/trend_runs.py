@@ -1,5 +1,6 @@
 """From the list of stored runs to what trends are made of: no more runs are read than the points need."""
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +13,8 @@ from agentv.types.dataclass import dataclass
 from agentv.types.errors import UnknownNameError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import RunRecord
+
+_CHOOSING = {"case_globs": "--case", "tags": "--tag", "expression": "-k", "sample": "--sample", "only": "--only"}
 
 LoadSums = Callable[[Path], Mapping[Place, RunSums]]
 """Returns what each suite and target of the run in a folder came to. Raises OSError when its rows cannot be read."""
@@ -93,7 +96,8 @@ def _with_sums(run: TrendRun, listed: ListedRun, load_sums: LoadSums, wanted: Wa
 def _about(listed: ListedRun, run: RunRecord) -> TrendRun:
     """Return what run.json says of a run."""
     options, git = run.plan.get("options"), run.git or {}
-    shard = options.get("shard") if isinstance(options, Mapping) else None
+    options = options if isinstance(options, dict) else {}
+    shard = options.get("shard")
     commit = git.get("commit")
     return TrendRun(
         run_id=run.run_id,
@@ -104,6 +108,7 @@ def _about(listed: ListedRun, run: RunRecord) -> TrendRun:
         is_dirty=git.get("dirty") is True,
         tags=run.tags,
         shard=shard if isinstance(shard, str) else None,
+        selection=_selection(options),
         parents=run.parents,
         suites={
             path: _text(each.get("sha256"))
@@ -112,6 +117,19 @@ def _about(listed: ListedRun, run: RunRecord) -> TrendRun:
         },
         targets=tuple(name for each in _objects(run.plan.get("targets")) if (name := _text(each.get("name")))),
     )
+
+
+def _selection(options: JsonObject) -> str:
+    """Return the options that chose some of the cases or evaluators, as they are written on the command line."""
+    written = [
+        f"{_CHOOSING[name]} {shlex.quote(str(each))}"
+        for name in _CHOOSING
+        if (value := options.get(name)) is not None
+        for each in (value if isinstance(value, list) else [value])
+    ]
+    if options.get("sample") is not None and options.get("seed") is not None:
+        written.append(f"--seed {options['seed']}")
+    return " ".join(written)
 
 
 def _objects(value: JsonValue) -> list[JsonObject]:

@@ -2,7 +2,7 @@
 
 from itertools import takewhile
 
-from agentv.reports.amounts import count_text, score_text
+from agentv.reports.amounts import score_text
 from agentv.reports.comparison_rows import HEAD, difference_text, measure_cells
 from agentv.reports.comparison_words import (
     FindReasons,
@@ -10,6 +10,7 @@ from agentv.reports.comparison_words import (
     counterpart_notes,
     detectable_text,
     moves_text,
+    paired_text,
     passes_text,
     side_title,
     verdict_text,
@@ -64,7 +65,7 @@ class ComparisonView:
         return [
             self._clipped(f"before  {side_title(comparison.before)}"),
             self._clipped(f"after   {side_title(comparison.after)}"),
-            f"paired  {count_text(len(comparison.cases), 'case')} judged in both",
+            f"paired  {paired_text(comparison)}",
         ]
 
     def _clipped(self, line: str) -> str:

@@ -53,6 +53,13 @@ def unfinished_text(state: str) -> str:
     return "" if state == "finished" else f"{state} before its end"
 
 
+def paired_text(comparison: Comparison) -> str:
+    """Return in how many cases both runs were judged, and how often where several targets were asked."""
+    pairs, cases = len(comparison.cases), 0 if comparison.score is None else comparison.score.cases
+    targets = "" if pairs == cases else f", {pairs:,} with each of their targets"
+    return f"{count_text(cases, 'case')} judged in both{targets}"
+
+
 def moves_text(comparison: Comparison) -> str:
     """Return how many cases were won, lost and tied."""
     wins, losses, ties = (comparison.outcomes(outcome) for outcome in ("win", "loss", "tie"))

@@ -34,6 +34,7 @@ def _point_to_json(point: TrendPoint) -> JsonObject:
         "dirty": run.is_dirty,
         "tags": list(run.tags),
         "shard": run.shard,
+        "selection": run.selection or None,
         "parents": list(run.parents),
         "counts": dict(point.counts),
         "value": None if found is None else found.value,

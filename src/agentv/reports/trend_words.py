@@ -59,6 +59,7 @@ class TrendWords:
             told += f" (95 %: {numbers.interval(point.measured.interval)})"
         if point.difference is not None:
             told += f", {numbers.difference(point.difference)} since the {self.noun} before"
+            told += " of the same cases" if any(each.run.selection for each in series.points) else ""
         return told
 
     def about(self, point: TrendPoint) -> str:
@@ -135,6 +136,8 @@ def marks_of(point: TrendPoint) -> list[str]:
         marks.append(f"merged from {count_text(len(run.parents), 'run')}")
     if run.shard is not None:
         marks.append(f"part {run.shard}")
+    if run.selection:
+        marks.append(f"with {run.selection}")
     if point.measured is not None and run.state != "finished":
         marks.append(unfinished_text(run.state))
     if errors := (point.counts.get("error", 0) if point.measured is not None else 0):

@@ -19,7 +19,8 @@ class TrendRun:
     """A stored run as trends need it. `suites` has the SHA-256 of each planned suite, `targets` the planned names.
 
     `sums` are what its suites and targets came to; `problem` says why they cannot be read. `shard` is set for a part of
-    a run, `parents` are the parts that a merged run was made of.
+    a run, `parents` are the parts that a merged run was made of. `selection` are the options that chose some of the
+    cases, or of the evaluators: its numbers can be held against those of the same choice alone.
     """
 
     run_id: str
@@ -30,6 +31,7 @@ class TrendRun:
     is_dirty: bool = False
     tags: tuple[str, ...] = ()
     shard: str | None = None
+    selection: str = ""
     parents: tuple[str, ...] = ()
     suites: Mapping[str, str | None] = field(default_factory=dict)
     targets: tuple[str, ...] = ()
@@ -41,9 +43,9 @@ class TrendRun:
 class TrendPoint:
     """A run in a series. Either it was measured, or `gap` says why not.
 
-    `difference` is to the measured point before, of the same suite. `is_suite_changed` says that the suite's file is
-    another than in the run before, so that its number cannot be held against those before. `runs` counts those of its
-    commit that it stands for.
+    `difference` is to the measured point before, of the same suite and the same cases of it. `is_suite_changed` says
+    that the suite's file is another than in the run before, so that its number cannot be held against those before.
+    `runs` counts those of its commit that it stands for.
     """
 
     run: TrendRun
@@ -143,7 +145,7 @@ def _newest_of_commits(points: Sequence[TrendPoint]) -> list[TrendPoint]:
     kept: dict[object, TrendPoint] = {}
     for point in points:
         run = point.run
-        key = (run.commit, run.is_dirty) if run.commit is not None else run.run_id
+        key = (run.commit, run.is_dirty, run.selection) if run.commit is not None else run.run_id
         before = kept.pop(key, None)  # a newer one stands where it was made
         newest = before if before is not None and point.measured is None and before.measured is not None else point
         kept[key] = replace(newest, runs=1 if before is None else before.runs + 1)
@@ -152,7 +154,7 @@ def _newest_of_commits(points: Sequence[TrendPoint]) -> list[TrendPoint]:
 
 def _beside_each_other(points: Iterable[TrendPoint], suite: str) -> Iterator[TrendPoint]:
     """Yield the points with what they are beside the one before."""
-    before: float | None = None
+    before: dict[object, float] = {}
     known: str | None = None
     for point in points:
         made_of = point.run.suites.get(suite)
@@ -160,21 +162,33 @@ def _beside_each_other(points: Iterable[TrendPoint], suite: str) -> Iterator[Tre
         known = made_of or known
         value = None if point.measured is None else point.measured.value
         if is_changed:
-            before = None  # of other questions
-        difference = None if before is None or value is None else value - before
-        before = before if value is None else value
+            before = {}  # of other questions
+        chosen = (point.run.selection, point.run.shard)
+        difference = None if chosen not in before or value is None else value - before[chosen]
+        if value is not None:
+            before[chosen] = value
         yield replace(point, difference=difference, is_suite_changed=is_changed)
 
 
-def _changes(points: Sequence[TrendPoint], suite: str, metric: MetricKey) -> Iterator[SeriesChange]:
-    """Yield the changes of level, looked for between two edits of the suite: over them numbers cannot be compared."""
-    whole = [number for number, point in enumerate(points) if point.is_whole]
+def _changes(points: Sequence[TrendPoint], suite: str, metric: MetricKey) -> list[SeriesChange]:
+    """Return the changes of level, in order: looked for where the same cases of one version of the suite were run."""
     is_share = metric[0] in ("mean", "pass_rate", "evaluator")
-    for _, group in groupby(whole, key=lambda number: points[number].run.suites.get(suite)):
-        stretch = list(group)
+    found: list[SeriesChange] = []
+    for stretch in _comparable(points, suite):
         observed = [_observation(points[number].measured) for number in stretch]
-        for change in find_changes([each for each in observed if each is not None]) if None not in observed else ():
-            yield _of_series(change, stretch[change.at], is_share=is_share)
+        changes = find_changes([each for each in observed if each is not None]) if None not in observed else ()
+        found += [_of_series(change, stretch[change.at], is_share=is_share) for change in changes]
+    return sorted(found, key=lambda change: change.at)
+
+
+def _comparable(points: Sequence[TrendPoint], suite: str) -> Iterator[list[int]]:
+    """Yield the numbers of points that can be compared: whole runs between two edits of the suite, by their choice."""
+    whole = [number for number, point in enumerate(points) if point.is_whole]
+    for _, group in groupby(whole, key=lambda number: points[number].run.suites.get(suite)):
+        by_choice: dict[str, list[int]] = {}
+        for number in group:
+            by_choice.setdefault(points[number].run.selection, []).append(number)
+        yield from by_choice.values()
 
 
 def _of_series(change: ChangePoint, at: int, *, is_share: bool) -> SeriesChange:
