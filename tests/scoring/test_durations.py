@@ -1,4 +1,4 @@
-"""Percentiles of durations: those of the standard library, in four bytes a duration."""
+"""Percentiles of durations: those of the standard library, in four bytes a duration, eight with its case."""
 
 import random
 import statistics
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.durations import Durations, percentile_us
+from agentv.scoring.durations import Durations, percentile_interval_us, percentile_us
 
 microseconds = st.integers(0, 10**13)
 
@@ -60,14 +60,71 @@ def test_durations_that_no_clock_can_show_do_not_break_a_run(seconds: float, cou
     assert percentile_us([durations], 0.5) == counted
 
 
-def test_a_duration_costs_five_bytes_at_most_also_while_percentiles_are_asked() -> None:
+def repeated(values_us: Iterable[int], *, times: int, first_case: int = 1) -> Durations:
+    made = Durations()
+    for case, value in enumerate(values_us, first_case):
+        for _ in range(times):
+            made.add(value / 1_000_000, case)
+    return made
+
+
+def test_asking_again_what_takes_the_same_time_makes_no_percentile_surer() -> None:
+    values = random.Random(1).sample(range(10**6), 300)
+    low, high = percentile_interval_us([durations_of(values)], 0.5) or (0, 0)
+    found = percentile_interval_us([repeated(values, times=5)], 0.5)
+    assert found == pytest.approx((low, high), rel=0.02)
+
+
+def test_asking_again_what_takes_any_time_makes_a_percentile_surer() -> None:
+    rng = random.Random(1)
+    durations = Durations()
+    for case in range(1, 5001):
+        for _ in range(4):
+            durations.add(rng.random(), case)
+    low, high = percentile_interval_us([durations], 0.5) or (0, 0)
+    # 1.96 · √(0.5 · 0.5 / 20,000) on either side; were repeats worth nothing it were twice as wide.
+    assert high - low == pytest.approx(2 * 1.96 * 0.5 / 20_000**0.5 * 1_000_000, rel=0.1)
+
+
+def test_cases_in_several_groups_are_the_same_cases() -> None:
+    values = random.Random(1).sample(range(10**6), 300)
+    apart = percentile_interval_us([repeated(values, times=1), repeated(values, times=1)], 0.5)
+    assert apart == percentile_interval_us([repeated(values, times=2)], 0.5)
+
+
+@given(st.lists(microseconds, min_size=6, max_size=40), st.integers(0, 40))
+def test_it_does_not_matter_whether_the_cases_of_durations_that_stand_alone_are_known(
+    values: list[int], known: int
+) -> None:
+    made = Durations()
+    for case, value in enumerate(values, 1):
+        made.add(value / 1_000_000, case if case <= known else None)
+    assert percentile_interval_us([made], 0.5) == percentile_interval_us([durations_of(values)], 0.5)
+
+
+def test_many_cases_are_counted_in_parts_as_they_would_be_at_once() -> None:
+    rng = random.Random(1)
+    values = [rng.randint(1, 10**6) for _ in range(140_000)]
+    many = percentile_interval_us([repeated(values, times=1)], 0.5)
+    assert many == percentile_interval_us([durations_of(values)], 0.5)
+
+
+@pytest.mark.parametrize("durations", [[], [Durations()], [repeated([1, 2, 3, 4, 5], times=9)]])
+def test_too_few_cases_have_no_interval(durations: list[Durations]) -> None:
+    assert percentile_interval_us(durations, 0.5) is None
+
+
+@pytest.mark.parametrize(("has_case", "most"), [(False, 8), (True, 12)])
+def test_a_duration_costs_five_bytes_at_most_also_while_percentiles_are_asked_and_nine_with_its_case(
+    has_case: bool, most: int
+) -> None:
     durations = Durations()
     tracemalloc.start()
     try:
         for number in range(100_000):
-            durations.add(number / 1000)
+            durations.add(number / 1000, number + 1 if has_case else None)
         percentile_us([durations], 0.95)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak / 100_000 < 8
+    assert peak / 100_000 < most

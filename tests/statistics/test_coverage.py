@@ -12,6 +12,7 @@ from tests.statistics.coverage import (
     OUTSIDE,
     OUTSIDE_CASES,
     OUTSIDE_DESIGNS,
+    PERCENTILES,
     PROMISED,
     RARE_LUCK,
     RATE_DESIGNS,
@@ -33,6 +34,7 @@ from tests.statistics.coverage import (
 
 from agentv.scoring.statistics.intervals import wilson_bounds
 from agentv.scoring.statistics.moments import ClusterMoments
+from agentv.scoring.statistics.percentiles import percentile_shares
 
 PAGE = (Path(__file__).parents[2] / "docs" / "numbers.md").read_text("utf-8")
 ROW = re.compile(r"^\|.* \d\d\.\d\*? \|$")
@@ -116,14 +118,19 @@ def test_an_interval_of_pass_hat_k_holds_the_truth_as_often_as_it_says(luck: Luc
     assert not is_outside
 
 
-@pytest.mark.parametrize(("share", "cases"), [(0.5, 20), (0.5, 200), (0.95, 200)])
-def test_an_interval_of_a_percentile_holds_the_truth_as_often_as_it_says(share: float, cases: int) -> None:
-    held = coverage_of_percentile(share, cases)
+@pytest.mark.parametrize(
+    ("share", "name", "cases"), [(*PERCENTILES[0], 20), (*PERCENTILES[0], 200), (*PERCENTILES[1], 200)]
+)
+@pytest.mark.parametrize("design", RATE_DESIGNS, ids=str)
+def test_an_interval_of_a_percentile_holds_the_truth_as_often_as_it_says(
+    share: float, name: str, cases: int, design: Design
+) -> None:
+    held = coverage_of_percentile(share, design, cases)
     assert held is not None
-    assert PROMISED[0] <= held <= PROMISED[1]
-    with_repeats = coverage_of_percentile(share, cases, trials=3)
-    assert with_repeats is not None
-    assert with_repeats >= PROMISED[0]
+    told, is_outside = documented(f"{name} of durations, each case asked {design}", cases)
+    assert held >= LEAST
+    assert is_outside or PROMISED[0] <= held <= PROMISED[1]
+    assert held == pytest.approx(told, abs=0.015)
 
 
 @pytest.mark.slow
@@ -154,6 +161,14 @@ def test_one_far_case_among_scores_that_are_nearly_the_same_is_as_bad_as_the_pag
 def test_counting_every_repeat_as_a_case_does_not(design: Design, cases: int) -> None:
     assert coverage(RATES[1], design, cases) >= PROMISED[0]
     assert coverage(RATES[1], design, cases, is_clustered=False) < LEAST
+
+
+def test_counting_every_duration_as_a_case_does_not() -> None:
+    held = coverage_of_percentile(
+        0.5, Design(5, 0.5), 200, to_shares=lambda share, below: percentile_shares(share, below.rows)
+    )
+    assert held is not None
+    assert held < LEAST
 
 
 def test_students_own_interval_does_not_where_scores_are_skewed() -> None:

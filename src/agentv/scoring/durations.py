@@ -1,43 +1,64 @@
-"""Percentiles of durations: exact to the microsecond that records keep, in four bytes each."""
+"""Percentiles of durations: exact to the microsecond that records keep, in four bytes each, eight with their cases."""
 
 import math
 from array import array
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from agentv.scoring.statistics.percentiles import percentile_shares
+from agentv.scoring.statistics.moments import ClusterMoments
+from agentv.scoring.statistics.percentiles import repeated_percentile_shares
 
 _RUN = 4096
 _LARGEST_OF_FOUR_BYTES = 2**32 - 1
 _LONGEST_S = 1e12
+_NO_CASE = 0
+_CASES_AT_ONCE = 2**17
+
+
+class SortedRun(NamedTuple):
+    """Some durations in microseconds, sorted. `cases` numbers the case of each, 0 one of its own; None: all are so."""
+
+    durations_us: "array[int]"
+    cases: "array[int] | None"
 
 
 class Durations:
     """Durations in microseconds, in sorted runs, so that no percentile has to sort them all.
 
-    Those up to 71 minutes take four bytes each; a run of 4,096 with a longer one takes eight each.
+    Those up to 71 minutes take four bytes each, and four more where it is known of which case they are; a run of 4,096
+    with a longer one takes four more each.
     """
 
     def __init__(self) -> None:
-        self._runs: list[array[int]] = []
-        self._latest = array("Q")
+        self._runs: list[SortedRun] = []
+        self._begin()
 
-    def add(self, seconds: float) -> None:
-        """Count one duration; one of a clock that was set back as 0, one beyond all sense as 1e12 s."""
+    def _begin(self) -> None:
+        self._latest = array("Q")
+        self._cases = array("I")
+
+    def add(self, seconds: float, case: int | None = None) -> None:
+        """Count one duration; one of a clock that was set back as 0, one beyond all sense as 1e12 s.
+
+        `case` (case_sums.case_of) says that there may be others of its case. Of 100,000 cases two may count as one.
+        """
         self._latest.append(round(min(max(seconds, 0.0), _LONGEST_S) * 1_000_000))
+        self._cases.append(_NO_CASE if case is None else case & _LARGEST_OF_FOUR_BYTES)
         if len(self._latest) == _RUN:
-            self._runs.append(_sorted(self._latest))
-            self._latest = array("Q")
+            self._runs.append(_sorted(self._latest, self._cases))
+            self._begin()
 
     def __len__(self) -> int:
         """How many were counted."""
         return _RUN * len(self._runs) + len(self._latest)
 
-    def runs(self) -> "Iterator[array[int]]":
-        """Yield all durations, in microseconds, in runs that are sorted and not empty."""
+    def runs(self) -> Iterator[SortedRun]:
+        """Yield all durations in runs that are not empty."""
         yield from self._runs
         if self._latest:
-            yield _sorted(self._latest)
+            yield _sorted(self._latest, self._cases)
 
 
 def percentile_us(durations: Sequence[Durations], share: float) -> float | None:
@@ -45,26 +66,55 @@ def percentile_us(durations: Sequence[Durations], share: float) -> float | None:
 
     The default of NumPy, type 7 of Hyndman and Fan 1996.
     """
-    runs = [run for each in durations for run in each.runs()]
-    if not runs:
-        return None
+    runs = [run.durations_us for each in durations for run in each.runs()]
+    return _percentile_us(runs, share) if runs else None
+
+
+def _percentile_us(runs: "Sequence[array[int]]", share: float) -> float:
     position = share * (sum(map(len, runs)) - 1)
     low = _ranked(runs, math.floor(position))
     high = _ranked(runs, math.ceil(position))
     return low + (high - low) * (position - math.floor(position))
 
 
-def percentile_interval_us(durations: Sequence[Durations], share: float, cases: int) -> tuple[float, float] | None:
+def percentile_interval_us(durations: Sequence[Durations], share: float) -> tuple[float, float] | None:
     """Return the 95 % interval of a percentile, in microseconds, from the ranks alone; None with too few durations.
 
-    They are of so many `cases`. Repeats of a case count as one: nobody knows how alike their durations are.
+    Repeats of a case are worth as much as they are unlike: how many of each case's lie below the percentile tells.
     """
-    count = sum(map(len, durations))
-    shares = percentile_shares(share, min(cases, count))
+    runs = [run for each in durations for run in each.runs()]
+    if not runs:
+        return None
+    sorted_us = [run.durations_us for run in runs]
+    shares = repeated_percentile_shares(share, _below(runs, _percentile_us(sorted_us, share)))
     if shares is None:
         return None
-    low, high = (percentile_us(durations, _type_7(each, count)) for each in shares)
-    return None if low is None or high is None else (low, high)
+    count = sum(map(len, sorted_us))
+    low, high = (_percentile_us(sorted_us, _type_7(each, count)) for each in shares)
+    return low, high
+
+
+def _below(runs: Sequence[SortedRun], limit_us: float) -> ClusterMoments:
+    """Return the moments of being at most `limit_us` long, by case."""
+    places = [(run, bisect_right(run.durations_us, limit_us)) for run in runs]
+    alone = [(len(run.durations_us), place) for run, place in places if run.cases is None]
+    rows, below = (sum(column) for column in zip((0, 0), *alone, strict=True))
+    found = ClusterMoments.of_rows(rows, below, below)
+    named = [(run.cases, place) for run, place in places if run.cases is not None]
+    parts = 1 + sum(len(cases) for cases, _ in named) // _CASES_AT_ONCE
+    for part in range(parts):  # a part of the cases at a time, so that counting them takes little memory
+        found += _below_by_case(named, part, parts)
+    return found
+
+
+def _below_by_case(named: "Sequence[tuple[array[int], int]]", part: int, parts: int) -> ClusterMoments:
+    rows, below = Counter[int](), Counter[int]()
+    for cases, place in named:
+        rows.update(case for case in cases if case % parts == part)
+        below.update(case for case in cases[:place] if case % parts == part)
+    unnamed, low = rows.pop(_NO_CASE, 0), below.pop(_NO_CASE, 0)
+    of_cases = ClusterMoments.of_clusters((count, below[case]) for case, count in rows.items())
+    return ClusterMoments.of_rows(unnamed, low, low) + of_cases
 
 
 def _type_7(share: float, count: int) -> float:
@@ -84,6 +134,12 @@ def _ranked(runs: "Sequence[array[int]]", rank: int) -> int:
     return least
 
 
-def _sorted(values: "array[int]") -> "array[int]":
-    ordered = sorted(values)
+def _sorted(latest: "array[int]", cases: "array[int]") -> SortedRun:
+    if not any(cases):
+        return SortedRun(_small(sorted(latest)), None)
+    order = sorted(range(len(latest)), key=latest.__getitem__)
+    return SortedRun(_small([latest[place] for place in order]), array("I", [cases[place] for place in order]))
+
+
+def _small(ordered: list[int]) -> "array[int]":
     return array("I" if ordered[-1] <= _LARGEST_OF_FOUR_BYTES else "Q", ordered)

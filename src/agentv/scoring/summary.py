@@ -1,4 +1,4 @@
-"""From rows to a report: one pass, constant memory but for four bytes a row of its duration."""
+"""From rows to a report: one pass, constant memory but for four bytes a row of its duration, and its case."""
 
 import math
 from bisect import bisect_right
@@ -80,7 +80,7 @@ class Summary:
         target.rows.add(state, result.score, case if has_trials else None)
         target.spend(result)
         if latency_s is not None and state != "error":
-            target.latencies.add(latency_s)
+            target.latencies.add(latency_s, case)
         if has_trials:
             self._trials.add(result.slot, state)
         self._show(result, state)
@@ -158,8 +158,7 @@ class Summary:
             case "errors" | "error_rate" | "cost_usd":
                 return None
             case "p50" | "p95" | "p99":
-                cases = self.all.judged_cases
-                return latency_interval(self._latencies(), _share(name), cases, per_unit=_per_unit(argument))
+                return latency_interval(self._latencies(), _share(name), per_unit=_per_unit(argument))
             case "pass_at" | "pass_hat":
                 return mean_interval(self._trial_moments(name, argument))
             case _:

@@ -62,11 +62,6 @@ class Tally:
         return sum(self.counts[state] for state in JUDGED_STATES)
 
     @property
-    def judged_cases(self) -> int:
-        """Cases with a row that was cleanly judged."""
-        return self.single.rows + len(self.cases or ())
-
-    @property
     def mean(self) -> float | None:
         """Mean score of the judged rows."""
         return self.score_sum / self.judged if self.judged else None

@@ -69,17 +69,15 @@ def target_summary(name: str, tally: TargetTally) -> TargetSummary:
         saved_usd=tally.saved_usd,
         pass_rate_interval=tally.rows.pass_rate_interval,
         mean_interval=tally.rows.mean_interval,
-        latency_median_interval=latency_interval([tally.latencies], 0.5, tally.rows.judged_cases),
-        latency_p95_interval=latency_interval([tally.latencies], 0.95, tally.rows.judged_cases),
+        latency_median_interval=latency_interval([tally.latencies], 0.5),
+        latency_p95_interval=latency_interval([tally.latencies], 0.95),
         trials=trial_summaries(tally.rows),
     )
 
 
-def latency_interval(
-    latencies: list[Durations], share: float, cases: int, *, per_unit: float = 1_000_000
-) -> Interval | None:
-    """Return the 95 % interval of a percentile of durations of so many cases; a unit is that many microseconds."""
-    bounds = percentile_interval_us(latencies, share, cases)
+def latency_interval(latencies: list[Durations], share: float, *, per_unit: float = 1_000_000) -> Interval | None:
+    """Return the 95 % interval of a percentile of durations; a unit is that many microseconds."""
+    bounds = percentile_interval_us(latencies, share)
     return None if bounds is None else Interval(bounds[0] / per_unit, bounds[1] / per_unit, "order-statistics")
 
 
