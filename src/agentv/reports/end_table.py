@@ -1,5 +1,6 @@
 """What a run came to, as text: tables, histogram, evaluators, failing cases, files, and last the verdict."""
 
+import shlex
 from collections.abc import Sequence
 
 from agentv.reports.amounts import (
@@ -222,6 +223,9 @@ def _files(report: RunReport, files: Sequence[str]) -> list[str]:
     lines = [f"took    {clock_text(report.duration_s)}", *(f"wrote   {one_line(file)}" for file in files)]
     if report.folder is not None:
         lines += [f"kept    {one_line(report.folder)}", f"look    agentv show {report.run_id}"]
+        if report.baseline is not None and report.baseline.regressed + report.baseline.improved:
+            earlier = shlex.quote(one_line(report.baseline.baseline))
+            lines.append(f"moved   agentv compare {earlier} {report.run_id}")
         if report.state != "finished":
             lines.append(f"go on   agentv resume {report.run_id} {report.needs}".rstrip())
         elif report.counts.get("error"):
