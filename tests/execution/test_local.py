@@ -41,6 +41,19 @@ def test_at_most_as_many_items_as_workers_are_taken_from_the_source() -> None:
     assert most_ahead == 4
 
 
+def test_the_first_items_are_on_their_way_before_the_last_are_begun() -> None:
+    events: list[str] = []
+
+    async def work(number: int) -> None:
+        events.append(f"begun {number}")
+        await asyncio.sleep(0)
+        events.append(f"on its way {number}")
+
+    asyncio.run(LocalBackend(50).run(work, range(50), lambda _: None))
+
+    assert events.index("on its way 0") < events.index("begun 49")
+
+
 def test_the_naive_gather_takes_every_item_before_the_first_is_finished() -> None:
     taken = 0
 

@@ -165,6 +165,16 @@ def test_a_built_in_name_stays_ours(install: Install) -> None:
     assert specs.evaluators.get("contains").factory == "agentv.evaluators.text_rules:make_contains"
 
 
+def test_packages_are_asked_when_a_name_is_not_known_without_them(install: Install) -> None:
+    install("brevity", SHORT % ("brief", "brief"), brief="judge")
+    specs = load_specs()
+    assert specs.evaluators.get("contains").name == "contains"
+    assert specs.evaluators.announced == {}
+    copied = specs.copy()
+    for registry in (specs.evaluators, copied.evaluators):
+        assert registry.get("brief").name == "brief"
+
+
 def test_a_copy_of_the_registry_knows_what_is_announced(install: Install) -> None:
     install("copied", SHORT % ("twin", "t2"), twin="judge")
     assert load_specs().copy().evaluators.get("twin").name == "twin"

@@ -51,5 +51,6 @@ class LocalBackend:
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(self.workers):
                     tasks.create_task(pull())
+                    await asyncio.sleep(0)  # the first are on their way before the last have begun
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from group.exceptions[0].__cause__
