@@ -65,6 +65,22 @@ def test_criteria_are_counted_by_their_own_values_and_errors() -> None:
     }
 
 
+def test_a_criterion_that_two_evaluators_of_a_row_judge_is_one_case_in_its_interval() -> None:
+    def row(case: str, value: float) -> CaseResult:
+        polite = EvaluationResult("polite", value, value)
+        judged = [EvaluatorResult(name, "contains", value, results=(polite,)) for name in ("one", "two")]
+        return replace(make_row(case), evaluator_results=tuple(judged))
+
+    rows = [row(f"c{number}", float(number % 2)) for number in range(10)]
+    (twice,) = grouped("criterion", *rows).values()
+    once = grouped("criterion", *(replace(each, evaluator_results=each.evaluator_results[:1]) for each in rows))
+    assert (twice.judged, once["polite"].judged) == (20, 10)
+    assert twice.pass_rate_interval is not None
+    assert once["polite"].pass_rate_interval is not None
+    wide, narrow = (each.high - each.low for each in (twice.pass_rate_interval, once["polite"].pass_rate_interval))
+    assert wide >= narrow
+
+
 def test_evaluators_and_targets_are_groups_too() -> None:
     rows = [make_row("a"), make_row("a", target="u", score=0.0)]
     assert grouped("evaluator", *rows)["tone"].pass_rate == 0.5

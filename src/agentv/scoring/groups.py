@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeAlias
 
 from agentv.scoring.aggregation import result_verdict, verdict_of
+from agentv.scoring.case_sums import case_of
 from agentv.scoring.tallies import Tally
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonValue
@@ -43,9 +44,12 @@ class Groups:
         """Count a row in every group that it belongs to. `case` is as for a tally."""
         for by, tallies in self._tallies.items():
             if by in _OF_RESULTS:
-                for group, member_state, score in _OF_RESULTS[by](result):
+                members = _OF_RESULTS[by](result)
+                # A criterion that several evaluators of a row judge is one case, however often cases are asked.
+                of_row = case or (case_of(result.slot) if _has_twice(members) else None)
+                for group, member_state, score in members:
                     tally = tallies.get(group) or self._made(by, group)
-                    tally.add(member_state, score, case)
+                    tally.add(member_state, score, of_row)
                 continue
             for group in _names(result, by):
                 tally = tallies.get(group) or self._made(by, group)
@@ -106,6 +110,10 @@ def _of_criteria(row: CaseResult) -> list[_Member]:
             elif each.value is not None:
                 told.append((each.criterion_name, verdict_of(each.value), each.value))
     return told
+
+
+def _has_twice(members: list[_Member]) -> bool:
+    return len(members) > 1 and len({group for group, _, _ in members}) < len(members)
 
 
 _OF_RESULTS: dict[str, Callable[[CaseResult], list[_Member]]] = {
