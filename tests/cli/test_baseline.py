@@ -1,6 +1,7 @@
 """`agentv baseline save`, and runs that are held against a baseline."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +52,17 @@ def test_a_damaged_baseline_is_refused_and_hides_no_regression(
     for asked in (("compare", "baseline.jsonl", "latest"), ("run", "suite.yaml", "--baseline", "baseline.jsonl")):
         code, told = project.call(*asked)
         assert (code, f"error: baseline.jsonl{said}" in told) == (4, True), told
+
+
+def test_a_baseline_that_did_not_finish_is_told_to_whoever_is_held_against_it(project: Project) -> None:
+    project.call("run", "suite.yaml", "--name", "half", "--fail-fast")
+    said = project.call("run", "suite.yaml", "--baseline", "half")[1]
+    assert "did not finish" not in said
+    (project.folder / "broken").write_text("a")
+    project.call("run", "suite.yaml", "--name", "stopped", "--fail-fast")
+    (project.folder / "broken").unlink()
+    said = project.call("run", "suite.yaml", "--baseline", "stopped")[1]
+    assert re.search(r"note    the baseline \S+ did not finish: what it has no row of is held against nothing", said)
 
 
 def test_rows_of_another_program_are_held_to_the_range_of_scores(project: Project) -> None:

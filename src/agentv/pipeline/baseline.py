@@ -24,6 +24,12 @@ def baseline_problems(options: RunOptions, gates: Sequence[AskedGate]) -> Iterat
             yield f"gate {asked.gate.expression!r}: regressions from what? Name the earlier run with --baseline RUN"
 
 
+def baseline_warnings(baseline: Side | None) -> Iterator[str]:
+    """Yield why regressions may be missed: a run that did not come to its end lacks cases."""
+    if baseline is not None and baseline.state != "finished":
+        yield f"the baseline {baseline.label} did not finish: what it has no row of is held against nothing"
+
+
 def load_baseline(options: RunOptions, home: str) -> tuple[RunOptions, Side | None]:
     """Return the scores of the baseline, and the options with its id: `latest` is another run tomorrow.
 

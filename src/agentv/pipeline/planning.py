@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from agentv.loading import choose_target
-from agentv.pipeline.baseline import baseline_problems, load_baseline
+from agentv.pipeline.baseline import baseline_problems, baseline_warnings, load_baseline
 from agentv.pipeline.gating import asked_gates, check_gates
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.plan import RunPlan, SuitePlan
@@ -64,7 +64,10 @@ def make_plan(
         prices=prices,
         overrides=overrides or {},
         judges=tuple(judges.values()),
-        warnings=tuple(problem.render() for item in inputs for problem in item.suite.warnings),
+        warnings=(
+            *(problem.render() for item in inputs for problem in item.suite.warnings),
+            *baseline_warnings(baseline),
+        ),
         baseline=baseline,
     )
     if options.budget_usd is not None and (problems := list(budget_problems(made))):
