@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agentv.loading.cases import CaseScope, read_case
 from agentv.loading.json_lines import parse_json, quick_json
+from agentv.loading.plain_lines import read_plain
 from agentv.loading.reader import Reader, in_order
 from agentv.loading.text_files import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, shown
 from agentv.scoring.digests import DigestSet
@@ -67,6 +68,9 @@ class JsonLinesCases:
         if len(data) > MAX_BYTES:
             problem = Problem(self.shown, f"this line {TOO_LARGE}; nothing after it is read", number, 1)
             return BrokenCase(fallback, (problem,), location)
+        plain = read_plain(data, location)
+        if plain is not None:
+            return plain
         try:
             text = decode(data, self.shown, first_line=number).rstrip("\r\n")
         except EvalFileError as error:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from operator import attrgetter
 from typing import Literal, Protocol, TypeAlias
 
 from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.messages import Message
+from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
 from agentv.types.quick import quick
 from agentv.types.scales import EvaluationCriteria
@@ -72,6 +73,11 @@ class Location:
     line: int = 0
 
 
+_SEQUENCES = ("input_messages", "expected_messages", "tags", "rubrics", "criteria", "evaluators")
+_sequences_of = attrgetter(*_SEQUENCES)
+_ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assistant"}
+
+
 @quick
 @dataclass(frozen=True, slots=True)
 class EvalCase:
@@ -101,16 +107,13 @@ class EvalCase:
 
     def __post_init__(self) -> None:
         """Accept a string or any sequence where a tuple is kept."""
-        messages: object = self.input_messages
-        if isinstance(messages, str):
-            object.__setattr__(self, "input_messages", (Message(role="user", content=messages),))
-        expected: object = self.expected_messages
-        if isinstance(expected, str):
-            object.__setattr__(self, "expected_messages", (Message(role="assistant", content=expected),))
-        for name in ("input_messages", "expected_messages", "tags", "rubrics", "criteria", "evaluators"):
-            value = getattr(self, name)
-            if isinstance(value, list):
-                object.__setattr__(self, name, tuple(value))
+        for name, given in zip(_SEQUENCES, _sequences_of(self), strict=True):
+            if type(given) is tuple:
+                continue
+            if isinstance(given, str) and name in _ROLES:
+                object.__setattr__(self, name, (Message(role=_ROLES[name], content=given),))
+            elif isinstance(given, list):
+                object.__setattr__(self, name, tuple(given))
 
 
 @dataclass(frozen=True, slots=True)
