@@ -12,17 +12,7 @@ from agentv.reports.progress import Progress, plan_text, stopping_text
 from agentv.reports.row_text import PLAIN_LABELS, RowLabels, failure_line
 from agentv.reports.signs import Signs, signs_for
 from agentv.scoring.summary import row_state
-from agentv.types.events import (
-    AnswerArrived,
-    RowBegun,
-    RowFinished,
-    RowKept,
-    RunEnded,
-    RunEvent,
-    RunNote,
-    RunStarted,
-    RunStopping,
-)
+from agentv.types.events import RowBegun, RowFinished, RowKept, RunEnded, RunEvent, RunNote, RunStarted, RunStopping
 from agentv.types.protocols import Clock
 from agentv.types.results import CaseResult
 
@@ -93,8 +83,8 @@ class PlainLines:
             case RowFinished(result):
                 self._row(result)
                 self._beat()
-            case RowBegun() | AnswerArrived():
-                pass  # too many to look at the clock for each
+            case RowBegun():
+                pass  # tells nothing new of where the run stands
             case RunNote(message):
                 self._line(f"note: {one_line(message)}")
             case RunStopping():
