@@ -13,6 +13,7 @@ from agentv.loading.legacy import read_grader
 from agentv.loading.reader import Reader
 from agentv.types.cases import EvalCase, EvaluatorConfig, Location, RubricItem
 from agentv.types.dataclass import dataclass
+from agentv.types.json_value import JsonObject
 from agentv.types.messages import Content, Message
 from agentv.types.scales import EvaluationCriteria
 
@@ -33,7 +34,8 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
     if not isinstance(raw, Mapping):
         return None
     criteria = read_criteria(reader, (*at, "criteria"), scope.evaluators.criteria)
-    contents = {name: _contents(reader, at, name, scope.files) for name in ("input_messages", "expected_messages")}
+    asked = _contents(reader, at, raw, "input_messages", scope.files)
+    expected = _contents(reader, at, raw, "expected_messages", scope.files)
     evaluators = _evaluators(reader, at, scope.evaluators, criteria)
     if model is None:
         return None
@@ -41,9 +43,9 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
     execution = model.execution
     return EvalCase(
         id=model.id,
-        input_messages=_messages(model.input_messages, contents["input_messages"]),
+        input_messages=_messages(model.input_messages, asked),
         expected_outcome=model.expected_outcome,
-        expected_messages=_messages(model.expected_messages, contents["expected_messages"]),
+        expected_messages=_messages(model.expected_messages, expected),
         conversation_id=model.conversation_id,
         tags=tuple(model.tags),
         metadata=model.metadata,  # type: ignore[arg-type] # JSON by birth
@@ -69,12 +71,13 @@ def _evaluators(
     return beside if under_execution is None else under_execution
 
 
-def _contents(reader: Reader, at: JsonPath, name: str, files: FileFinder) -> list[Content | None]:
+def _contents(reader: Reader, at: JsonPath, case: JsonObject, name: str, files: FileFinder) -> list[Content | None]:
     """Return the contents of messages as written: looked at even when something else is wrong with the case."""
-    key = CaseModel.names().written(reader.document.at(at), name) or name
-    raw = reader.document.at((*at, key))
-    count = len(raw) if isinstance(raw, list | tuple) else 0
-    return [read_content(reader, (*at, key, index), files) for index in range(count)]
+    key = CaseModel.names().written(case, name)
+    messages = None if key is None else case[key]
+    if key is None or not isinstance(messages, list | tuple):
+        return []
+    return [read_content(reader, (*at, key, index), message, files) for index, message in enumerate(messages)]
 
 
 def _messages(models: list[MessageModel], contents: list[Content | None]) -> tuple[Message, ...]:

@@ -7,12 +7,15 @@ from agentv.loading.documents import JsonPath
 from agentv.loading.eval_models import MessageModel, PartModel
 from agentv.loading.reader import Reader
 from agentv.loading.sentences import kind_of
+from agentv.types.json_value import JsonValue
 from agentv.types.messages import Content, FilePart, Part, TextPart
 
 
-def read_content(reader: Reader, at: JsonPath, files: FileFinder) -> Content | None:
-    """Return the content of the message at `at`, its files read; None when it has none. Problems are noted."""
-    message = reader.document.at(at)
+def read_content(reader: Reader, at: JsonPath, message: JsonValue, files: FileFinder) -> Content | None:
+    """Return the content of a message, which stands at `at`, its files read; None when it has none.
+
+    Problems are noted.
+    """
     if not isinstance(message, Mapping):
         return None
     raw = message.get("content")

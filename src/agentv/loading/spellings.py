@@ -12,12 +12,13 @@ from agentv.types.wire_names import camel_case, snake_case
 class Names:
     """The keys of one kind of object: `canonical` in the order people are told them, and every other spelling.
 
-    `elsewhere` says of keys that are often put here where they belong.
+    `elsewhere` says of keys that are often put here where they belong. `ours` are the canonical ones, to look up.
     """
 
     canonical: tuple[str, ...]
     spellings: Mapping[str, str]
     elsewhere: Mapping[str, str] = field(default_factory=dict)
+    ours: frozenset[str] = frozenset()
 
     def of(self, written: str) -> str | None:
         """Return the name that a written key stands for; None when it stands for nothing."""
@@ -34,6 +35,8 @@ class Names:
             return None
         if name in raw:
             return name
+        if raw.keys() <= self.ours:
+            return None
         return next((key for key in raw if self.of(key) == name), None)
 
 
@@ -46,7 +49,7 @@ def make_names(
     for written, name in [*aliases.items(), *((name, name) for name in listed)]:
         spellings |= dict.fromkeys((snake_case(written), camel_case(written), written), name)
     spellings.update({name: name for name in listed})
-    return Names(listed, spellings, elsewhere or {})
+    return Names(listed, spellings, elsewhere or {}, frozenset(listed))
 
 
 @dataclass(slots=True)
@@ -73,6 +76,8 @@ class SpellingNotes:
 
     def rename(self, raw: Mapping[str, JsonValue], names: Names) -> dict[str, JsonValue]:
         """Return an object with our names for its keys. Unknown keys are left out and noted."""
+        if isinstance(raw, dict) and raw.keys() <= names.ours:
+            return raw  # as nearly all are
         renamed: dict[str, JsonValue] = {}
         for key, value in raw.items():
             name = names.of(key)
