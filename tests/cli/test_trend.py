@@ -32,7 +32,8 @@ def points(project: Project, *options: str) -> list[dict[str, Any]]:
 
 
 def test_a_project_without_runs_has_no_trend(project: Project) -> None:
-    assert project.call("trend")[0] == 0
+    assert project.call("trend", "-o", "trend.html")[0] == 0
+    assert "There is nothing to show." in (project.folder / "trend.html").read_text()
     assert told(project)["series"] == []
 
 
@@ -120,7 +121,8 @@ def test_a_run_that_is_being_written_is_marked_and_grows(project: Project, home:
 
 def test_it_is_written_as_a_page_and_as_markdown(project: Project, home: Path) -> None:
     keep_run(home, 1, passing(20))
-    assert project.call("trend", "-o", "trend.html", "-o", "trend.md")[0] == 0
+    code, said = project.call("trend", "-o", "trend.html", "-o", "trend.md", "--by", "commit")
+    assert (code, said.endswith("wrote   trend.html\nwrote   trend.md\n"), " commit" in said) == (0, True, False)
     for name in ("trend.html", "trend.md"):
         assert "0.50 of 40" in (project.folder / name).read_text("utf-8")
     code, said = project.call("trend", "-o", "trend.doc")

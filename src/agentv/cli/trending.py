@@ -51,7 +51,8 @@ def trend(asked: Asked) -> int:
     for unread in (each for each in listed if each.run is None):
         click.echo(f"left out: {one_line(unread.problem or unread.run_id)}", err=True)
     series = find_series(runs, metric, last=asked.last, by_commit=asked.by_commit)
-    words = TrendWords(asked.metric, metric, make_clock()(), "commit" if asked.by_commit else "run")
+    has_commits = any(point.run.commit for each in series for point in each.points)
+    words = TrendWords(asked.metric, metric, make_clock()(), "commit" if asked.by_commit and has_commits else "run")
     write_sheets(asked.outputs, [trend_sheet(each, words) for each in series])
     if asked.as_json:
         click.echo(printable_json(pretty_json(trend_to_json(series, asked.metric))))
@@ -59,6 +60,8 @@ def trend(asked: Asked) -> int:
         _print(series, words, asked)
     else:
         click.echo(f"no such run with a row is stored in {home}; `agentv run` makes one")
+    for output in asked.outputs:
+        click.echo(f"wrote   {one_line(output)}", err=asked.as_json)
     return 0
 
 

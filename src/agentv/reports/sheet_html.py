@@ -9,8 +9,9 @@ from agentv.reports.sheet import Part, Sheet
 
 def sheet_html(sheets: Sequence[Sheet]) -> str:
     """Return all sheets as one page: it works from a disk and asks nobody for anything."""
-    body = element("body", element("main", *map(_sheet, sheets)))
-    title = sheets[0].title if sheets else "judges"
+    shown = [_sheet(each) for each in sheets] or [element("p", "There is nothing to show.")]
+    body = element("body", element("main", *shown))
+    title = sheets[0].title if sheets else "nothing to show"
     head = page_head(f"{title} · agentv", style=asset("report.css"))
     return f"<!doctype html>\n{element('html', head, body, lang='en').markup}\n"
 
