@@ -126,7 +126,7 @@ def test_it_stops_at_once_though_somebody_waits(name: str) -> None:
         connection = open_chat(server, f"fake@{name}")
         until(lambda: bool(server.calls))
         started = time.monotonic()
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 10  # a hang lasts much longer
     connection.close()
 
 

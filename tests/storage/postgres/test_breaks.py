@@ -147,7 +147,7 @@ def test_a_server_that_hangs_holds_up_neither_the_rows_nor_the_end(tmp_path: Pat
             mirror.wake()
         folder.close("finished")
         mirror.finish(patience_s=0.3)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
     assert "bring the rest: agentv store push" in mirror.said[-1]
 
 
