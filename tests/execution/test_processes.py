@@ -54,6 +54,19 @@ def test_a_shell_text_runs_in_sh(tmp_path: Path) -> None:
     assert outcome.stdout.decode().splitlines() == ["42", str(tmp_path)]
 
 
+def test_a_command_has_our_environment_as_it_is_now_and_what_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    def seen() -> list[str]:
+        command = Command(shell='echo "$OURS" "${GONE-unset}" "$ADDED"', env={"ADDED": "é"})
+        return asyncio.run(run_process(command, timeout_s=PATIENCE_S)).stdout.decode().split()
+
+    monkeypatch.setenv("OURS", "first")
+    monkeypatch.setenv("GONE", "here")
+    assert seen() == ["first", "here", "é"]
+    monkeypatch.setenv("OURS", "second")
+    monkeypatch.delenv("GONE")
+    assert seen() == ["second", "unset", "é"]
+
+
 def test_a_failing_command_tells_its_exit_code_and_the_end_of_its_errors(family: Family) -> None:
     outcome = run(hostile("fail"), family)
 
