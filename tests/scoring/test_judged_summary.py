@@ -109,6 +109,22 @@ def test_the_interval_of_a_stream_counts_each_line_as_a_case() -> None:
     assert [each.passed for each in results] == [True, False, True, False]
 
 
+def test_a_criterion_that_two_evaluators_judge_is_no_surer_for_it() -> None:
+    def tone(value: float, times: int) -> list[EvaluationResult]:
+        return [EvaluationResult("tone", value, value)] * times
+
+    once, twice = (
+        summed(*(line(number, 1.0, *tone(float(number % 2), times)) for number in range(10))).criteria()[0]
+        for times in (1, 2)
+    )
+    assert (once.judged, twice.judged, twice.mean) == (10, 20, 0.5)
+    assert once.mean_interval == twice.mean_interval is not None
+    assert twice.pass_rate_interval is not None
+    assert twice.pass_rate_interval.method == "clustered-wilson"
+    mixed = summed(line(1, 1.0, *tone(1.0, 2), EvaluationResult("tone", None, error="no answer"))).criteria()[0]
+    assert (mixed.judged, mixed.errors, mixed.mean) == (2, 1, 1.0)
+
+
 def test_a_percentile_of_a_stream_has_no_interval() -> None:
     with pytest.raises(ConfigError, match="p95 has no interval"):
         parse_gate("p95(duration_s) <= 1 with 95%", STREAM_METRICS)

@@ -55,6 +55,11 @@ def test_a_run_with_rows_without_a_result_is_incomplete_even_when_the_gate_holds
     assert said(verdict_of(GOOD, ERROR)) == (3, "INCOMPLETE: 1 row without a result; the gate holds on the 1 judged.")
 
 
+def test_of_several_gates_all_hold() -> None:
+    sentence = "INCOMPLETE: 1 row without a result; all gates hold on the 1 judged."
+    assert said(verdict_of(GOOD, ERROR, gates=["mean >= 0.5", "pass_rate >= 50%"])) == (3, sentence)
+
+
 def test_quality_comes_before_completeness() -> None:
     assert verdict_of(BAD, ERROR).exit_code == 1
 

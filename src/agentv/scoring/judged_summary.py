@@ -1,7 +1,7 @@
 """From judged lines to what gates and reports ask: one pass, constant memory however long the stream is."""
 
 import heapq
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 from itertools import count
 
@@ -13,6 +13,7 @@ from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.intervals import Interval
 from agentv.types.judged_lines import CriterionSummary, JudgedLine
+from agentv.types.results import RowState
 from agentv.types.usage import Usage
 
 SHOWN = 5
@@ -46,21 +47,32 @@ class JudgedSummary:
         if state in ("borderline", "fail") and judged.overall_score is not None:
             entry = (-judged.overall_score, -next(self._order), line)
             heapq.heappush(self._worst, entry) if len(self._worst) < SHOWN else heapq.heappushpop(self._worst, entry)
-        for result in judged.results:
-            self._add_criterion(result)
+        self._add_criteria(judged.results)
         self.durations_s.add(judged.duration_ms / 1000)
         self._spend(judged)
 
-    def _add_criterion(self, result: EvaluationResult) -> None:
-        """Count a result; one on a scale that cannot be averaged is named, and nothing more."""
-        tally = self._criteria.get(result.criterion_name)
+    def _add_criteria(self, results: Iterable[EvaluationResult]) -> None:
+        """Count a line's results; one on a scale that cannot be averaged is named, and nothing more."""
+        by_name: dict[str, list[tuple[RowState, float | None]]] = {}
+        for result in results:
+            rows = by_name.setdefault(result.criterion_name, [])
+            if result.error is not None:
+                rows.append(("error", None))
+            elif result.value is not None:
+                rows.append((verdict_of(result.value), result.value))
+        for name, rows in by_name.items():
+            tally = self._criterion(name)
+            if len(rows) == 1:
+                tally.add(*rows[0])
+            else:
+                tally.add_whole(rows)
+
+    def _criterion(self, name: str) -> Tally:
+        tally = self._criteria.get(name)
         if tally is None:
-            is_kept = len(self._criteria) < CRITERIA_KEPT or result.criterion_name in self.kept
-            tally = self._criteria.setdefault(result.criterion_name if is_kept else OTHERS, Tally())
-        if result.error is not None:
-            tally.add("error", None)
-        elif result.value is not None:
-            tally.add(verdict_of(result.value), result.value)
+            is_kept = len(self._criteria) < CRITERIA_KEPT or name in self.kept
+            tally = self._criteria.setdefault(name if is_kept else OTHERS, Tally())
+        return tally
 
     def _spend(self, judged: AggregatedEvaluationResult) -> None:
         if judged.judge_usage is not None:

@@ -148,7 +148,9 @@ def _rows_passed(rows: Tally, noun: str) -> str:
 def _state_of_gates(results: Sequence[GateResult]) -> str:
     if not results:
         return "no gate was asked for"
-    return "the gate holds" if all(result.passed for result in results) else "a gate could not be measured"
+    if not all(result.passed for result in results):
+        return "a gate could not be measured"
+    return "the gate holds" if len(results) == 1 else "all gates hold"
 
 
 def _and(results: Sequence[GateResult]) -> str:

@@ -1,5 +1,6 @@
 """Counts of a group of rows, with how sure its rate and its mean are."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import field
@@ -33,6 +34,8 @@ class Tally:
     score_sum: float = 0.0
     single: SingleRows = field(default_factory=SingleRows)
     cases: CaseSums | None = None
+    whole_passes: ClusterMoments = _NOTHING
+    whole_scores: ClusterMoments = _NOTHING
 
     def add(self, state: RowState, score: float | None, case: int | None = None) -> None:
         """Count one row. `case` (case_sums.case_of) says that its case may have other rows in this group."""
@@ -50,6 +53,17 @@ class Tally:
         if self.cases is None:
             self.cases = CaseSums()
         self.cases.add(case, passed=state == "pass", score=score)
+
+    def add_whole(self, rows: Sequence[tuple[RowState, float | None]]) -> None:
+        """Count all rows of a case that has no others in this group: sums are kept, and nothing of the case."""
+        judged = [(state, score) for state, score in rows if score is not None and state in JUDGED_STATES]
+        self.counts.update(state for state, _ in rows)
+        if not judged:
+            return
+        passed, total = sum(state == "pass" for state, _ in judged), math.fsum(score for _, score in judged)
+        self.score_sum += total
+        self.whole_passes += ClusterMoments.of_clusters([(len(judged), passed)])
+        self.whole_scores += ClusterMoments.of_clusters([(len(judged), total)])
 
     @property
     def rows(self) -> int:
@@ -79,12 +93,14 @@ class Tally:
     def passes(self) -> ClusterMoments:
         """Return what an interval of the pass rate needs."""
         alone = ClusterMoments.of_rows(self.single.rows, self.single.passed, self.single.passed)
-        return alone + ClusterMoments.of_clusters((case.rows, case.passed) for case in self.cases or ())
+        repeated = ClusterMoments.of_clusters((case.rows, case.passed) for case in self.cases or ())
+        return alone + repeated + self.whole_passes
 
     def scores(self) -> ClusterMoments:
         """Return what an interval of the mean needs."""
         alone = ClusterMoments.of_rows(self.single.rows, self.single.score_sum, self.single.squares)
-        return alone + ClusterMoments.of_clusters((case.rows, case.score_sum) for case in self.cases or ())
+        repeated = ClusterMoments.of_clusters((case.rows, case.score_sum) for case in self.cases or ())
+        return alone + repeated + self.whole_scores
 
     @property
     def pass_rate_interval(self) -> Interval | None:

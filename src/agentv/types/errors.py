@@ -47,8 +47,9 @@ class TemplateError(ConfigError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that `name` most likely meant, or None."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)), None)
+    """Return the known name that `name` most likely meant, or None; capitals are no difference."""
+    by_letters = {each.casefold(): each for each in known}
+    return next((by_letters[each] for each in difflib.get_close_matches(name.casefold(), by_letters, n=1)), None)
 
 
 class UnknownNameError(ConfigError, LookupError):
