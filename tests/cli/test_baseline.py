@@ -89,6 +89,16 @@ def test_a_run_is_held_against_a_run_a_tag_or_a_file(project: Project) -> None:
         project.call("runs", "rm", "latest", "--yes")
 
 
+def test_a_case_that_is_gone_is_no_regression_and_is_told(project: Project) -> None:
+    project.call("run", "suite.yaml")
+    project.cases = {"a": "question a", "new": "question n"}
+    code, said = project.call("run", "suite.yaml", "--baseline", "latest", "--gate", "regressions <= 0", "-o", "r.md")
+    assert (code, "over 1 case in both, 2 in the baseline alone\n" in said) == (0, True)
+    assert "| mean score of 1 case in both, 2 in the baseline alone |" in (project.folder / "r.md").read_text()
+    project.call("report", "latest", "-o", "r.json")
+    assert json.loads((project.folder / "r.json").read_text())["baseline"]["lost"] == 2
+
+
 def test_the_differences_are_kept_with_the_run_and_reported_alike(project: Project) -> None:
     project.call("run", "suite.yaml")
     project.evaluators = EVALUATORS.replace(".{12}", "question a")

@@ -16,13 +16,18 @@ def baseline_lines(summary: BaselineSummary, width: int | None, signs: Signs) ->
         return [head, "          no case was judged in both"]
     found = summary.interval
     bounds = "" if found is None else f" ({difference_text(found.low)} to {difference_text(found.high)})"
-    cases = f"{count_text(summary.cases, 'case')} in both"
     return [
         head,
-        f"          mean {difference_text(summary.difference)}{bounds} over {cases}",
+        f"          mean {difference_text(summary.difference)}{bounds} over {cases_text(summary)}",
         f"          {summary.regressed:,} regressed, {summary.improved:,} improved",
         f"          {summary.finding}",
     ]
+
+
+def cases_text(summary: BaselineSummary) -> str:
+    """Return `9 cases in both, 1 in the baseline alone`: what is gone may be what broke."""
+    lost = f", {summary.lost:,} in the baseline alone" if summary.lost else ""
+    return f"{count_text(summary.cases, 'case')} in both{lost}"
 
 
 def evaluator_difference(summary: BaselineSummary, evaluator: str) -> str:

@@ -12,7 +12,7 @@ from agentv.reports.amounts import (
     seconds_text,
     tokens_text,
 )
-from agentv.reports.baseline_text import evaluator_difference
+from agentv.reports.baseline_text import cases_text, evaluator_difference
 from agentv.reports.comparison_rows import difference_text
 from agentv.types.baselines import BaselineSummary
 from agentv.types.dataclass import dataclass
@@ -111,7 +111,7 @@ def baseline_cells(summary: BaselineSummary) -> tuple[str, ...]:
         return ()
     found = summary.interval
     return (
-        f"mean score of {count_text(summary.cases, 'case')} in both",
+        f"mean score of {cases_text(summary)}",
         difference_text(summary.difference),
         "-" if found is None else f"{difference_text(found.low)} to {difference_text(found.high)}",
         f"{summary.improved:,}",

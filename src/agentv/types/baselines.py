@@ -14,7 +14,8 @@ class BaselineSummary:
     """A run beside its baseline, over the `cases` that were judged in both.
 
     `difference` is that of the mean scores, this run minus the baseline, None where no case is in both; `evaluators`
-    holds the same for each evaluator by name. `finding` says better, worse, or no evidence of a difference.
+    holds the same for each evaluator by name. `finding` says better, worse, or no evidence of a difference. `lost` is
+    how many of the baseline's cases this run did not have.
     """
 
     baseline: str
@@ -25,6 +26,7 @@ class BaselineSummary:
     improved: int = 0
     regressed: int = 0
     evaluators: Mapping[str, float] = field(default_factory=dict)
+    lost: int = 0
 
 
 def baseline_to_json(summary: BaselineSummary) -> dict[str, JsonValue]:
@@ -41,6 +43,7 @@ def baseline_to_json(summary: BaselineSummary) -> dict[str, JsonValue]:
         "improved": summary.improved,
         "regressed": summary.regressed,
         "evaluators": dict(summary.evaluators),
+        "lost": summary.lost,
     }
 
 
@@ -48,7 +51,7 @@ def baseline_from_json(told: JsonValue) -> BaselineSummary | None:
     """Return what was kept of a baseline, None when nothing was; what is missing counts as not known."""
     if not isinstance(told, Mapping):
         return None
-    cases, improved, regressed = (_integer(told.get(key)) for key in ("cases", "improved", "regressed"))
+    cases, improved, regressed, lost = (_integer(told.get(key)) for key in ("cases", "improved", "regressed", "lost"))
     evaluators = told.get("evaluators")
     named = evaluators if isinstance(evaluators, Mapping) else {}
     return BaselineSummary(
@@ -60,6 +63,7 @@ def baseline_from_json(told: JsonValue) -> BaselineSummary | None:
         improved=improved,
         regressed=regressed,
         evaluators={name: number for name, value in named.items() if (number := _number(value)) is not None},
+        lost=lost,
     )
 
 

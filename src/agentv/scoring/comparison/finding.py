@@ -26,7 +26,8 @@ def _needed(comparison: Comparison) -> str:
 
 def summarize_baseline(comparison: Comparison) -> BaselineSummary:
     """Return what a run's report says of its baseline, which is the earlier side."""
-    score = comparison.score
+    score, alignment = comparison.score, comparison.alignment
+    paired = {pair.before[:2] for pair in alignment.pairs}
     return BaselineSummary(
         baseline=comparison.before.label,
         cases=0 if score is None else score.cases,
@@ -36,4 +37,5 @@ def summarize_baseline(comparison: Comparison) -> BaselineSummary:
         improved=len(comparison.changed("improved")),
         regressed=len(comparison.changed("regressed")),
         evaluators={evaluator_of(each.measure) or "": each.difference for each in comparison.evaluators},
+        lost=len({name[:2] for name in alignment.only_before} - paired),
     )
