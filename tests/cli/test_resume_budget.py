@@ -1,7 +1,13 @@
 """A run that goes on has what is left of its budget, unless it is given another."""
 
+from dataclasses import replace
+
 import pytest
 from tests.carrying import Project
+from tests.fake_server import serving_fake
+
+from agentv.server.fake.answers import answer
+from agentv.server.fake.conversation import Question, Reply
 
 PAID_AGENT = """
 from pathlib import Path
@@ -45,6 +51,22 @@ def test_what_the_run_has_spent_counts_and_another_budget_is_for_this_leg(paid: 
     assert "$0.0200 of the budget of $0.02 is spent" in said
     assert paid.call("resume", "--budget-usd", "1")[0] == 0
     assert len(paid.calls()) == 1
+
+
+def test_what_a_batch_had_no_room_for_is_for_the_next_one(project: Project) -> None:
+    def wordy(question: Question) -> Reply:
+        return replace(answer(question), text="an answer " * 40)
+
+    with serving_fake(batch_polls=1, answer=wordy) as server:
+        (project.folder / "targets.yaml").write_text(
+            f"targets: [{{name: t, provider: openai, model: m, base_url: '{server.url}/v1', batch_api: true, "
+            f"max_output_tokens: 100, {PRICE}}}]"
+        )
+        project.cases = {name: f"question {name}" for name in "abcdef"}  # half a tenth of a cent each
+        assert project.call("run", "suite.yaml", "--target", "t", "--budget-usd", "0.0021")[0] == 2
+        assert len(server.calls) == 4
+        assert project.call("resume", "--budget-usd", "1")[0] == 0
+        assert len([call for call in server.calls if call.batch]) == len(server.calls) == 6
 
 
 def test_a_killed_run_knows_what_it_has_spent(paid: Project) -> None:

@@ -1,7 +1,7 @@
 """Batches under `--budget-usd`: as much is handed in as the longest replies leave room for."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from agentv import ConfigError, EvalCase, EvaluatorConfig, Message, RunReport, T
 from agentv.server.fake import FakeServer
 from agentv.server.fake.answers import answer
 from agentv.server.fake.conversation import Question, Reply
+from agentv.types.events import Observer, RowBegun, RowFinished, RowLeft, RunEvent
 from agentv.types.json_value import JsonObject
 
 ANY = EvaluatorConfig("any", "length", {"min": 1})
@@ -32,7 +33,14 @@ def server() -> Iterator[FakeServer]:
         yield found
 
 
-def run(server: FakeServer, folder: Path, *questions: str, budget_usd: float, **settings: Any) -> RunReport:
+def run(
+    server: FakeServer,
+    folder: Path,
+    *questions: str,
+    budget_usd: float,
+    observers: Sequence[Observer] = (),
+    **settings: Any,
+) -> RunReport:
     price: JsonObject = {"input_per_million": 0, "output_per_million": 1_000_000}
     model: JsonObject = {"model": "m", "base_url": f"{server.url}/v1", "price": price, "batch_api": True}
     target = TargetConfig("t", "openai", {**model, "max_output_tokens": LONGEST, **settings})
@@ -40,7 +48,25 @@ def run(server: FakeServer, folder: Path, *questions: str, budget_usd: float, **
         EvalCase(f"c{number}", (Message("user", f"{said} {number}"),), expected_outcome="an answer")
         for number, said in enumerate(questions)
     ]
-    return evaluate(cases, target=target, evaluators=[ANY], folder=folder, budget_usd=budget_usd, gates=())
+    return evaluate(
+        cases, target=target, evaluators=[ANY], folder=folder, budget_usd=budget_usd, observers=observers, gates=()
+    )
+
+
+class Told:
+    """Remembers which cases were begun, finished and left."""
+
+    def __init__(self) -> None:
+        self.slots: dict[type, list[str]] = {RowBegun: [], RowLeft: [], RowFinished: []}
+
+    def notify(self, event: RunEvent) -> None:
+        if isinstance(event, RowBegun | RowLeft):
+            self.slots[type(event)].append(event.slot.eval_id)
+        elif isinstance(event, RowFinished):
+            self.slots[RowFinished].append(event.result.eval_id)
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
 
 def batches(report: RunReport) -> list[int]:
@@ -64,6 +90,12 @@ def test_no_more_is_handed_in_than_the_longest_replies_leave_room_for(server: Fa
     assert (batches(report), len(report.results), spent(report)) == ([3], 3, 15)
     assert "$15.0000 of the budget of $17 is spent" in report.verdict.sentence
     assert all(call.batch for call in server.calls if call.billed)
+
+
+def test_a_row_that_there_was_no_room_for_is_told_as_left(server: FakeServer, tmp_path: Path) -> None:
+    told = Told()
+    run(server, tmp_path, *["long"] * 3, budget_usd=12, observers=[told])
+    assert told.slots == {RowBegun: ["c0", "c1", "c2"], RowLeft: ["c2"], RowFinished: ["c0", "c1"]}
 
 
 def test_what_short_replies_leave_is_for_further_batches(server: FakeServer, tmp_path: Path) -> None:

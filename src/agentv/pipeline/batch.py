@@ -5,19 +5,22 @@ from functools import partial
 from itertools import groupby, islice
 from typing import TypeAlias
 
+from agentv.execution.local import LocalBackend
 from agentv.execution.retry import is_retryable
 from agentv.pipeline.answer import Reply
 from agentv.pipeline.batch_api import MOST_IN_BATCH, BatchApi, Keep, NoteEvent
 from agentv.pipeline.case import CaseRunner
+from agentv.pipeline.ledger import Ledger
 from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.question import Question, slot_of
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.types.cases import EvalCase
 from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError, StorageError
+from agentv.types.events import RowLeft
 from agentv.types.failures import Failure
 from agentv.types.provider import BatchApiProvider, BatchProvider, ProviderResponse
-from agentv.types.results import Answer, Slot
+from agentv.types.results import Answer, CaseResult, Slot
 from agentv.types.targets import ResolvedTarget
 
 Answered: TypeAlias = tuple[Question, Answer]
@@ -62,7 +65,29 @@ async def _ask_at_once(
     keep({question.slot: answers[question.case.id] for question in questions if question.case.id in answers})
 
 
-async def answer_batch(batching: Batching, tasks: Sequence[CaseTask], runner: CaseRunner) -> dict[Slot, Answered]:
+async def work_off(
+    batch: Sequence[CaseTask], batching: Batching, runner: CaseRunner, backend: LocalBackend, ledger: Ledger
+) -> None:
+    """Ask a whole batch, then judge what it answered, and ask by itself what it did not.
+
+    When the run was stopped meanwhile, what is answered is in flight, and finished; the rest is left.
+    """
+    answered = await _answer(batching, batch, runner)
+
+    async def finish(task: CaseTask) -> CaseResult:
+        found = answered.get(slot_of(task))
+        return await (runner.run(task) if found is None else runner.finish(*found))
+
+    tasks = ledger.stop.passing(batch)
+    if ledger.stop.state == "stopped":
+        tasks = (task for task in batch if slot_of(task) in answered)
+        for slot in map(slot_of, batch):
+            if slot not in answered:
+                ledger.tell(RowLeft(slot))
+    await backend.run(finish, tasks, ledger.row)
+
+
+async def _answer(batching: Batching, tasks: Sequence[CaseTask], runner: CaseRunner) -> dict[Slot, Answered]:
     """Ask a whole batch and keep every answer as soon as it is there, before any is judged.
 
     What is missing then, or failed in a way that may pass, is asked by itself: a failed batch costs no case, and is

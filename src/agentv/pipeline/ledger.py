@@ -1,6 +1,6 @@
 """What has happened in a run so far: written to the store first, then told, then counted."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import field
 
@@ -55,6 +55,13 @@ class Stop:
         """Start no new rows and give up those in flight."""
         self.state, self.reason, self.signal_number = "interrupted", reason, signal_number
         self.give_up()
+
+    def passing(self, tasks: Iterable[CaseTask]) -> Iterator[CaseTask]:
+        """Pass on tasks until the run is to end."""
+        for task in tasks:
+            if self.reason is not None:
+                return
+            yield task
 
     def crash(self, state: RunState) -> None:
         """Note that the run ended in a way that nobody asked for."""

@@ -3,15 +3,14 @@
 import asyncio
 import platform
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 
 from agentv.execution.foreign import call_foreign
 from agentv.execution.local import LocalBackend
 from agentv.execution.threads import abandoned_calls
-from agentv.pipeline.batch import Answered, answer_batch, batching_of
+from agentv.pipeline.batch import batching_of, work_off
 from agentv.pipeline.budget import Budget, BudgetStop, Spent
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.carry_on import CarryOn
@@ -22,7 +21,6 @@ from agentv.pipeline.ledger import Ledger, Stop
 from agentv.pipeline.plan import CaseTask, RunPlan
 from agentv.pipeline.prices import PRICE_TABLE_DATE
 from agentv.pipeline.provenance import load_git_state, load_scripts
-from agentv.pipeline.question import slot_of
 from agentv.pipeline.run_cache import make_run_cache, uncached_targets
 from agentv.pipeline.toolbox import Toolbox
 from agentv.storage.stored_run import open_run
@@ -31,7 +29,7 @@ from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock, ResultStore, TellingStore
 from agentv.types.provider import CheckedProvider
-from agentv.types.results import CaseResult, RunRecord, RunReport, Slot
+from agentv.types.results import RunRecord, RunReport
 from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 
@@ -198,7 +196,7 @@ async def _run_target(
     def tasks(*, by_trial: bool = False) -> Iterator[CaseTask]:
         planned = ledger.expect(plan.tasks(target, by_trial=by_trial))
         left = planned if carry_on is None else carry_on.left_to_do(planned, runner, ledger)
-        return ledger.begin(_until_stopped(left, ledger.stop))
+        return ledger.begin(ledger.stop.passing(left))
 
     most = getattr(runner.toolbox.provider(target).provider, "max_workers", None)
     backend = LocalBackend(plan.workers(target, most=most))
@@ -211,24 +209,7 @@ async def _run_target(
         await backend.run(runner.run, tasks(), ledger.row)
         return
     for batch in batching.cut(tasks(by_trial=True)):
-        answered = await answer_batch(batching, batch, runner)
-        left = _until_stopped(iter(batch), ledger.stop)
-        if ledger.stop.state == "stopped":  # meanwhile: what is answered is in flight, and finished
-            left = iter([task for task in batch if slot_of(task) in answered])
-        await backend.run(partial(_finish, runner, answered), left, ledger.row)
-
-
-async def _finish(runner: CaseRunner, answered: Mapping[Slot, Answered], task: CaseTask) -> CaseResult:
-    """Judge what a batch answered; ask for what it did not."""
-    found = answered.get(slot_of(task))
-    return await (runner.run(task) if found is None else runner.finish(*found))
-
-
-def _until_stopped(tasks: Iterator[CaseTask], stop: Stop) -> Iterator[CaseTask]:
-    for task in tasks:
-        if stop.reason is not None:
-            return
-        yield task
+        await work_off(batch, batching, runner, backend, ledger)
 
 
 async def _run_record(plan: RunPlan, run_id: str, clock: Clock) -> RunRecord:
