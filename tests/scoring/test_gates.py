@@ -152,6 +152,7 @@ def test_a_value_next_to_its_bound_is_shown_with_as_many_digits_as_tell_them_apa
     [
         ("pass_rat >= 90%", "Did you mean 'pass_rate'?"),
         ("PASS_RATE >= 90%", "Did you mean 'pass_rate'?"),
+        ("none", "column 1: 'none' is no gate; `agentv run --gate none`, by itself, turns gates off"),
         ("pass_rate => 90%", "column 11: expected one of >= <= == != > <; found '=>'. Did you mean '>='?"),
         ("pass_rate >= 90", "write 90% for percent"),
         ("evaluator.mean >= 0.5", "write evaluator(NAME).mean"),

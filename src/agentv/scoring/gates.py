@@ -127,6 +127,8 @@ def _in_brackets(notes: Sequence[str]) -> str:
 
 def parse_gate(expression: str, metrics: Metrics = METRICS) -> Gate:
     """Parse one gate on these metrics. Raises GateError that points at the first thing it cannot use."""
+    if expression.strip() == "none":
+        raise GateError(expression, 1, "'none' is no gate; `agentv run --gate none`, by itself, turns gates off")
     written = read_gate(expression)
     metric = _metric(expression, written.name, metrics)
     _check_form(expression, written, metric)
