@@ -13,7 +13,7 @@ from agentv.scoring.trend import Place
 from agentv.storage.list_runs import ListedRun
 from agentv.types.json_value import JsonObject
 
-NOTHING = ClusterMoments.of_rows(0, 0, 0)
+NOTHING = ClusterMoments.of_passes(0, 0)
 SUMS = RunSums({"pass": 1}, NOTHING, NOTHING, None)
 
 

@@ -25,7 +25,7 @@ VIEW = TrendView(WORDS)
 
 
 def sums(passed: int, rows: int = 40, *, errors: int = 0) -> RunSums:
-    moments = ClusterMoments.of_rows(rows, passed, passed)
+    moments = ClusterMoments.of_passes(rows, passed)
     counts = {"pass": passed, "fail": rows - passed} | ({"error": errors} if errors else {})
     return RunSums(counts, moments, moments, None)
 
@@ -39,7 +39,7 @@ def run(day: int, passed: int | None) -> TrendRun:
         suites={SUITE: "aa"},
         targets=(TARGET,),
     )
-    nothing = RunSums({"error": 40}, ClusterMoments.of_rows(0, 0, 0), ClusterMoments.of_rows(0, 0, 0), None)
+    nothing = RunSums({"error": 40}, ClusterMoments.of_passes(0, 0), ClusterMoments.of_passes(0, 0), None)
     return replace(found, sums={(SUITE, TARGET): nothing if passed is None else sums(passed)})
 
 

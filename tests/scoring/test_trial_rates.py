@@ -46,7 +46,7 @@ def test_many_trials_are_told_for_the_first_ten_k_and_all_of_them() -> None:
 
 def test_its_interval_is_that_of_a_mean_over_cases() -> None:
     (target,) = summary_of({"a": [True, True], "b": [True, False], "c": [False, False]}).targets()
-    assert target.trials[1].pass_at_interval == mean_interval(ClusterMoments.of_rows(3, 2, 2))
+    assert target.trials[1].pass_at_interval == mean_interval(ClusterMoments.of_passes(3, 2))
 
 
 def test_gates_can_ask_for_them_over_all_targets() -> None:

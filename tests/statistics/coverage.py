@@ -111,8 +111,9 @@ def moments(values: Values, *, is_clustered: bool = True) -> Iterator[ClusterMom
     runs, _, trials = values.shape
     sums, size = (values.sum(axis=2), trials) if is_clustered else (values.reshape(runs, -1), 1)
     clusters = sums.shape[1]
-    for total, squares in zip(sums.sum(axis=1), (sums**2).sum(axis=1), strict=True):
-        yield ClusterMoments(clusters, clusters * size, total, squares, size * total, size**2 * clusters)
+    for total, squares, cubes in zip(*((sums**power).sum(axis=1) for power in (1, 2, 3)), strict=True):
+        mixed = (cubes, size * squares, size**2 * total, size**3 * clusters)
+        yield ClusterMoments(clusters, clusters * size, total, squares, size * total, size**2 * clusters, mixed)
 
 
 def coverage(

@@ -27,7 +27,7 @@ Draw = Callable[[np.random.Generator, int], ClusterMoments]
 def rate(chance: float) -> Draw:
     def draw(rng: np.random.Generator, cases: int) -> ClusterMoments:
         passed = int(rng.binomial(cases, chance))
-        return ClusterMoments.of_rows(cases, passed, passed)
+        return ClusterMoments.of_passes(cases, passed)
 
     return draw
 
@@ -35,7 +35,7 @@ def rate(chance: float) -> Draw:
 def score(draw_scores: Callable[[np.random.Generator, int], "np.ndarray[tuple[int], np.dtype[np.float64]]"]) -> Draw:
     def draw(rng: np.random.Generator, cases: int) -> ClusterMoments:
         scores = draw_scores(rng, cases)
-        return ClusterMoments.of_rows(cases, float(scores.sum()), float((scores**2).sum()))
+        return ClusterMoments.of_rows(cases, float(scores.sum()), float((scores**2).sum()), float((scores**3).sum()))
 
     return draw
 
@@ -49,7 +49,7 @@ def asked_thrice(rng: np.random.Generator, cases: int) -> ClusterMoments:
 def from_day_to_day(rng: np.random.Generator, cases: int) -> ClusterMoments:
     """Draw a run of an agent that has better and worse days."""
     passed = int(rng.binomial(cases, rng.beta(14, 6)))
-    return ClusterMoments.of_rows(cases, passed, passed)
+    return ClusterMoments.of_passes(cases, passed)
 
 
 DRAWS: dict[str, Draw] = {

@@ -144,7 +144,7 @@ def test_the_page_has_the_tables_as_they_come_out() -> None:
         assert all(abs(float(one) - float(other)) < 1.5 for (one, _), (other, _) in pairs), there
 
 
-@pytest.mark.parametrize(("cases", "told"), [(20, 0.68), (200, 0.89)])
+@pytest.mark.parametrize(("cases", "told"), [(20, 0.62), (200, 0.84)])
 def test_one_far_case_among_scores_that_are_nearly_the_same_is_as_bad_as_the_page_says(cases: int, told: float) -> None:
     def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> Values:
         return np.where(rng.random(shape) < 1 / cases, 0.0, rng.normal(0.5, 0.02, shape))

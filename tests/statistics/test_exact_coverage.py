@@ -20,6 +20,12 @@ def held_by_wilson(rate: float, cases: int) -> float:
     return float(chances(rate, cases) @ [low <= rate <= high for low, high in bounds])
 
 
+def held_by_jeffreys(rate: float, cases: int) -> float:
+    passed = np.arange(cases + 1)
+    low, high = (stats.beta.ppf(share, passed + 0.5, cases - passed + 0.5) for share in (0.025, 0.975))
+    return float(chances(rate, cases) @ ((low <= rate) & (rate <= high)))
+
+
 def can_be_held(rate: float, cases: int) -> bool:
     """Whether any interval, both its ends rising with the passes, could hold a rate as often as we promise.
 
@@ -40,6 +46,11 @@ def test_wilsons_interval_holds_as_often_as_the_page_says(rate: float, cases: in
 def test_over_all_rates_wilsons_interval_of_20_cases_holds_93_to_98_percent() -> None:
     held = [held_by_wilson(rate, 20) for rate in np.linspace(0.1, 0.9, 801)]
     assert (min(held), max(held)) == pytest.approx((0.926, 0.981), abs=0.0005)
+
+
+def test_jeffreys_interval_holds_a_rate_better_and_others_worse() -> None:
+    held = [held_by_jeffreys(rate, 20) for rate in np.linspace(0.1, 0.9, 801)]
+    assert (held_by_jeffreys(0.3, 20), min(held)) == pytest.approx((0.947, 0.894), abs=0.0005)
 
 
 @pytest.mark.parametrize(("rate", "cases"), [(0.12, 20), (0.05, 20), (0.02, 50)])

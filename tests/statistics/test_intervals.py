@@ -18,7 +18,7 @@ cases_of_scores = st.lists(st.lists(scores, min_size=1, max_size=5), min_size=2,
 
 
 def of_rows(rows: list[float]) -> ClusterMoments:
-    return ClusterMoments.of_rows(len(rows), sum(rows), sum(row * row for row in rows))
+    return ClusterMoments.of_rows(len(rows), sum(rows), sum(row**2 for row in rows), sum(row**3 for row in rows))
 
 
 def of_cases(cases: list[list[float]]) -> ClusterMoments:
@@ -33,7 +33,7 @@ def bounds(interval: Interval | None) -> tuple[float, float]:
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
 @pytest.mark.parametrize(("passed", "rows"), [(0, 2), (1, 7), (18, 20), (20, 20), (361, 500), (99_999, 100_000)])
 def test_the_interval_of_a_rate_is_statsmodels_wilson_interval(passed: int, rows: int, level: float) -> None:
-    found = rate_interval(ClusterMoments.of_rows(rows, passed, passed), level)
+    found = rate_interval(ClusterMoments.of_passes(rows, passed), level)
     expected = proportion_confint(passed, rows, alpha=1 - level, method="wilson")
     assert bounds(found) == pytest.approx(expected, abs=1e-9)
     assert found == Interval(*bounds(found), method="wilson", level=level)
@@ -79,13 +79,25 @@ def test_when_all_scores_are_equal_the_interval_of_the_mean_is_wilsons() -> None
     assert found.method == "wilson"
 
 
-def test_a_case_at_the_end_of_the_scale_is_doubted_with_half_its_squared_distance() -> None:
-    rows = [0.2, 0.5, 0.9, 1.0, 1.0, 0.75, 0.6]
-    mean, scatter = np.mean(rows), np.var(rows) * 7
-    for bound, doubt in zip(bounds(mean_interval(of_rows(rows))), (mean**4 / 2, (1 - mean) ** 4 / 2), strict=True):
-        worth = 7 * (7 * mean * (1 - mean) + doubt) / (scatter + doubt)
-        error = (bound * (1 - bound) / worth) ** 0.5
-        assert abs(bound - mean) / error == pytest.approx(Z, rel=1e-9)
+def test_the_bounds_of_a_mean_solve_the_equation_of_the_page() -> None:
+    rows = np.array([0.2, 0.5, 0.9, 1.0, 1.0, 0.75, 0.6])
+    mean = rows.mean()
+    passes, squares, cubes = 7 * mean * (1 - mean), ((rows - mean) ** 2).sum(), ((rows - mean) ** 3).sum()
+    student = (stats.t.ppf(0.975, 7 * 6 / 2) / Z) ** 2
+    for bound, doubt in zip(
+        bounds(mean_interval(of_rows(rows.tolist()))), (mean**4 / 2, (1 - mean) ** 4 / 2), strict=True
+    ):
+        variance = mean * (1 - mean) * (squares * student + doubt) / (passes + doubt)
+        skew = (cubes + doubt * (1 - 2 * mean)) / (squares + doubt)
+        there = variance + skew * (bound - mean) - (bound - mean) ** 2
+        assert abs(bound - mean) / (there / 7) ** 0.5 == pytest.approx(Z, rel=1e-9)
+
+
+@pytest.mark.parametrize(("least", "most"), [(0.0, 0.5), (0.5, 1.0), (0.2, 0.9)])
+def test_scores_of_two_values_have_wilsons_interval_between_these(least: float, most: float) -> None:
+    found = bounds(mean_interval(of_rows([least] * 200 + [most] * 1800)))
+    wilson = proportion_confint(1800, 2000, method="wilson")
+    assert found == pytest.approx([least + (most - least) * share for share in wilson], abs=3e-4)
 
 
 def test_of_many_cases_the_interval_of_a_mean_is_students() -> None:
@@ -130,7 +142,7 @@ def test_an_interval_of_a_mean_holds_the_mean_and_stays_between_0_and_1(cases: l
 def test_an_interval_of_a_rate_is_never_narrower_than_without_repeats(cases: list[list[bool]]) -> None:
     moments = of_cases([[float(passed) for passed in case] for case in cases])
     low, high = bounds(rate_interval(moments))
-    alone = bounds(rate_interval(ClusterMoments.of_rows(moments.rows, moments.total, moments.total)))
+    alone = bounds(rate_interval(ClusterMoments.of_passes(moments.rows, moments.total)))
     assert 0 <= low <= alone[0] + 1e-12
     assert alone[1] - 1e-12 <= high <= 1
 

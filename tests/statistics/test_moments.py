@@ -33,7 +33,7 @@ def test_the_variance_is_statsmodels_cluster_robust_one(seed: int, count: int) -
 
 @given(st.lists(scores, min_size=2, max_size=50))
 def test_rows_are_clusters_of_one(rows: list[float]) -> None:
-    alone = ClusterMoments.of_rows(len(rows), sum(rows), sum(row * row for row in rows))
+    alone = ClusterMoments.of_rows(len(rows), sum(rows), sum(row**2 for row in rows), sum(row**3 for row in rows))
     assert alone.variance == pytest.approx(moments_of([[row] for row in rows]).variance)
     assert not alone.is_repeated
 
@@ -47,4 +47,22 @@ def test_repeating_every_row_says_nothing_new(cases: list[list[float]], times: i
 
 @given(scores, st.integers(2, 1000))
 def test_equal_scores_have_no_variance(score: float, count: int) -> None:
-    assert ClusterMoments.of_rows(count, sum([score] * count), sum([score * score] * count)).variance == 0.0
+    assert (
+        ClusterMoments.of_rows(count, sum([score] * count), sum([score**2] * count), sum([score**3] * count)).variance
+        == 0.0
+    )
+
+
+@given(clusters)
+def test_the_lean_is_the_sum_of_cubed_distances(cases: list[list[float]]) -> None:
+    mean = np.concatenate([np.asarray(case) for case in cases]).mean()
+    expected = sum((sum(case) - len(case) * mean) ** 3 for case in cases)
+    assert moments_of(cases).lean == pytest.approx(expected, abs=1e-9 * 5**3 * len(cases))
+
+
+@given(clusters, clusters)
+def test_the_moments_of_both_are_those_of_all(some: list[list[float]], others: list[list[float]]) -> None:
+    both = moments_of(some) + moments_of(others)
+    assert (both.mean, both.scatter, both.lean) == pytest.approx(
+        (moments_of(some + others).mean, moments_of(some + others).scatter, moments_of(some + others).lean), abs=1e-9
+    )

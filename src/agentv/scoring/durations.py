@@ -99,7 +99,7 @@ def _below(runs: Sequence[SortedRun], limit_us: float) -> ClusterMoments:
     places = [(run, bisect_right(run.durations_us, limit_us)) for run in runs]
     alone = [(len(run.durations_us), place) for run, place in places if run.cases is None]
     rows, below = (sum(column) for column in zip((0, 0), *alone, strict=True))
-    found = ClusterMoments.of_rows(rows, below, below)
+    found = ClusterMoments.of_passes(rows, below)
     named = [(run.cases, place) for run, place in places if run.cases is not None]
     parts = 1 + sum(len(cases) for cases, _ in named) // _CASES_AT_ONCE
     for part in range(parts):  # a part of the cases at a time, so that counting them takes little memory
@@ -114,7 +114,7 @@ def _below_by_case(named: "Sequence[tuple[array[int], int]]", part: int, parts: 
         below.update(case for case in cases[:place] if case % parts == part)
     unnamed, low = rows.pop(_NO_CASE, 0), below.pop(_NO_CASE, 0)
     of_cases = ClusterMoments.of_clusters((count, below[case]) for case, count in rows.items())
-    return ClusterMoments.of_rows(unnamed, low, low) + of_cases
+    return ClusterMoments.of_passes(unnamed, low) + of_cases
 
 
 def _type_7(share: float, count: int) -> float:

@@ -12,7 +12,7 @@ from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 from agentv.types.results import RowState
 
-_NOTHING = ClusterMoments.of_rows(0, 0, 0)
+_NOTHING = ClusterMoments.of_passes(0, 0)
 JUDGED_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail")
 
 
@@ -24,6 +24,7 @@ class SingleRows:
     passed: int = 0
     score_sum: float = 0.0
     squares: float = 0.0
+    cubes: float = 0.0
 
 
 @dataclass(slots=True)
@@ -49,6 +50,7 @@ class Tally:
             single.passed += state == "pass"
             single.score_sum += score
             single.squares += score * score
+            single.cubes += score * score * score
             return
         if self.cases is None:
             self.cases = CaseSums()
@@ -92,13 +94,14 @@ class Tally:
 
     def passes(self) -> ClusterMoments:
         """Return what an interval of the pass rate needs."""
-        alone = ClusterMoments.of_rows(self.single.rows, self.single.passed, self.single.passed)
+        alone = ClusterMoments.of_passes(self.single.rows, self.single.passed)
         repeated = ClusterMoments.of_clusters((case.rows, case.passed) for case in self.cases or ())
         return alone + repeated + self.whole_passes
 
     def scores(self) -> ClusterMoments:
         """Return what an interval of the mean needs."""
-        alone = ClusterMoments.of_rows(self.single.rows, self.single.score_sum, self.single.squares)
+        single = self.single
+        alone = ClusterMoments.of_rows(single.rows, single.score_sum, single.squares, single.cubes)
         repeated = ClusterMoments.of_clusters((case.rows, case.score_sum) for case in self.cases or ())
         return alone + repeated + self.whole_scores
 

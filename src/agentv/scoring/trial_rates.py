@@ -11,7 +11,7 @@ from agentv.scoring.tallies import Tally
 from agentv.types.summaries import TrialSummary
 
 _EACH_UP_TO = 10
-_NONE = ClusterMoments.of_rows(0, 0.0, 0.0)
+_NONE = ClusterMoments.of_passes(0, 0)
 _OF_CASE: Mapping[str, Callable[[int, int, int], float | None]] = {"pass_at": pass_at, "pass_hat": pass_hat}
 
 
@@ -50,7 +50,8 @@ def _moments(
     return ClusterMoments.of_rows(
         sum(cases for _, cases in told),
         sum(value * cases for value, cases in told),
-        sum(value * value * cases for value, cases in told),
+        sum(value**2 * cases for value, cases in told),
+        sum(value**3 * cases for value, cases in told),
     )
 
 

@@ -1,6 +1,6 @@
 """The tables of `.agentv/index.db`, and every statement that changes them. What stands in them is derived from runs."""
 
-VERSION = 3
+VERSION = 4
 """Written into the file. An index of another version is emptied and made anew."""
 
 APPLICATION_ID = 0x61677476

@@ -15,7 +15,7 @@ from agentv.types.intervals import Interval, IntervalMethod
 SumsByPlace: TypeAlias = Mapping[tuple[str, str], RunSums]
 """The sums of a run by suite and target."""
 
-_Moments: TypeAlias = tuple[int, int, float, float, float, float]
+_Moments: TypeAlias = tuple[int, int, float, float, float, float, tuple[float, float, float, float]]
 _Bounds: TypeAlias = tuple[float, float, IntervalMethod, float]
 
 

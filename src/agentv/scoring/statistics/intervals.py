@@ -2,8 +2,9 @@
 
 import math
 
-from agentv.scoring.statistics.distributions import normal_quantile
+from agentv.scoring.statistics.distributions import normal_quantile, t_quantile
 from agentv.scoring.statistics.moments import ClusterMoments
+from agentv.types.dataclass import dataclass
 from agentv.types.intervals import LEVEL, Interval, IntervalMethod
 
 _FEWEST_CLUSTERS = 2
@@ -40,52 +41,84 @@ def rate_worth(moments: ClusterMoments) -> float:
 def mean_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | None:
     """Return the interval of a mean of scores of 0..1, over clusters. None below two cases.
 
-    Wilson's, on as many passes and fails as the scores are worth. Its variance shrinks towards both ends as µ (1 - µ)
-    does, so that it keeps within 0..1 and leans to the side where skewed scores have their tail. (Student's has the
-    same variance everywhere, and misses too often on the side of the tail.) When all cases have the same mean there is
-    no variance to go by: each case counts once.
+    All means µ whose distance from the one found is at most `deviate` standard errors √(V(µ) / cases), V the parabola
+    with the variance and the skew of the cases, v + (third / second central moment) · (µ - mean) - (µ - mean)². Of
+    passes and fails that is µ (1 - µ), and the interval is Wilson's. (Student's has the same variance everywhere, and
+    misses too often on the side of a tail.) The variance has Student's allowance for few cases, with as many degrees
+    of freedom as there are pairs of them: scores within 0..1 cannot scatter as normal ones do. When all cases have the
+    same mean there is nothing to go by: Wilson's interval, each case counting once. Quadratic variances: Morris 1982,
+    Annals of Statistics 10(1); correction for the skew: Johnson 1978, JASA 73(363).
     """
     if moments.clusters < _FEWEST_CLUSTERS:
         return None
     # A sum of many scores may be a rounding error beyond its ends.
-    mean, scatter, cases = min(max(moments.mean, 0.0), 1.0), moments.scatter, moments.effective_clusters
-    if not scatter:
+    mean, cases = min(max(moments.mean, 0.0), 1.0), moments.effective_clusters
+    unit = moments.rows / moments.sizes
+    squares, cubes = moments.scatter * unit**2, moments.lean * unit**3
+    if not squares:
         return _wilson(mean, cases, cases, "wilson", level)
-    return _wilson(mean, *_worths(mean, cases, scatter / moments.sizes), "scaled-wilson", level)
+    deviate = normal_quantile(_upper(level))
+    allowance = (t_quantile(_upper(level), moments.clusters * (moments.clusters - 1) / 2) / deviate) ** 2
+    scores = _Scores(mean, cases, squares, cubes, allowance)
+    return Interval(*scores.bounds(deviate), "scaled-wilson", level)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """Cases with scores: sums of squares and cubes of their distances from the mean; the allowance is on squares."""
+
+    mean: float
+    cases: float
+    squares: float
+    cubes: float
+    allowance: float
+
+    def bounds(self, deviate: float) -> tuple[float, float]:
+        """Return the interval. At 0 and 1 it ends."""
+        return max(self._bound(self.mean, -1, deviate), 0.0), min(self._bound(1 - self.mean, 1, deviate), 1.0)
+
+    def _bound(self, distance: float, side: int, deviate: float) -> float:
+        """Return the bound below (side -1) or above (1), where the end of the scale is at that `distance`."""
+        most, doubt = self.mean * (1 - self.mean), _doubt(distance)
+        share = (self.squares * self.allowance + doubt) / (self.cases * most + doubt)
+        skew = (self.cubes + doubt * (1 - 2 * self.mean)) / (self.squares + doubt)
+        weight = deviate * deviate / self.cases
+        half = math.sqrt(weight * ((1 + weight) * min(share, 1.0) * most + weight * skew * skew / 4))
+        return self.mean + (weight * skew / 2 + side * half) / (1 + weight)
+
+
+def _doubt(distance: float) -> float:
+    """Return what is added to sums of squares over cases, where the end of the scale is at that `distance`.
+
+    Few cases that are nearly alike show too little of how they vary: others, far from them, may have been missed by
+    luck. So one that stands at the end counts with a weight of half its squared distance. Bounds of a mean from a
+    value at the end: Anderson 1969; Learned-Miller & Thomas 2019, arXiv:1905.06208. The weight is the one that holds
+    best in simulations (docs/numbers.md); with two hundred cases it hardly matters.
+    """
+    return distance**4 / 2
 
 
 def _rate_worths(moments: ClusterMoments) -> tuple[float, float]:
-    """Return how many independent rows a rate is worth below and above: the rows over the design effect, at most all.
+    """Return how many independent rows a rate is worth, looking down and up from it.
 
-    The design effect is that of Kish 1965; not below 1, as Korn & Graubard 1998, Survey Methodology 24(2), have it.
+    They are the rows over the design effect (Kish 1965), not more than all: Korn & Graubard 1998, Survey Methodology
+    24(2). Not less than one of each case, as nothing in 0..1 varies more than passes and fails.
     """
     rate, cases = moments.mean, moments.effective_clusters
-    independent = rate * (1 - rate) * cases / moments.rows
-    return _worths(rate, cases, max(moments.scatter / moments.sizes, independent))
-
-
-def _worths(mean: float, cases: float, variance: float) -> tuple[float, float]:
-    """Return how many passes and fails cases of that mean and variance are as sure as, looking down and up from it."""
-    return _worth(mean, cases, variance, mean), _worth(mean, cases, variance, 1 - mean)
-
-
-def _worth(mean: float, cases: float, variance: float, distance: float) -> float:
-    """Return how many passes and fails are as sure as `cases`, where the end of the scale is at that `distance`.
-
-    One case is worth mean * (1 - mean) / variance, at least one, as nothing in 0..1 varies more than passes and fails.
-    Few cases that are nearly alike show too little of it: others, far from them, may have been missed by luck. So one
-    that stands at the end is added to both variances with a weight of half its squared distance. Bounds of a mean from
-    a value at the end: Anderson 1969; Learned-Miller & Thomas 2019, arXiv:1905.06208. The weight holds best in
-    simulations (docs/numbers.md); from about fifty cases on it hardly matters.
-    """
-    most = mean * (1 - mean)
+    most = rate * (1 - rate)
+    variance = max(moments.scatter / moments.sizes, most * cases / moments.rows)
     if variance >= most:
-        return cases
-    doubt = distance**4 / 2
-    return cases * (cases * most + doubt) / (cases * variance + doubt)
+        return cases, cases
+    doubts = _doubt(rate), _doubt(1 - rate)
+    below, above = (cases * (cases * most + doubt) / (cases * variance + doubt) for doubt in doubts)
+    return below, above
+
+
+def _upper(level: float) -> float:
+    return (1 + level) / 2
 
 
 def _wilson(mean: float, below: float, above: float, method: IntervalMethod, level: float) -> Interval:
     """Return the interval whose lower bound counts as many rows as `below` says, and the upper one as `above`."""
-    deviate = normal_quantile((1 + level) / 2)
+    deviate = normal_quantile(_upper(level))
     return Interval(wilson_bounds(mean, below, deviate)[0], wilson_bounds(mean, above, deviate)[1], method, level)

@@ -13,7 +13,7 @@ class ClusterMoments:
     """Sums over clusters of values of 0..1; a cluster is a case with all its repeats.
 
     `n` and `y` are a cluster's number of rows and the sum of its values: `rows` is the sum of n, `total` of y,
-    `squares` of y², `crosses` of n·y, `sizes` of n².
+    `squares` of y², `crosses` of n·y, `sizes` of n²; `cubes` sums y³, n·y², n²·y and n³.
     """
 
     clusters: int
@@ -22,25 +22,35 @@ class ClusterMoments:
     squares: float
     crosses: float
     sizes: float
+    cubes: tuple[float, float, float, float]
 
     @classmethod
-    def of_rows(cls, rows: int, total: float, squares: float) -> Self:
-        """Return the moments of rows that are clusters of their own: `squares` sums the squared values."""
-        return cls(rows, rows, total, squares, total, rows)
+    def of_rows(cls, rows: int, total: float, squares: float, cubes: float) -> Self:
+        """Return the moments of rows that are clusters of their own: the sums of values, their squares and cubes."""
+        return cls(rows, rows, total, squares, total, rows, (cubes, squares, total, rows))
+
+    @classmethod
+    def of_passes(cls, rows: int, passed: float) -> Self:
+        """Return the moments of rows that are clusters of their own, each 0 or 1."""
+        return cls.of_rows(rows, passed, passed, passed)
 
     @classmethod
     def of_clusters(cls, clusters: Iterable[tuple[int, float]]) -> Self:
         """Return the moments of clusters, each given by its number of rows and the sum of its values."""
-        count, rows, sizes = 0, 0, 0
-        total = squares = crosses = 0.0
+        count, rows, sizes, cubed_sizes = 0, 0, 0, 0
+        total = squares = crosses = cubes = by_size = by_squared_size = 0.0
         for size, value in clusters:
             count += 1
             rows += size
             sizes += size * size
+            cubed_sizes += size**3
             total += value
             squares += value * value
             crosses += size * value
-        return cls(count, rows, total, squares, crosses, sizes)
+            cubes += value**3
+            by_size += size * value * value
+            by_squared_size += size * size * value
+        return cls(count, rows, total, squares, crosses, sizes, (cubes, by_size, by_squared_size, cubed_sizes))
 
     def __add__(self, other: "ClusterMoments") -> "ClusterMoments":
         """Return the moments of both, which share no cluster."""
@@ -51,6 +61,12 @@ class ClusterMoments:
             squares=self.squares + other.squares,
             crosses=self.crosses + other.crosses,
             sizes=self.sizes + other.sizes,
+            cubes=(
+                self.cubes[0] + other.cubes[0],
+                self.cubes[1] + other.cubes[1],
+                self.cubes[2] + other.cubes[2],
+                self.cubes[3] + other.cubes[3],
+            ),
         )
 
     @property
@@ -75,6 +91,13 @@ class ClusterMoments:
         scatter = self.squares - 2 * mean * self.crosses + mean * mean * self.sizes
         # What is left of sums that cancel is rounding: standard deviations below 0.00003 are none.
         return 0.0 if scatter <= _ALIKE * self.sizes else scatter
+
+    @property
+    def lean(self) -> float:
+        """The sum of (y - n·mean)³ over clusters: below 0 where few of them are far below the others."""
+        mean = self.mean
+        cubes, by_size, by_squared_size, sizes = self.cubes
+        return cubes - 3 * mean * by_size + 3 * mean * mean * by_squared_size - mean**3 * sizes
 
     @property
     def variance(self) -> float:
