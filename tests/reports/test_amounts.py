@@ -45,7 +45,16 @@ def test_money(dollars: float | None, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(None, "-"), (0.0034, "3 ms"), (0.82, "820 ms"), (12.44, "12.4 s"), (75, "01:15"), (3700, "1:01:40")],
+    [
+        (None, "-"),
+        (0.0034, "3 ms"),
+        (0.82, "820 ms"),
+        (0.9996, "1.0 s"),
+        (12.44, "12.4 s"),
+        (59.96, "01:00"),
+        (75, "01:15"),
+        (3700, "1:01:40"),
+    ],
 )
 def test_seconds(seconds: float | None, shown: str) -> None:
     assert seconds_text(seconds) == shown

@@ -54,9 +54,9 @@ def seconds_text(seconds: float | None) -> str:
     """Return a latency: `820 ms`, `1.2 s`, `12.4 s`, `3:05`; `-` for None."""
     if seconds is None:
         return "-"
-    if seconds < 1:
+    if round(seconds * 1000) < _THOUSAND:
         return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.1f} s" if seconds < _MINUTE_S else clock_text(seconds)
+    return f"{seconds:.1f} s" if round(seconds, 1) < _MINUTE_S else clock_text(round(seconds))
 
 
 def clock_text(seconds: float) -> str:
