@@ -1,6 +1,10 @@
-"""The environments of peers: each its own, made by uv from pinned versions, kept in the user's cache."""
+"""The environments of peers: each its own, made by uv from pinned versions, kept in the user's cache.
+
+For a peer that is a program for Node, Node comes from PyPI, and npm, which comes with it, fetches the rest.
+"""
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -14,6 +18,7 @@ from bench.harnesses.job import Kind
 
 REQUIREMENTS = ROOT / "bench" / "requirements"
 _WITHOUT_JUDGE: tuple[Kind, ...] = ("echo", "ask")
+_ALL_KINDS: tuple[Kind, ...] = ("echo", "ask", "judge", "commands")
 
 PEERS = {
     peer.name: peer
@@ -22,6 +27,7 @@ PEERS = {
         Harness("braintrust", "braintrust", kinds=_WITHOUT_JUDGE),
         Harness("deepeval", "deepeval", rounds=1),
         Harness("inspect-ai", "inspect_ai", rounds=1),
+        Harness("promptfoo", "promptfoo", kinds=_ALL_KINDS, rounds=1),
     )
 }
 """Every peer by the name of its package, which is also that of its file of pinned versions."""
@@ -36,21 +42,29 @@ def with_environment(peer: Harness, cache: Path) -> Harness:
 
     Raises PeerMissingError without uv, or where packages cannot be fetched.
     """
-    requirements = requirements_of(peer)
-    digest = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    pins = (requirements_of(peer), *_files_of(npm_project_of(peer)))
+    digest = hashlib.sha256(b"".join(pin.read_bytes() for pin in pins) + sys.version.encode()).hexdigest()[:12]
     place = cache / f"{peer.name}-{digest}"
     if not place.exists():
-        _make(requirements, place)
+        _make(peer, place)
     return replace(peer, python=str(_python(place)))
 
 
 def requirements_of(peer: Harness) -> Path:
-    """Return the file that pins a peer and all that it needs."""
+    """Return the file that pins a peer and all that it needs, or Node for one that npm fetches."""
     return REQUIREMENTS / f"{peer.name}.txt"
+
+
+def npm_project_of(peer: Harness) -> Path:
+    """Return the folder that pins a peer for npm; for most peers there is none."""
+    return REQUIREMENTS / f"{peer.name}.npm"
 
 
 def version_of(peer: Harness) -> str:
     """Return the version of a peer that is pinned."""
+    project = npm_project_of(peer)
+    if project.exists():
+        return str(json.loads((project / "package.json").read_bytes())["dependencies"][peer.name])
     lines = requirements_of(peer).read_text(encoding="utf-8").splitlines()
     return next(line.partition("==")[2] for line in lines if line.startswith(f"{peer.name}=="))
 
@@ -60,7 +74,11 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentv-bench"
 
 
-def _make(requirements: Path, place: Path) -> None:
+def _files_of(project: Path) -> list[Path]:
+    return sorted(project.iterdir()) if project.exists() else []
+
+
+def _make(peer: Harness, place: Path) -> None:
     """Make an environment under another name first: one that is half made is never taken for whole."""
     uv = shutil.which("uv")
     if uv is None:
@@ -68,8 +86,13 @@ def _make(requirements: Path, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     making = Path(mkdtemp(dir=place.parent, prefix="making-"))
     try:
+        python, requirements = str(_python(making)), str(requirements_of(peer))
         _call(uv, "venv", "--quiet", "--relocatable", "--clear", "--python", sys.executable, str(making))
-        _call(uv, "pip", "install", "--quiet", "--python", str(_python(making)), "--requirements", str(requirements))
+        _call(uv, "pip", "install", "--quiet", "--python", python, "--requirements", requirements)
+        project = npm_project_of(peer)
+        if project.exists():
+            shutil.copytree(project, making, dirs_exist_ok=True)
+            _call(str(_python(making).with_name("npm")), "install", "--prefix", str(making))
         making.rename(place)
     finally:
         shutil.rmtree(making, ignore_errors=True)
@@ -79,8 +102,8 @@ def _call(*command: str) -> None:
     environment = {"UV_SYSTEM_CERTS": "1", **os.environ}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     if done.returncode != 0:
-        words = (done.stderr or done.stdout).strip()[-500:]
-        raise PeerMissingError(f"its packages could not be installed; is the network there? uv says: {words}")
+        says = f"{Path(command[0]).stem} says: {(done.stderr or done.stdout).strip()[-500:]}"
+        raise PeerMissingError(f"its packages could not be installed; is the network there? {says}")
 
 
 def _python(environment: Path) -> Path:

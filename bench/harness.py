@@ -14,8 +14,6 @@ from bench.harnesses.job import Job, Kind, Used
 ROOT = Path(__file__).parent.parent
 _QUIET = {
     "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
-    "PROMPTFOO_DISABLE_TELEMETRY": "1",
-    "PROMPTFOO_DISABLE_UPDATE": "1",
     "OPENAI_API_KEY": "none",
     "NO_COLOR": "1",
 }

@@ -1,5 +1,7 @@
 """The environments of peers are pinned, and a peer that cannot be measured says why. None is made here."""
 
+import json
+import os
 import sys
 from pathlib import Path
 
@@ -7,7 +9,14 @@ import pytest
 
 from bench.__main__ import README, present
 from bench.comparison import Comparison, compared
-from bench.environments import PEERS, PeerMissingError, requirements_of, version_of, with_environment
+from bench.environments import (
+    PEERS,
+    PeerMissingError,
+    npm_project_of,
+    requirements_of,
+    version_of,
+    with_environment,
+)
 from bench.harness import AGENTV, PYDANTIC_EVALS, Harness, HarnessError, in_turns
 from bench.harnesses.job import Job
 from bench.measuring import Effort
@@ -19,6 +28,15 @@ def test_every_peer_and_all_that_it_needs_is_pinned(peer: Harness) -> None:
     lines = [line for line in requirements_of(peer).read_text("utf-8").splitlines() if not line.startswith("#")]
     assert [line for line in lines if "==" not in line] == []
     assert version_of(peer)
+
+
+def test_what_npm_fetches_is_of_one_version_and_one_day() -> None:
+    (project,) = (npm_project_of(peer) for peer in PEERS.values() if npm_project_of(peer).exists())
+    dependencies = json.loads((project / "package.json").read_text("utf-8"))["dependencies"]
+    assert [version for version in dependencies.values() if not version[0].isdigit()] == []
+    settings = (project / ".npmrc").read_text("utf-8").splitlines()
+    assert [line for line in settings if line.startswith("before=")]
+    assert "ignore-scripts=true" in settings
 
 
 @pytest.mark.parametrize("peer", PEERS.values(), ids=lambda peer: peer.name)
@@ -41,6 +59,28 @@ def test_a_failed_installation_leaves_no_environment_behind(tmp_path: Path, monk
     monkeypatch.setenv("PATH", str(uv.parent))
     with pytest.raises(PeerMissingError, match="is the network there"):
         with_environment(PEERS[PYDANTIC_EVALS], tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+UV_THAT_MAKES_A_BROKEN_NPM = """#!/bin/sh
+[ "$1" = venv ] || exit 0
+for place; do :; done
+mkdir "$place/bin"
+printf '#!/bin/sh\\necho no such version >&2\\nexit 1\\n' > "$place/bin/npm"
+chmod +x "$place/bin/npm"
+"""
+
+
+def test_a_peer_that_npm_cannot_fetch_leaves_no_environment_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uv = tmp_path / "bin" / "uv"
+    uv.parent.mkdir()
+    uv.write_text(UV_THAT_MAKES_A_BROKEN_NPM)
+    uv.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{uv.parent}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(PeerMissingError, match="npm says: no such version"):
+        with_environment(PEERS["promptfoo"], tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
 
 
@@ -80,4 +120,4 @@ def test_a_peer_is_asked_for_its_kinds_of_jobs_alone() -> None:
     named = {peer.name for peer in effort.peers_for(Job(kind="judge", cases=1))}
     assert "braintrust" not in named
     assert PYDANTIC_EVALS in named
-    assert effort.peers_for(Job(kind="commands", cases=1)) == ()
+    assert effort.peers_for(Job(kind="commands", cases=1)) == (PEERS["promptfoo"],)
