@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import CoroutineType, coroutine
+from types import GeneratorType, coroutine
 from typing import Any, Optional
 
 from agentv.execution.threads import AbandonedError, call_in_thread
@@ -102,7 +102,7 @@ async def call_foreign(
             output = function(*args)
         else:
             output = await call_in_thread(function, *args, timeout_s=timeout_s)
-        if type(output) is not CoroutineType and not inspect.isawaitable(output):
+        if not _is_awaitable(output):
             return output
         return await (output if timeout_s is None else _awaited(output, timeout_s))
     except AbandonedError as error:
@@ -112,6 +112,11 @@ async def call_foreign(
         if task is not None and task.cancelling():
             raise
         raise StrayCancelError("the code cancelled itself (it raised CancelledError)") from error
+
+
+def _is_awaitable(output: object) -> bool:
+    """Whether something can be awaited; quicker than `inspect.isawaitable` for what most functions return."""
+    return hasattr(output, "__await__") or (isinstance(output, GeneratorType) and inspect.isawaitable(output))
 
 
 async def _awaited(output: Awaitable[Any], timeout_s: float) -> Any:

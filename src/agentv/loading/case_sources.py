@@ -64,13 +64,13 @@ class JsonLinesCases:
 
     def _case(self, data: bytes, number: int) -> EvalCase | BrokenCase:
         location = Location(self.scope.file, number)
+        plain = read_plain(data, location) if len(data) <= MAX_BYTES else None
+        if plain is not None:
+            return plain
         fallback = f"line-{number}"
         if len(data) > MAX_BYTES:
             problem = Problem(self.shown, f"this line {TOO_LARGE}; nothing after it is read", number, 1)
             return BrokenCase(fallback, (problem,), location)
-        plain = read_plain(data, location)
-        if plain is not None:
-            return plain
         try:
             text = decode(data, self.shown, first_line=number).rstrip("\r\n")
         except EvalFileError as error:

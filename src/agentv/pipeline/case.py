@@ -60,17 +60,17 @@ class CaseRunner:
         if self.has_nothing_to_judge(task):
             return skipped_row(self.run_id, task, case, now=self.toolbox.clock())
 
-        async def work() -> CaseResult:
-            question = self.open(task, case)
-            if task.stored is not None:
-                return await self.judge(question, task.stored.answer)
-            wanted = wanted_workspace(case, task.suite, task.target)
-            if wanted is not None:
-                return await self._in_workspace(question, wanted)
-            reply = await ask(question, toolbox=self.toolbox, on_retry=self.on_retry(task))
-            return await self.judge(question, self.keep(question, reply))
+        return await self._netted(task, case, self._made(task, case))
 
-        return await self._netted(task, case, work())
+    async def _made(self, task: CaseTask, case: EvalCase) -> CaseResult:
+        question = self.open(task, case)
+        if task.stored is not None:
+            return await self.judge(question, task.stored.answer)
+        wanted = wanted_workspace(case, task.suite, task.target)
+        if wanted is not None:
+            return await self._in_workspace(question, wanted)
+        reply = await ask(question, toolbox=self.toolbox, on_retry=self.on_retry(task))
+        return await self.judge(question, self.keep(question, reply))
 
     def has_nothing_to_judge(self, task: CaseTask) -> bool:
         """Whether only evaluators that cost money would judge a case, and these are left out: it is not asked then."""

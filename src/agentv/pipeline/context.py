@@ -61,7 +61,7 @@ def _history(case: EvalCase) -> tuple[Message, ...]:
     It would otherwise pass for a record of what the agent did, and of an agent that told nothing nothing is known.
     """
     messages = case.input_messages
-    return messages if any(message.role in {"assistant", "tool"} for message in messages) else ()
+    return messages if [message for message in messages if message.role in {"assistant", "tool"}] else ()
 
 
 def _diff_of(answer: Answer) -> str | None:

@@ -54,6 +54,7 @@ def make_question(task: CaseTask, case: EvalCase, *, target_key: str, names_file
         eval_dir=task.suite.base_dir,
         trial=task.trial,
         metadata=case.metadata,
+        timeout_s=task.target.try_timeout_s,
     )
     criteria = criteria_of(case, task.suite)
     evaluators, single_form = applicable_evaluators(case, task.suite)

@@ -34,7 +34,6 @@ from agentv.types.provider import (
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
 
-DEFAULT_TIMEOUT_S = 600.0
 TRANSPORT_FAILURES_ALLOWED = 20
 BATCH_SHARE = 0.5
 EXPECTED_REPLY_TOKENS = 300.0
@@ -114,7 +113,8 @@ class ResilientProvider:
 
         def one_try(number: int, timeout_s: float) -> Awaitable[ProviderResponse]:
             attempt = number if self.counts_attempts else request.attempt
-            timed = changed(request, attempt=attempt, timeout_s=timeout_s)
+            is_ready = timeout_s == request.timeout_s and attempt == request.attempt
+            timed = request if is_ready else changed(request, attempt=attempt, timeout_s=timeout_s)
             if self._keeps_deadlines:  # no second watch is set for those that are known to keep it
                 return call_foreign(invoke, timed, timeout_s=None, inline=True)
             return within(invoke, timed, timeout_s)
@@ -168,7 +168,7 @@ class ResilientProvider:
         self, call: "Call[R]", *, total_s: float | None, on_retry: Callable[[CallRecord, float], None] | None
     ) -> R:
         """Make one call, each try in its turn at the account."""
-        attempt_s = self.target.timeout_s or DEFAULT_TIMEOUT_S
+        attempt_s = self.target.try_timeout_s
         # Waiting for one's turn is no fault of the target's: the deadline for all tries begins when the first may go.
         first = None if self._turns is None else await self._turns.take(call.tokens)
         now = asyncio.get_running_loop().time
@@ -210,7 +210,7 @@ class ResilientProvider:
             raise self._refused(self._stopped)
         # A provider that does so many at once needs its time for each round of them.
         rounds = math.ceil(len(requests) / getattr(provider, "max_workers", len(requests)))
-        call_s = (self.target.timeout_s or DEFAULT_TIMEOUT_S) * rounds
+        call_s = self.target.try_timeout_s * rounds
         timeout_s = min(call_s, math.inf if total_s is None else total_s)
         timed = tuple(replace(request, timeout_s=timeout_s) for request in requests)
         answers: Mapping[str, ProviderResponse | Failure] = await within(provider.invoke_batch, timed, timeout_s)

@@ -120,7 +120,7 @@ class _Outcome:
 
 
 def _outcome(results: tuple[EvaluatorResult, ...]) -> _Outcome:
-    if results and all(result.status == "skipped" for result in results):
+    if results and results[0].status == "skipped" and all(result.status == "skipped" for result in results):
         return _Outcome("skipped", None, None)
     score = evaluators_score(results)
     broken = first_broken(results)

@@ -24,7 +24,6 @@ from agentv.types.protocols import Clock, ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
-DEFAULT_TIMEOUT_S = 600.0
 PROMPT_FILE = "prompt.md"
 
 
@@ -93,7 +92,7 @@ class AgentProvider:
                     stdin=prompt.encode(errors="replace"),
                 )
                 stream = self._stream(log)
-                timeout_s = request.timeout_s or self._target.timeout_s or DEFAULT_TIMEOUT_S
+                timeout_s = request.timeout_s or self._target.try_timeout_s
                 await run_agent(command, stream, name=self.kind, timeout_s=timeout_s)
                 for step in self._agent.left_behind(folder):
                     stream.transcript.add(step)

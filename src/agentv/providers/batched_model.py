@@ -67,8 +67,11 @@ class BatchedModelProvider(ModelProvider):
 
     async def _send(self, request: HttpRequest) -> HttpReply:
         """Send a request with what proves who asks; the deadline is that of one call."""
-        auth = await self._credentials.headers(timeout_s=self._timeout_s)
+        auth = await self._credentials.headers(timeout_s=self._target.try_timeout_s)
         headers = joined_headers(request.headers, auth, self._settings.extra_headers)
         return await send(
-            replace(request, headers=headers), self._shared, timeout_s=self._timeout_s, max_bytes=MAX_RESULTS_BYTES
+            replace(request, headers=headers),
+            self._shared,
+            timeout_s=self._target.try_timeout_s,
+            max_bytes=MAX_RESULTS_BYTES,
         )

@@ -21,9 +21,8 @@ from agentv.types.errors import ProviderError, TemplateError
 from agentv.types.failures import Failure
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
-from agentv.types.targets import ResolvedTarget
+from agentv.types.targets import DEFAULT_TRY_TIMEOUT_S, ResolvedTarget
 
-DEFAULT_TIMEOUT_S = 600.0
 MAX_BATCH_BYTES = 256 * 2**20
 _NOTED_CHARACTERS = 2_000
 _FILES = {"PROMPT_FILE": "prompt.txt", "CASES_FILE": "cases.jsonl", "OUTPUT_FILE": "output"}
@@ -87,7 +86,7 @@ class CliProvider:
     ) -> _Answered:
         """Run the command once for all `requests`, which share their attempt, deadline and folder."""
         first = requests[0]
-        timeout_s = first.timeout_s or self._target.timeout_s or DEFAULT_TIMEOUT_S * len(requests)
+        timeout_s = first.timeout_s or self._target.timeout_s or DEFAULT_TRY_TIMEOUT_S * len(requests)
         with self._folder() as folder:
             filled = self._fill(requests, values, folder)
             outcome = await run_command(

@@ -52,7 +52,7 @@ class EmbeddingModelProvider(ModelProvider):
     async def embed(self, request: EmbeddingRequest) -> EmbeddingResponse:
         """Return one vector per text; raises ProviderError."""
         now = asyncio.get_running_loop().time
-        ends_at = now() + (request.timeout_s or self._timeout_s)
+        ends_at = now() + (request.timeout_s or self._target.try_timeout_s)
         auth = await self._credentials.headers(timeout_s=ends_at - now())
         reply = await send(self.embeddings.build_request(request.texts, auth), self._shared, timeout_s=ends_at - now())
         response = self.embeddings.parse(parse_object(reply.body))

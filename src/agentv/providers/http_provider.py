@@ -21,8 +21,6 @@ from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
-DEFAULT_TIMEOUT_S = 600.0
-
 
 class HttpProvider:
     """Fills the request's templates, sends it, and takes the answer from the reply."""
@@ -40,7 +38,7 @@ class HttpProvider:
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the service's answer to one case."""
-        timeout_s = request.timeout_s or self._target.timeout_s or DEFAULT_TIMEOUT_S
+        timeout_s = request.timeout_s or self._target.try_timeout_s
         return self._parse(await send(self._build_request(request), self._shared, timeout_s=timeout_s))
 
     async def healthcheck(self) -> None:

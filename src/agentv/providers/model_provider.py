@@ -21,7 +21,6 @@ from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
-DEFAULT_TIMEOUT_S = 600.0
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
@@ -47,7 +46,7 @@ class ModelProvider:
         A ProviderError of a later turn says in `details.usage` what the turns before it used.
         """
         now = asyncio.get_running_loop().time
-        ends_at = now() + (request.timeout_s or self._timeout_s)
+        ends_at = now() + (request.timeout_s or self._target.try_timeout_s)
         talk = self._open(request)
         turns: list[Message] = []
         usage: Usage | None = None
@@ -65,10 +64,6 @@ class ModelProvider:
             if not calls:
                 return to_response(turn, turns, usage)
             talk = go_on(self._dialogue, talk, turn, calls)
-
-    @property
-    def _timeout_s(self) -> float:
-        return self._target.timeout_s or DEFAULT_TIMEOUT_S
 
     def _open(self, request: ProviderRequest) -> Talk:
         if request.system_prompt is None and self._target.system_prompt is not None:

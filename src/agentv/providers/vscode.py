@@ -20,8 +20,6 @@ from agentv.types.protocols import Clock, ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
-DEFAULT_TIMEOUT_S = 600.0
-
 
 def utc_now() -> datetime:
     """Return the present moment, for the names of requests."""
@@ -85,7 +83,7 @@ class VscodeProvider:
         if self._settings.dry_run:
             return {request.eval_case_id: self._dry_answer(request) for request in requests}
         editor = self._editor()
-        timeout_s = requests[0].timeout_s or self._target.timeout_s or DEFAULT_TIMEOUT_S
+        timeout_s = requests[0].timeout_s or self._target.try_timeout_s
         deadline = asyncio.timeout(timeout_s)
         jobs: list[Job] = []
         try:

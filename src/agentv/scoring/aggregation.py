@@ -73,7 +73,8 @@ def is_met(value: float | None) -> bool:
 
 def required_items_met(results: Iterable[EvaluationResult]) -> bool:
     """Whether every rubric item that is marked `required` was answered and met."""
-    return all(is_met(item.value) for item in results if item.metadata is not None and item.metadata.get("required"))
+    required = [item for item in results if item.metadata is not None and item.metadata.get("required")]
+    return not required or all(is_met(item.value) for item in required)
 
 
 def result_verdict(result: EvaluatorResult) -> Verdict:

@@ -1,5 +1,6 @@
 """Sets and maps of keys that take nine bytes a key, and what a map remembers of it."""
 
+import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -7,11 +8,18 @@ from hashlib import blake2b
 from typing import Literal
 
 _BUCKETS = 1024
+_DIGEST_BITS = 64
+_DIGESTS = 2**_DIGEST_BITS
 
 
 def digest_of(key: str) -> int:
     """Return the 64-bit digest that stands for a key."""
     return int.from_bytes(blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+
+
+def _digest_here(key: str) -> int:
+    """Return a 64-bit digest that holds in this process alone: Python's own hash where that is as long."""
+    return hash(key) % _DIGESTS if sys.hash_info.width == _DIGEST_BITS else digest_of(key)
 
 
 class DigestSet:
@@ -25,7 +33,7 @@ class DigestSet:
 
     def add(self, key: str) -> bool:
         """Remember `key`; return False when it was there already."""
-        digest = digest_of(key)
+        digest = _digest_here(key)
         bucket = self._buckets[digest % _BUCKETS]
         place = bisect_left(bucket, digest)
         if _is_at(bucket, place, digest):

@@ -65,6 +65,7 @@ EvaluatorLike: TypeAlias = EvaluatorConfig | EvaluatorObject
 """What may stand in a list of evaluators: a config (data), or an object that evaluates."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Location:
     """Where something stands in a file; `line` counts from 1, 0 when it came from Python."""

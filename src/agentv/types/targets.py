@@ -36,6 +36,9 @@ class TargetConfig:
     base_dir: str = "."
 
 
+DEFAULT_TRY_TIMEOUT_S = 600.0
+
+
 @dataclass(frozen=True, slots=True)
 class ResolvedTarget:
     """A target ready for use: provider name canonical, references expanded, settings typed and checked.
@@ -63,3 +66,8 @@ class ResolvedTarget:
     path: str = ""
     line: int = 0
     base_dir: str = "."
+
+    @property
+    def try_timeout_s(self) -> float:
+        """How long one try may take, in seconds: `timeout_seconds` of the target, else ten minutes."""
+        return self.timeout_s or DEFAULT_TRY_TIMEOUT_S
