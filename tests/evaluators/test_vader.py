@@ -31,9 +31,9 @@ def test_the_compound_of_any_text_lies_between_its_bounds(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["good " * 20_000, "good bad " * 5_000 + "but " + "great awful " * 5_000])
 def test_a_long_text_takes_no_square_of_its_length(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     make_analyzer().compound(text)
-    assert time.perf_counter() - started < 10  # the package alone needs over a minute
+    assert time.process_time() - started < 10  # the package alone needs over a minute
 
 
 def test_the_lexicon_is_read_once() -> None:

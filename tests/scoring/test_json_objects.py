@@ -35,9 +35,9 @@ def test_an_outer_object_is_last_not_what_it_holds() -> None:
 
 @pytest.mark.parametrize("text", ["{}}" * 100_000, "{" * 300_000 + "}", '{"a":' * 50_000 + "}" * 50_000])
 def test_a_hostile_output_is_searched_at_once(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     last_object(text)
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 @pytest.mark.parametrize("depth", [10, 63])

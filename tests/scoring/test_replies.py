@@ -196,9 +196,9 @@ def test_evidence_too_tangled_to_read_leaves_an_unsigned_score_unverified() -> N
     ids=["braces", "quotes", "chain", "lists", "blanks", "duplicates", "verdicts"],
 )
 def test_a_hostile_reply_is_read_at_once(hostile: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     parse_freeform(hostile, nonce=NONCE, shown=[hostile])
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def check(**fields: Any) -> str:

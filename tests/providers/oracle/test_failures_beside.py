@@ -19,7 +19,7 @@ from tests.providers.oracle.google_client import genai, types
 
 from agentv.server.fake import FakeServer
 
-TIMEOUT_S = 0.5
+TIMEOUT_S = 2.0
 QUESTION = "Where is my order?"
 ASKED: Any = [{"role": "user", "content": QUESTION}]
 CLIENTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
