@@ -140,6 +140,7 @@ def _host(request: HttpRequest) -> str:
     return urlsplit(request.url).netloc.rpartition("@")[2]
 
 
+@functools.lru_cache(maxsize=256)
 def _proxy_for(url: str) -> str | None:
     """Return the proxy that the environment names; aiohttp's own reading of it costs two thread hops a request."""
     parts = urlsplit(url)

@@ -100,6 +100,7 @@ class TraceSummary:
     error_count: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
     """One message of a chat model's prompt: plain text only, roles merged as formats.md section 1 says."""
