@@ -31,10 +31,13 @@ RECORDS = {
     ],
     "calls": [("storage/record_answer.py", "call_to_record")],
     "results.jsonl": [
-        ("storage/record_result.py", name)
-        for name in ("result_to_record", "_place_to_record", "_add_judgement", "_add_circumstances")
+        *(
+            ("storage/record_result.py", name)
+            for name in ("result_to_record", "_place_to_record", "_add_judgement", "_add_circumstances")
+        ),
+        ("storage/record_evaluator.py", "add_aspects"),
     ],
-    "evaluator_results": [("storage/record_evaluator.py", "evaluator_to_record")],
+    "evaluator_results": [("storage/record_evaluator.py", name) for name in ("evaluator_to_record", "add_aspects")],
     "results": [("storage/record_evaluator.py", "_criterion_to_record")],
     "judge_calls": [("storage/record_evaluator.py", "_judge_call_to_record")],
     "labels.jsonl": [("storage/labels.py", "label_to_record")],

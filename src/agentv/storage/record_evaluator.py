@@ -20,6 +20,7 @@ from agentv.storage.record_fields import (
 )
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, JudgeCall, JudgeRole, Verdict
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.results import CaseResult
 
 _REQUEST_NAMES = ("evaluator_provider_request", "evaluator_raw_request", "grader_raw_request")
 """What a judge was asked has had three names; the first is written, all are read."""
@@ -37,13 +38,7 @@ def evaluator_to_record(result: EvaluatorResult) -> dict[str, JsonValue]:
     }
     if result.verdict is not None:
         record["verdict"] = result.verdict
-    record["hits"] = result.hits
-    record["misses"] = result.misses
-    if result.reasoning is not None:
-        record["reasoning"] = result.reasoning
-    record["expected_aspect_count"] = result.expected_aspect_count
-    if result.raw_aspects is not None:
-        record["raw_aspects"] = result.raw_aspects
+    add_aspects(record, result)
     if result.error is not None:
         record["error"] = failure_to_record(result.error, at="evaluator")
     if result.results:
@@ -61,6 +56,17 @@ def evaluator_to_record(result: EvaluatorResult) -> dict[str, JsonValue]:
     if result.evaluator_results:
         record["evaluator_results"] = [evaluator_to_record(member) for member in result.evaluator_results]
     return record
+
+
+def add_aspects(record: dict[str, JsonValue], result: EvaluatorResult | CaseResult) -> None:
+    """Add what an evaluator, or all evaluators of a row together, found in the answer."""
+    record["hits"] = result.hits
+    record["misses"] = result.misses
+    if result.reasoning is not None:
+        record["reasoning"] = result.reasoning
+    record["expected_aspect_count"] = result.expected_aspect_count
+    if result.raw_aspects is not None:
+        record["raw_aspects"] = result.raw_aspects
 
 
 def record_to_evaluator(record: JsonObject) -> EvaluatorResult:

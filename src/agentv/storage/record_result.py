@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from agentv.storage.record_answer import read_slot
-from agentv.storage.record_evaluator import evaluator_to_record, read_evaluators
+from agentv.storage.record_evaluator import add_aspects, evaluator_to_record, read_evaluators
 from agentv.storage.record_fields import (
     failure_to_record,
     milliseconds,
@@ -90,13 +90,7 @@ def _add_judgement(record: dict[str, JsonValue], result: CaseResult) -> None:
     record["status"] = result.status
     record["score"] = result.score
     record["verdict"] = result.verdict
-    record["hits"] = result.hits
-    record["misses"] = result.misses
-    if result.reasoning is not None:
-        record["reasoning"] = result.reasoning
-    record["expected_aspect_count"] = result.expected_aspect_count
-    if result.raw_aspects is not None:
-        record["raw_aspects"] = result.raw_aspects
+    add_aspects(record, result)
     record["candidate_answer"] = result.candidate_answer
     record["evaluator_results"] = [evaluator_to_record(each) for each in result.evaluator_results]
 
