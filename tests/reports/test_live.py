@@ -1,6 +1,5 @@
 """The block that is redrawn, and what scrolls above it."""
 
-import io
 import threading
 from dataclasses import replace
 from datetime import timedelta
@@ -8,6 +7,7 @@ from datetime import timedelta
 import pytest
 from rich.console import Console
 from tests.reports.rows import FAILED, HOSTILE, PASSED, STARTED, UNANSWERED
+from tests.reports.screens import EncodedStream
 from tests.stored import NOON, at_noon, make_answer
 from tests.terminal_screen import TerminalScreen
 
@@ -81,21 +81,9 @@ def test_more_targets_than_fit_are_counted() -> None:
     assert "and 3 more targets" in "\n".join(live_block(progress, NOON, width=80, signs=ASCII))
 
 
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal of a width."""
-
-    def __init__(self, encoding: str) -> None:
-        super().__init__()
-        self._encoding = encoding
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # a real stream has one
-        return self._encoding
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_failures_scroll_above_the_block_without_their_control_characters(encoding: str) -> None:
-    stream = Terminal(encoding)
+    stream = EncodedStream(encoding)
     console = Console(file=stream, force_terminal=True, width=80, height=24, color_system=None, legacy_windows=False)
     screen = LiveScreen(stream, clock=at_noon, console=console)
     screen.notify(STARTED)
@@ -115,7 +103,7 @@ def test_failures_scroll_above_the_block_without_their_control_characters(encodi
     assert "note: odd\\x1b[2J" in text
 
 
-class Gone(Terminal):
+class Gone(EncodedStream):
     """A terminal that goes away."""
 
     def __init__(self) -> None:
@@ -147,7 +135,7 @@ def test_the_thread_that_redraws_says_nothing_when_the_terminal_is_gone(monkeypa
 
 
 def test_a_ctrl_c_that_the_terminal_shows_does_not_wrap_the_block_and_a_blank_line_follows_it() -> None:
-    stream = Terminal("ascii")
+    stream = EncodedStream("ascii")
     console = Console(file=stream, force_terminal=True, width=80, height=24, color_system=None, legacy_windows=False)
     screen = LiveScreen(stream, clock=at_noon, console=console)
     screen.notify(STARTED)
@@ -159,7 +147,7 @@ def test_a_ctrl_c_that_the_terminal_shows_does_not_wrap_the_block_and_a_blank_li
 
 
 def test_the_block_stands_before_the_first_failure_and_once() -> None:
-    stream = Terminal("utf-8")
+    stream = EncodedStream("utf-8")
     console = Console(file=stream, force_terminal=True, width=80, height=24, color_system=None, legacy_windows=False)
     screen = LiveScreen(stream, clock=at_noon, console=console, redraws=False)
     screen.notify(STARTED)

@@ -1,14 +1,14 @@
 """Plain lines: for logs and CI."""
 
-import io
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pytest
 from tests.reports.rows import FAILED, HOSTILE, PASSED, STARTED, UNANSWERED
-from tests.stored import CONTAINS, NOON, make_answer, make_result
+from tests.reports.screens import EncodedStream, Hand
+from tests.stored import CONTAINS, make_answer, make_result
 
 from agentv.reports.github import error_command, harmless
 from agentv.reports.plain import PlainLines
@@ -17,20 +17,14 @@ from agentv.types.events import AnswerArrived, RowFinished, RowKept, RunNote, Ru
 SMALL = replace(STARTED, planned=20, cases=20, trials=1, targets=("agent-v2",))
 
 
-class Log(io.StringIO):
-    """A stream with an encoding, whose lines can be waited for."""
+class Log(EncodedStream):
+    """A stream whose lines can be waited for."""
 
     def __init__(self, encoding: str = "utf-8") -> None:
-        super().__init__()
-        self._encoding = encoding
+        super().__init__(encoding)
         self._news = threading.Condition()
 
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # a real stream has one
-        return self._encoding
-
     def write(self, text: str) -> int:
-        text.encode(self._encoding)
         with self._news:
             written = super().write(text)
             self._news.notify_all()
@@ -39,19 +33,6 @@ class Log(io.StringIO):
     def has(self, text: str) -> bool:
         with self._news:
             return self._news.wait_for(lambda: text in self.getvalue(), timeout=10)
-
-
-class Hand:
-    """A clock that a test turns."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def turn(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
 
 
 @pytest.fixture

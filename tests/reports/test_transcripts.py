@@ -3,13 +3,13 @@
 `./run python -m tests.reports.test_transcripts` writes the files in transcripts/ anew; look at what changed in them.
 """
 
-import io
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from tests.reports.screens import EncodedStream, Hand
 from tests.reports.scripted_runs import RUNS, ScriptedRun
 from tests.stored import NOON
 from tests.terminal_screen import TerminalScreen
@@ -26,32 +26,6 @@ FOLDER = Path(__file__).parent / "transcripts"
 WIDTHS = (80, 120)
 ENCODINGS = ("utf-8", "ascii")
 _PATHS = ("kept ", "look ", "retry ", "go on ", "and ")
-
-
-class Output(io.StringIO):
-    """A stream with an encoding, which must do for everything that is written."""
-
-    def __init__(self, encoding: str) -> None:
-        super().__init__()
-        self._encoding = encoding
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # a real stream has one
-        return self._encoding
-
-    def write(self, text: str) -> int:
-        text.encode(self._encoding)
-        return super().write(text)
-
-
-class Hand:
-    """A clock that shows the second of the moment."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 def played(run: ScriptedRun, observer: Observer, clock: Hand) -> Iterator[None]:
@@ -78,7 +52,7 @@ def seen(written: str, width: int) -> str:
 
 def live(run: ScriptedRun, width: int, encoding: str) -> dict[str, str]:
     """Return what stands on a terminal while a run goes on, and at its end."""
-    stream, clock = Output(encoding), Hand()
+    stream, clock = EncodedStream(encoding), Hand()
     console = Console(file=stream, force_terminal=True, width=width, height=60, color_system=None, legacy_windows=False)
     screen = LiveScreen(stream, clock=clock, console=console, redraws=False)
     shown = {}
@@ -89,7 +63,7 @@ def live(run: ScriptedRun, width: int, encoding: str) -> dict[str, str]:
 
 
 def plain(run: ScriptedRun, encoding: str, *, github: bool = False) -> str:
-    stream, clock = Output(encoding), Hand()
+    stream, clock = EncodedStream(encoding), Hand()
     for _ in played(run, PlainLines(stream, clock=clock, github=github), clock):
         pass
     return stream.getvalue() + end_of(run, encoding, None)
@@ -122,7 +96,7 @@ def test_there_is_no_transcript_that_nobody_compares() -> None:
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_no_line_is_wider_than_the_terminal(name: str, width: int, encoding: str) -> None:
     run = RUNS[name]()
-    stream, clock = Output(encoding), Hand()
+    stream, clock = EncodedStream(encoding), Hand()
     console = Console(file=stream, force_terminal=True, width=width, height=60, color_system=None, legacy_windows=False)
     for _ in played(run, LiveScreen(stream, clock=clock, console=console, redraws=False), clock):
         pass
