@@ -48,7 +48,8 @@ def test_the_card_says_how_far_the_judge_agrees_with_people(project: JudgedProje
     head, _, rest = out.partition("Disagreements: 9")
     assert "\n".join(head.splitlines()[1:]) == CARD
     assert "c-0, agent: judge 0.20 not pass, people 1.00" in rest
-    assert r"judge: <script>alert(1)</script> \x1b[31m" in rest or "judge: <script>alert(1)</script>" in rest
+    assert "  judge: <script>alert(1)</script>\n" in rest
+    assert "[31m" not in rest
     assert "\x1b" not in rest
 
 
@@ -139,7 +140,6 @@ def test_scores_on_a_scale_give_a_weighted_kappa(project: JudgedProject) -> None
     project.criteria = "criteria: [{name: tone, scale: likert5}]"
     project.run()
     for number in range(80):
-        project.said(cases=0)
         score = f"{(5 if number % 2 else 4) if number % 5 < 3 else 1 + number % 2}/5"
         fields = {"eval_id": f"c-{number}", "criterion": "tone", "annotator": "anna", "score": score}
         project.lines.append(fields)

@@ -1,14 +1,11 @@
 """`agentv judge check`: a run's judges asked again about its stored answers."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.fake_server import serving_fake
 from tests.judged import JudgedProject, make_judged_project
 
 ALWAYS_A = """
@@ -132,24 +129,18 @@ def test_an_evaluator_that_asked_no_judge_is_named(project: JudgedProject) -> No
 
 
 def test_a_judge_that_is_a_model_is_asked_again_over_the_network(project: JudgedProject) -> None:
-    command = [sys.executable, "-m", "agentv", "serve-fake", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            address = next(found[0] for line in server.stdout if (found := re.search(r"http://[\d.:]+", line)))
-            project.write()
-            (project.folder / "targets.yaml").write_text(
-                "targets:\n"
-                '  - {name: agent, provider: python, callable: "agent.py:answer", judge_target: judge}\n'
-                f"  - {{name: judge, provider: openai, model: gpt-4o-mini, api_key: none, base_url: {address}/v1}}\n"
-            )
-            assert project.call("run", project.suite, "--display", "none")[0] in (0, 1)
-            code, out, err = project.call("judge", "check", "--repeats", "2", "--sample", "10", "--budget-usd", "1")
-            assert code == 0, err
-            assert "about 20 calls, about " in err
-            assert "The judge gives the same verdict each time to 100 % of 10 answers" in out
-            code, _, err = project.call("judge", "check", "--repeats", "2", "--budget-usd", "0.0004")
-            assert code == 2
-            assert "not all was asked: " in err
-        finally:
-            os.kill(server.pid, signal.SIGTERM)
+    with serving_fake() as server:
+        (project.folder / "targets.yaml").write_text(
+            "targets:\n"
+            '  - {name: agent, provider: python, callable: "agent.py:answer", judge_target: judge}\n'
+            "  - {name: judge, provider: openai, model: gpt-4o-mini, api_key: none, "
+            f"base_url: {server.url}/v1}}\n"
+        )
+        assert project.call("run", project.suite, "--display", "none")[0] in (0, 1)
+        code, out, err = project.call("judge", "check", "--repeats", "2", "--sample", "10", "--budget-usd", "1")
+        assert code == 0, err
+        assert "about 20 calls, about " in err
+        assert "The judge gives the same verdict each time to 100 % of 10 answers" in out
+        code, _, err = project.call("judge", "check", "--repeats", "2", "--budget-usd", "0.0004")
+        assert code == 2
+        assert "not all was asked: " in err

@@ -72,21 +72,9 @@ gap     20260131T120500.000-000005: no row was judged: 40 of 40 errors
 gap     20260131T121300.000-00000d: being written, no row yet
 """
 
-PLAIN = """\
-evals/refunds.yaml, agent-v2: pass_rate
-        ##%##_#--:---_.
-               ^   |
-runs    15 runs, 2 gaps, 50 % to 90 %
-last    50 % of 40 (95 %: 35.2 to 64.8 %), -10.0 pp since the run before
-        20260131T121400.000-00000e, nightly, 1 day ago, commit 0001b112, merged
-        from 2 runs
-change  88.3 % -> 60 % at 20260131T120700.000-000007, commit 0000d889, 7 runs
-        ago (p <0.0001)
-edited  the suite, with 20260131T121100.000-00000b: not comparable with what was
-        before
-gap     20260131T120500.000-000005: no row was judged: 40 of 40 errors
-gap     20260131T121300.000-00000d: being written, no row yet
-
+PLAIN = (
+    TEXT.replace("██▇██·█▃▃▂▃▃▃·▁", "##%##_#--:---_.")
+    + """
 run                            commit         value            95 %    change
 20260131T120000.000-000000   00000000  87.5 % of 40  73.9 to 94.5 %         -
 20260131T120100.000-000001   00001eef    90 % of 40    76.9 to 96 %   +2.5 pp
@@ -109,6 +97,7 @@ run                            commit         value            95 %    change
 20260131T121300.000-00000d: being written, no row yet
 20260131T121400.000-00000e: merged from 2 runs
 """
+)
 
 
 def test_a_trend_says_where_it_stands_where_it_changed_and_why_there_are_gaps() -> None:

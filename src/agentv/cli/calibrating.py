@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import chdir
 from pathlib import Path
 
 import click
@@ -194,7 +195,7 @@ def _keep(
         criterion=question.criterion,
         setups=setups,
         run_id=labelled.stored.run_id,
-        labelled_at=max(label.time for label in labelled.labels),
+        labelled_at=max(label.time for label in labelled.labels if label.criterion == question.labels_of),
         annotators=card.people.annotators,
         cases=card.cases,
         confusion=card.confusion,
@@ -207,15 +208,10 @@ def _keep(
 
 def _setups(stored: StoredRun, home: Path, rows: Sequence[CaseResult], evaluator: str) -> tuple[str, ...]:
     """Return the set-ups that judged the rows. Raises ConfigError when one of them is not known any more."""
-    before = Path.cwd()
-    with own_stdout():
-        cwd = working_folder(stored.run, stored.folder.resolve().parent.parent)
-        try:
-            os.chdir(cwd)  # eval files and what they name are called from there, as they were
-            plan = load_stored_plan(stored.run, home, cwd=cwd, env=os.environ)
-            found = find_setups(plan, rows, evaluator, clock=make_clock())
-        finally:
-            os.chdir(before)
+    cwd = working_folder(stored.run, stored.folder.resolve().parent.parent)
+    with own_stdout(), chdir(cwd):  # eval files and what they name are called from there, as they were
+        plan = load_stored_plan(stored.run, home, cwd=cwd, env=os.environ)
+        found = find_setups(plan, rows, evaluator, clock=make_clock())
     if found.other:
         raise ConfigError(
             f"{count_text(found.other, 'labelled answer')} of {len(rows):,} {'was' if found.other == 1 else 'were'} "

@@ -6,6 +6,7 @@ import random
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,26 +126,15 @@ def _forecast(asked: _Asked, options: CheckOptions) -> str:
 
 def _ask(asked: _Asked, options: CheckOptions, stop: Stop) -> tuple[Sequence[CaseResult], set[Slot]]:
     """Ask; return the rows that came of it, which are kept nowhere, and the slots whose answer was there."""
-    before, folder = Path.cwd(), asked.stored.folder
-    home = folder.parent.parent
-    with own_stdout():
-        cwd = working_folder(asked.stored.run, home)
-        try:
-            os.chdir(cwd)  # eval files and what they name are called from there, as they were
-            plan = load_stored_plan(
-                asked.stored.run,
-                home,
-                cwd=cwd,
-                env=os.environ,
-                change=only_judges(asked.names),
-                is_anew=True,
-            )
-            _refuse_unpriced(plan, options)
-            plan = replace(plan, options=replace(plan.options, budget_usd=options.budget_usd), gates=(), baseline=None)
-            again = ask_again(plan, asked.stored, asked.lengths, repeats=options.repeats)
-            rows = asyncio.run(_run(plan, again, stop, run_id=asked.stored.run_id))
-        finally:
-            os.chdir(before)
+    home = asked.stored.folder.parent.parent
+    cwd = working_folder(asked.stored.run, home)
+    with own_stdout(), chdir(cwd):  # eval files and what they name are called from there, as they were
+        change = only_judges(asked.names)
+        plan = load_stored_plan(asked.stored.run, home, cwd=cwd, env=os.environ, change=change, is_anew=True)
+        _refuse_unpriced(plan, options)
+        plan = replace(plan, options=replace(plan.options, budget_usd=options.budget_usd), gates=(), baseline=None)
+        again = ask_again(plan, asked.stored, asked.lengths, repeats=options.repeats)
+        rows = asyncio.run(_run(plan, again, stop, run_id=asked.stored.run_id))
     return rows, again.found
 
 

@@ -8,6 +8,7 @@ from agentv.scoring.judges.labelled import LabelledAnswer, Opinion
 from agentv.scoring.judges.report_card import AgreementRate, Kappa, PeopleAgreement, ReportCard, advice
 from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
+from agentv.types.results import Slot
 
 SHOWN = 10
 """Disagreements that a terminal shows."""
@@ -150,11 +151,16 @@ def _apart(told: JudgeCard, most: int | None) -> Part:
     )
 
 
+def slot_text(slot: Slot) -> str:
+    """Return `refund-7 trial 2, agent`: trials count from 1, as in every report."""
+    trial = f" trial {slot.trial + 1}" if slot.trial else ""
+    return f"{slot.eval_id}{trial}, {slot.target}"
+
+
 def _finding(answer: LabelledAnswer) -> Finding:
-    slot, judge = answer.slot, answer.judge
-    trial = f" trial {slot.trial}" if slot.trial else ""
+    judge = answer.judge
     return Finding(
-        f"{slot.eval_id}{trial}, {slot.target}: judge {_verdict(judge)}, people {answer.people_value:.2f}",
+        f"{slot_text(answer.slot)}: judge {_verdict(judge)}, people {answer.people_value:.2f}",
         (("judge", judge.reasoning or "-"), *((each.annotator, _said(each)) for each in answer.people)),
     )
 

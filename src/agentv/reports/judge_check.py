@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agentv.reports.amounts import count_text, percent_interval_text, percent_text
-from agentv.reports.judge_card import coefficient_text, coefficients_text
+from agentv.reports.judge_card import coefficient_text, coefficients_text, slot_text
 from agentv.reports.report_json import interval_to_json
 from agentv.reports.sheet import Finding, Part, Sheet
 from agentv.scoring.judges.consistency import Consistency, JudgedAgain
@@ -91,11 +91,9 @@ def _count(rate: AgreementRate) -> str:
 
 
 def _finding(answer: JudgedAgain) -> Finding:
-    slot = answer.slot
-    trial = f" trial {slot.trial}" if slot.trial else ""
     scores = ", ".join(f"{each.value:.2f}" for each in answer.opinions)
     said = tuple((f"{each.value:.2f}", each.reasoning or "-") for each in answer.opinions)
-    return Finding(f"{slot.eval_id}{trial}, {slot.target}: {scores}", said)
+    return Finding(f"{slot_text(answer.slot)}: {scores}", said)
 
 
 def check_to_json(check: JudgeCheck) -> JsonObject:

@@ -1,6 +1,7 @@
 """One append-only file of lines: whole lines or nothing, numbered, with a torn end cut off."""
 
 import ctypes
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,11 +57,13 @@ def _write(descriptor: int, data: bytes) -> int:
     The page cache takes a line in a microsecond. To let go of the interpreter for that long wakes the thread that syncs
     each time, for nothing: it comes too late, over and over, so that it hardly ever syncs and a run takes a fifth more.
     """
-    written: int = _libc.write(descriptor, data, len(data))
-    if written < 0:
+    while True:
+        written: int = _libc.write(descriptor, data, len(data))
+        if written >= 0:
+            return written
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return written
+        if number != errno.EINTR:  # a signal, on a network disk: tried again, as Python's own does
+            raise OSError(number, os.strerror(number))
 
 
 def _write_rest(descriptor: int, data: bytes) -> None:

@@ -73,3 +73,10 @@ def test_the_widest_disagreement_comes_first() -> None:
 def test_no_answer_at_all_is_a_card_too() -> None:
     card = report_card([])
     assert (card.cases, card.accuracy.rate, card.kappa.value) == (0, None, None)
+
+
+def test_a_weighted_kappa_leaves_out_answers_on_which_people_are_split() -> None:
+    said = [answer(case, case % 5 / 4, (case + case % 3 // 2) % 5 / 4) for case in range(60)]
+    split = answer(99, 0.0, 1.0, 0.0)
+
+    assert report_card([*said, split]).weighted == report_card(said).weighted

@@ -97,7 +97,7 @@ def report_card(answers: Sequence[LabelledAnswer]) -> ReportCard:
         sensitivity=_rate(passed, (each.judge.passed for each in passed)),
         specificity=_rate(failed, (not each.judge.passed for each in failed)),
         kappa=_kappa(decided, verdicts, is_sure=is_sure),
-        weighted=_kappa(answers, [(each.judge.value, each.people_value) for each in answers], is_sure=is_sure)
+        weighted=_kappa(decided, [(each.judge.value, each.people_value) for each in decided], is_sure=is_sure)
         if several_scores
         else None,
         people=_people(answers),
