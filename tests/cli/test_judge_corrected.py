@@ -1,5 +1,6 @@
 """Pass rates without the mistakes of a judge that was calibrated: beside the raw ones, in every report."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,14 @@ def test_a_broken_calibration_costs_no_run(project: JudgedProject) -> None:
     code, out, _ = project.call("run", project.suite, "--display", "plain")
     assert code == 1
     assert "no pass rate is corrected" in out
+    assert project.call("report", "latest", "-o", "run.md")[0] == 0
+    assert "no pass rate is corrected" in Path("run.md").read_text()
+    code, out, _ = project.call("show", "latest")
+    assert code == 0
+    assert "note: no pass rate is corrected" in out
+    code, out, err = project.call("show", "latest", "--json")
+    assert (code, json.loads(out)["corrected"]) == (0, [])
+    assert "note: no pass rate is corrected" in err
 
 
 def test_cases_with_criteria_expected_messages_and_files_are_known_again(project: JudgedProject) -> None:

@@ -66,3 +66,13 @@ def test_a_task_that_is_left_behind_changes_nothing() -> None:
         return said
 
     assert asyncio.run(run()) == "done"
+
+
+def test_an_object_that_has_every_attribute_is_a_result_and_not_awaited() -> None:
+    class Permissive(dict[str, str]):
+        def __getattr__(self, name: str) -> str | None:
+            return self.get(name)
+
+    given = Permissive(text="hi")
+
+    assert asyncio.run(call_foreign(lambda: given, timeout_s=None)) is given

@@ -39,6 +39,8 @@ def run(
     *questions: str,
     budget_usd: float,
     observers: Sequence[Observer] = (),
+    judged_by: EvaluatorConfig = ANY,
+    fail_fast: int | None = None,
     **settings: Any,
 ) -> RunReport:
     price: JsonObject = {"input_per_million": 0, "output_per_million": 1_000_000}
@@ -49,7 +51,14 @@ def run(
         for number, said in enumerate(questions)
     ]
     return evaluate(
-        cases, target=target, evaluators=[ANY], folder=folder, budget_usd=budget_usd, observers=observers, gates=()
+        cases,
+        target=target,
+        evaluators=[judged_by],
+        folder=folder,
+        budget_usd=budget_usd,
+        observers=observers,
+        fail_fast=fail_fast,
+        gates=(),
     )
 
 
@@ -96,6 +105,12 @@ def test_a_row_that_there_was_no_room_for_is_told_as_left(server: FakeServer, tm
     told = Told()
     run(server, tmp_path, *["long"] * 3, budget_usd=12, observers=[told])
     assert told.slots == {RowBegun: ["c0", "c1", "c2"], RowLeft: ["c2"], RowFinished: ["c0", "c1"]}
+
+
+def test_rows_that_a_stop_leaves_while_a_batch_is_judged_are_told(server: FakeServer, tmp_path: Path) -> None:
+    told, nothing_passes = Told(), EvaluatorConfig("any", "contains", {"value": "never said"})
+    run(server, tmp_path, *["long"] * 3, budget_usd=20, observers=[told], judged_by=nothing_passes, fail_fast=1)
+    assert told.slots == {RowBegun: ["c0", "c1", "c2"], RowLeft: ["c1", "c2"], RowFinished: ["c0"]}
 
 
 def test_what_short_replies_leave_is_for_further_batches(server: FakeServer, tmp_path: Path) -> None:

@@ -115,12 +115,14 @@ def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
 
 def _print_corrected(stored: "StoredRun") -> None:
     from agentv.cli.terminal import terminal_style
-    from agentv.pipeline.corrected_rates import load_corrected_rates
+    from agentv.pipeline.corrected_rates import corrected_or_note
     from agentv.reports.corrected_text import corrected_notes, corrected_rows
+    from agentv.reports.printable import one_line
     from agentv.reports.table import table
 
-    style, rates = terminal_style(), load_corrected_rates(stored)
-    lines = [*table(corrected_rows(rates), style.width, style.paint), *corrected_notes(rates)]
+    style, (rates, notes) = terminal_style(), corrected_or_note(stored)
+    told = [f"note: {one_line(note)}" for note in notes]
+    lines = [*table(corrected_rows(rates), style.width, style.paint), *corrected_notes(rates), *told]
     if lines:
         click.echo(style.signs.within("\n".join(["", *lines])))
 
@@ -152,8 +154,8 @@ def _refuse_unknown(stored: "StoredRun", query: "RowQuery") -> None:
 
 def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:
     from agentv.cli.show_rows import page_to_json
-    from agentv.pipeline.corrected_rates import load_corrected_rates
-    from agentv.reports.printable import printable_json
+    from agentv.pipeline.corrected_rates import corrected_or_note
+    from agentv.reports.printable import one_line, printable_json
     from agentv.reports.report_json import corrected_to_json
     from agentv.storage import export_record
     from agentv.storage.records import run_to_record
@@ -162,7 +164,10 @@ def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
     told: dict[str, JsonValue] = {"schema": SHOW_SCHEMA, "run": run_to_record(stored.run), "state": stored.state()}
     if query.case is None:
         told["counts"] = shown.counts(stored)
-        told["corrected"] = [corrected_to_json(rate) for rate in load_corrected_rates(stored)]
+        rates, notes = corrected_or_note(stored)
+        told["corrected"] = [corrected_to_json(rate) for rate in rates]
+        for note in notes:
+            click.echo(f"note: {one_line(note)}", err=True)
         told["rows"] = [export_record(row) for row in shown.rows]
     else:
         told["cases"] = [_case_json(stored, view) for view in _views(stored, shown, query)]

@@ -115,8 +115,8 @@ async def call_foreign(
 
 
 def _is_awaitable(output: object) -> bool:
-    """Whether something can be awaited; quicker than `inspect.isawaitable` for what most functions return."""
-    return hasattr(output, "__await__") or (isinstance(output, GeneratorType) and inspect.isawaitable(output))
+    """Whether something can be awaited; quicker than `inspect.isawaitable` alone for what most functions return."""
+    return (hasattr(output, "__await__") or isinstance(output, GeneratorType)) and inspect.isawaitable(output)
 
 
 async def _awaited(output: Awaitable[Any], timeout_s: float) -> Any:

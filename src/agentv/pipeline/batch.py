@@ -78,13 +78,17 @@ async def work_off(
         found = answered.get(slot_of(task))
         return await (runner.run(task) if found is None else runner.finish(*found))
 
-    tasks = ledger.stop.passing(batch)
-    if ledger.stop.state == "stopped":
-        tasks = (task for task in batch if slot_of(task) in answered)
-        for slot in map(slot_of, batch):
-            if slot not in answered:
+    was_stopped = ledger.stop.state == "stopped"
+
+    def left() -> Iterator[CaseTask]:
+        for task in batch:
+            slot = slot_of(task)
+            if ledger.stop.reason is None or (was_stopped and slot in answered):
+                yield task
+            elif ledger.stop.state == "stopped":
                 ledger.tell(RowLeft(slot))
-    await backend.run(finish, tasks, ledger.row)
+
+    await backend.run(finish, left(), ledger.row)
 
 
 async def _answer(batching: Batching, tasks: Sequence[CaseTask], runner: CaseRunner) -> dict[Slot, Answered]:

@@ -15,6 +15,7 @@ from agentv.storage.run_judgements import Judgement, read_judgements
 from agentv.storage.stored_run import StoredRun
 from agentv.types.calibrations import Calibration, CorrectedRate, MeasuredRate
 from agentv.types.dataclass import dataclass
+from agentv.types.errors import StorageError
 
 _FEWEST_CASES = 2
 
@@ -43,6 +44,19 @@ def load_corrected_rates(run: StoredRun) -> tuple[CorrectedRate, ...]:
         for each in counted:
             each.add(judgement, expectations)
     return tuple(_chosen(counted))
+
+
+def corrected_or_note(run: StoredRun) -> tuple[tuple[CorrectedRate, ...], tuple[str, ...]]:
+    """Return the rates, or none and a note why: calibrations are no part of a run, and a broken one costs nobody it."""
+    try:
+        return load_corrected_rates(run), ()
+    except StorageError as error:
+        return (), (uncorrected_note(error),)
+
+
+def uncorrected_note(error: StorageError) -> str:
+    """Return what people are told of calibrations that cannot be read."""
+    return f"no pass rate is corrected: {error}"
 
 
 def _expectations(run: StoredRun) -> Expectations:

@@ -13,7 +13,7 @@ from agentv.scoring.comparison.finding import summarize_baseline
 from agentv.scoring.comparison.gated import ComparedRun
 from agentv.scoring.gated_summary import summary_for
 from agentv.scoring.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict
-from agentv.scoring.summary import Summary, row_state
+from agentv.scoring.summary import Summary, count_row, row_state
 from agentv.types.dataclass import dataclass
 from agentv.types.errors import StorageError
 from agentv.types.events import (
@@ -151,8 +151,7 @@ class Ledger:
         self.tell(RowKept(result))
 
     def _count(self, result: CaseResult) -> None:
-        latency_s = None if result.duration_ms is None else result.duration_ms / 1000
-        self.summary.add(result, latency_s=latency_s, has_trials=self.has_trials)
+        count_row(self.summary, result, has_trials=self.has_trials)
         if self.beside is not None:
             self.beside.add(result)
         if result.error is not None and result.error.stage == "load":

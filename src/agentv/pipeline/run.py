@@ -15,7 +15,7 @@ from agentv.pipeline.budget import Budget, BudgetStop, Spent
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.carry_on import CarryOn
 from agentv.pipeline.case import CaseRunner
-from agentv.pipeline.corrected_rates import load_corrected_rates
+from agentv.pipeline.corrected_rates import corrected_or_note, uncorrected_note
 from agentv.pipeline.fingerprints import Fingerprints
 from agentv.pipeline.ledger import Ledger, Stop
 from agentv.pipeline.plan import CaseTask, RunPlan
@@ -85,9 +85,11 @@ def _corrected(report: RunReport) -> RunReport:
     if report.folder is None:
         return report
     try:
-        return replace(report, corrected=load_corrected_rates(open_run(Path(report.folder))))
+        run = open_run(Path(report.folder))
     except StorageError as error:
-        return replace(report, notes=(*report.notes, f"no pass rate is corrected: {error}"))
+        return replace(report, notes=(*report.notes, uncorrected_note(error)))
+    rates, notes = corrected_or_note(run)
+    return replace(report, corrected=rates, notes=(*report.notes, *notes))
 
 
 async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random, carry_on: CarryOn | None) -> None:

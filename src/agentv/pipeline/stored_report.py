@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast, get_args
 
-from agentv.pipeline.corrected_rates import load_corrected_rates
+from agentv.pipeline.corrected_rates import corrected_or_note
 from agentv.pipeline.stored_plan import stored_options
 from agentv.scoring.gated_summary import summary_for
 from agentv.scoring.gates import parse_gate
@@ -66,6 +66,7 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         count_row(summary, row, has_trials=is_repeated)
         unread += row.error is not None and row.error.stage == "load"
     state = _state(run)
+    corrected, uncorrected = corrected_or_note(run)
     if told is None:
         verdict = _judge(run, summary, gates, unread=unread)
         notes = (_OLDER_RUN,) if gates is None and state == "finished" else ()
@@ -77,13 +78,13 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         targets=summary.targets(),
         evaluators=summary.evaluators(),
         groups=summary.groups(),
-        corrected=load_corrected_rates(run),
+        corrected=corrected,
         histogram=tuple(summary.histogram),
         verdict=told.verdict,
         failing=tuple(summary.failing),
         failing_total=summary.failing_total,
         flaky=summary.flaky,
-        notes=told.notes,
+        notes=(*told.notes, *uncorrected),
         duration_s=told.duration_s,
         folder=str(run.folder),
         baseline=told.baseline,

@@ -203,7 +203,7 @@ class Summary:
 
 
 def count_row(summary: Summary, row: CaseResult, *, has_trials: bool = True) -> None:
-    """Add a stored row to a summary, as the run that made it did."""
+    """Add a row to a summary: the run that makes it, and whoever reads it from its store, alike."""
     latency_s = None if row.duration_ms is None else row.duration_ms / 1000
     summary.add(row, latency_s=latency_s, has_trials=has_trials)
 

@@ -53,7 +53,7 @@ class RowFinished:
 
 @dataclass(frozen=True, slots=True)
 class RowLeft:
-    """A row that was begun is not done, because the budget had no room for it; it is left to whoever goes on."""
+    """A row that was begun is not done: the run was stopped first, or the budget had no room for it. It is left."""
 
     slot: Slot
 
