@@ -78,6 +78,17 @@ def test_the_measured_mistakes_are_kept_for_this_judge_and_prompt(project: Judge
     assert [each.read_bytes() for each in project.files()] == [before]
 
 
+def test_labels_of_another_criterion_make_a_calibration_no_newer(project: JudgedProject) -> None:
+    labelled(project).json("judge", "calibrate", "--json")
+    (file,) = project.files()
+    before = json.loads(file.read_text())["labelled_at"]
+    project.lines = []
+    project.said(cases=1, criterion="politeness")
+    assert project.call("label", "latest", "--in", project.label())[0] == 0
+    project.json("judge", "calibrate", "--evaluator", "tone", "--criterion", "tone", "--json")
+    assert json.loads(file.read_text())["labelled_at"] == before
+
+
 def test_another_prompt_is_another_calibration(project: JudgedProject) -> None:
     labelled(project).call("judge", "calibrate")
     project.evaluators = "{name: tone, type: llm_judge, temperature: 0.5}"
