@@ -100,7 +100,7 @@ def test_a_thousand_good_cases_among_twenty_of_each_fault_come_through(tmp_path:
     wrong = {fault: dict(found[fault]) for fault, kinds in KINDS.items() if not set(found[fault]) <= kinds}
     assert wrong == {}
     assert {sum(found[fault].values()) for fault in KINDS} == {BAD}
-    assert grown < 100 * 2**20
+    assert grown < 300 * 2**20  # the server's own part is in it; one huge reply that is kept takes twice as much
     waited = [row for row in report.results if row.error is not None and row.error.kind == "deadline"]
     # The server lives in this process and sends gigabytes meanwhile; without a deadline no call would ever end.
     assert max(row.duration_ms or 0 for row in waited) < (DEADLINE_S + 10.0) * 1000
