@@ -11,6 +11,10 @@ import pytest
 
 from agentv.pipeline.budget import BudgetStop
 from agentv.storage import schema
+from agentv.storage.entry import Entry
+from agentv.storage.record_answer import AnswerEntry, CallEntry
+from agentv.storage.record_evaluator import CriterionEntry, EvaluatorEntry, JudgeCallEntry
+from agentv.storage.record_result import ResultEntry
 from agentv.types.evaluation import EvaluatorStatus, JudgeRole
 from agentv.types.failures import FAILURE_KINDS
 from agentv.types.results import Slot
@@ -26,23 +30,17 @@ RECORDS = {
     "run.json": [("storage/record_run.py", "run_to_record")],
     "plan": [("pipeline/plan.py", "to_json"), ("pipeline/run.py", "_run_record")],
     "cases.jsonl": [("storage/record_run.py", "case_to_record")],
-    "answers.jsonl": [
-        ("storage/record_answer.py", name) for name in ("answer_to_record", "_add_told", "_add_circumstances")
-    ],
-    "calls": [("storage/record_answer.py", "call_to_record")],
-    "results.jsonl": [
-        *(
-            ("storage/record_result.py", name)
-            for name in ("result_to_record", "_place_to_record", "_add_judgement", "_add_circumstances")
-        ),
-        ("storage/record_evaluator.py", "add_aspects"),
-    ],
-    "evaluator_results": [("storage/record_evaluator.py", name) for name in ("evaluator_to_record", "add_aspects")],
-    "results": [("storage/record_evaluator.py", "_criterion_to_record")],
-    "judge_calls": [("storage/record_evaluator.py", "_judge_call_to_record")],
     "labels.jsonl": [("storage/labels.py", "label_to_record")],
     "usage": [("storage/record_fields.py", "usage_to_record")],
     "error": [("storage/record_fields.py", "failure_to_record")],
+}
+ENTRIES: dict[str, type[Entry]] = {
+    "answers.jsonl": AnswerEntry,
+    "calls": CallEntry,
+    "results.jsonl": ResultEntry,
+    "evaluator_results": EvaluatorEntry,
+    "results": CriterionEntry,
+    "judge_calls": JudgeCallEntry,
 }
 INNER = {"plan": {"path", "sha256", "cases", "name", "provider", "key", "settings"}}
 """Keys of what stands inside a field, which the page names beside it."""
@@ -83,6 +81,11 @@ def cells(section: str, column: int) -> Iterator[set[str]]:
 def test_every_field_of_a_record_stands_in_its_table(section: str) -> None:
     written = set().union(*(written_by(*place) for place in RECORDS[section])) - INNER.get(section, set())
     assert set().union(*cells(section, 0)) == written
+
+
+@pytest.mark.parametrize("section", ENTRIES)
+def test_every_field_of_an_entry_stands_in_its_table(section: str) -> None:
+    assert set().union(*cells(section, 0)) == set(ENTRIES[section].__struct_fields__)
 
 
 def events_of_the_code() -> dict[str, set[str]]:

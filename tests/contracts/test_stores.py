@@ -87,6 +87,12 @@ def test_answers_come_back_numbered_and_whole(opened: Opened) -> None:
     assert kept[0] == make_answer(text="a", seq=0)
 
 
+def test_what_another_store_numbered_is_left_as_it_is(opened: Opened) -> None:
+    answer, row = make_answer(seq=7), make_result(answer_seq=0, seq=8)
+    assert (opened.store.append_answer(answer).seq, opened.store.append(row).seq) == (0, 0)
+    assert (answer.seq, row.seq) == (7, 8)
+
+
 def test_the_second_write_of_a_case_is_dropped(opened: Opened) -> None:
     for case in (make_case(), make_case(), make_case(eval_id="other"), make_case(case_key="v1:changed")):
         opened.store.append_case(case)

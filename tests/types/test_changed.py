@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.stored import make_answer
 
 from agentv.types.cases import EvalCase
-from agentv.types.changed import changed
+from agentv.types.changed import changed, numbered
 from agentv.types.provider import ProviderRequest, ProviderResponse
 
 TEXTS = st.none() | st.text()
@@ -25,6 +26,13 @@ def test_what_a_class_does_to_its_fields_is_done_to_the_copy() -> None:
     case = EvalCase("a", "What?")  # type: ignore[arg-type] # a text becomes a message
     assert changed(case, tags=["smoke"]).tags == ("smoke",)
     assert changed(case, tags=["smoke"]).input_messages is case.input_messages
+
+
+def test_what_has_no_number_gets_one_and_what_has_one_is_copied() -> None:
+    answer = make_answer()
+    assert numbered(answer, 3) is answer
+    assert numbered(answer, 0) == make_answer(seq=0)
+    assert answer == make_answer(seq=3)
 
 
 def test_a_name_that_is_no_field_is_refused() -> None:

@@ -6,12 +6,15 @@ for one row's odd value must cost that value and not the run.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from numbers import Real
 from typing import cast
 
 import msgspec
 
 from agentv.storage.blob_reference import BlobReference
+from agentv.storage.entry import Entry
+from agentv.storage.record_fields import time_text
 from agentv.types.json_value import JsonObject, JsonValue
 
 _DEEPEST = 100
@@ -34,6 +37,8 @@ def _plain(value: object) -> object:
         return dict(value)
     if isinstance(value, Sequence):
         return list(value)
+    if isinstance(value, datetime):
+        return time_text(value)
     return _no_json(value)
 
 
@@ -53,7 +58,7 @@ def decode_value(data: bytes) -> JsonValue:
         raise ValueError("it is nested too deeply to be read") from error
 
 
-def encode(record: JsonValue) -> bytes:
+def encode(record: JsonValue | Entry) -> bytes:
     """Return `record` as JSON. Half characters become U+FFFD, numbers that are not finite null."""
     try:
         # msgspec writes NaN and infinity as null, which is what is wanted: a number that says nothing is not known.
@@ -62,7 +67,7 @@ def encode(record: JsonValue) -> bytes:
         return _encode(fitted(record))
 
 
-def fitted(record: JsonValue, *, most: int = _MOST_PARTS) -> JsonValue:
+def fitted(record: JsonValue | Entry, *, most: int = _MOST_PARTS) -> JsonValue:
     """Return a copy of `record` that can be written: of plain types, 100 levels deep, with `most` objects and lists."""
     return _fitted(record, _DEEPEST, iter(range(most)))
 
@@ -97,6 +102,8 @@ def _made_to_fit(value: object, levels: int, places: Iterator[int]) -> JsonValue
     if isinstance(value, Real):
         number = float(value)
         return number if math.isfinite(number) else None
+    if isinstance(value, Entry):
+        value = value.to_record()
     if not isinstance(value, Mapping | Sequence):
         return _no_json(value)
     if levels == 0 or next(places, None) is None:

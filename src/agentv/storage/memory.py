@@ -7,7 +7,7 @@ from agentv.storage.records import (
     EventRecord,
     case_name,
 )
-from agentv.types.changed import changed
+from agentv.types.changed import numbered
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock
 from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
@@ -52,15 +52,13 @@ class MemoryStore:
 
     def append_answer(self, answer: Answer) -> Answer:
         """Keep what a target returned; the answer comes back with its `seq`."""
-        numbered = changed(answer, seq=len(self.answers))
-        self.answers.append(numbered)
-        return numbered
+        self.answers.append(numbered(answer, len(self.answers)))
+        return self.answers[-1]
 
     def append(self, result: CaseResult) -> CaseResult:
         """Keep a judged row; the row comes back with its `seq`."""
-        numbered = changed(result, seq=len(self.results))
-        self.results.append(numbered)
-        return numbered
+        self.results.append(numbered(result, len(self.results)))
+        return self.results[-1]
 
     def close(self, state: str) -> None:
         """Note the end of the run."""

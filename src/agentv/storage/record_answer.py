@@ -1,7 +1,10 @@
 """Answers ↔ records: the lines of answers.jsonl (formats.md, section 4)."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Literal, cast
 
+from agentv.storage.entry import Entry
 from agentv.storage.record_fields import (
     failure_to_record,
     milliseconds,
@@ -17,7 +20,6 @@ from agentv.storage.record_fields import (
     read_text,
     read_texts,
     read_time,
-    time_text,
     usage_to_record,
 )
 from agentv.storage.schema import ANSWER_SCHEMA, check_schema
@@ -38,63 +40,89 @@ def read_slot(record: JsonObject) -> Slot:
     )
 
 
-def answer_to_record(answer: Answer, *, run_id: str) -> dict[str, JsonValue]:
+class CallEntry(Entry, kw_only=True):
+    """One try of a call."""
+
+    kind: str
+    status: int | None = None
+    started_at: datetime
+    wait_ms: float | None
+    duration_ms: float | None
+    request_id: str | None = None
+    usage: JsonObject | None = None
+    error: str | None = None
+
+
+class AnswerEntry(Entry, kw_only=True):
+    """A line of answers.jsonl."""
+
+    schema: str
+    run_id: str
+    seq: int | None = None
+    slot: JsonObject
+    generation: int
+    answer_key: str
+    kind: str
+    text: str
+    output_messages: Sequence[JsonValue] | None = None
+    trace: Sequence[JsonValue] | None = None
+    finish_reason: str | None = None
+    session: str | None = None
+    usage: JsonObject | None = None
+    cost_usd: float | None = None
+    billed_usd: float | None = None
+    started_at: datetime
+    ended_at: datetime
+    first_token_ms: float | None = None
+    duration_ms: float | None
+    attempt: int
+    calls: Sequence[CallEntry] = ()
+    cached: JsonObject | None = None
+    workspace: JsonObject | None = None
+    exit_code: int | None = None
+    log_paths: Sequence[str] = ()
+    request: JsonObject | None = None
+    error: JsonObject | None = None
+    repaired: bool = False
+
+
+def answer_to_entry(answer: Answer, *, run_id: str) -> AnswerEntry:
     """Return an answer as the line of answers.jsonl has it; what is not known is absent."""
-    record: dict[str, JsonValue] = {"schema": ANSWER_SCHEMA, "run_id": run_id}
-    if answer.seq is not None:
-        record["seq"] = answer.seq
-    record["slot"] = answer.slot.to_json()
-    record["generation"] = answer.generation
-    record["answer_key"] = answer.answer_key
-    record["kind"] = answer.kind
-    record["text"] = answer.text
-    _add_told(record, answer)
-    record["started_at"] = time_text(answer.started_at)
-    record["ended_at"] = time_text(answer.ended_at)
-    if answer.first_token_ms is not None:
-        record["first_token_ms"] = milliseconds(answer.first_token_ms)
-    record["duration_ms"] = milliseconds(answer.duration_ms)
-    record["attempt"] = answer.attempt
-    if answer.calls:
-        record["calls"] = [call_to_record(call) for call in answer.calls]
-    _add_circumstances(record, answer)
-    return record
+    return AnswerEntry(
+        schema=ANSWER_SCHEMA,
+        run_id=run_id,
+        seq=answer.seq,
+        slot=answer.slot.to_json(),
+        generation=answer.generation,
+        answer_key=answer.answer_key,
+        kind=answer.kind,
+        text=answer.text,
+        output_messages=messages_to_json(answer.output_messages),
+        trace=trace_to_json(answer.trace),
+        finish_reason=answer.finish_reason,
+        session=answer.session,
+        usage=usage_to_record(answer.usage),
+        cost_usd=answer.cost_usd,
+        billed_usd=answer.billed_usd,
+        started_at=answer.started_at.astimezone(UTC),
+        ended_at=answer.ended_at.astimezone(UTC),
+        first_token_ms=milliseconds(answer.first_token_ms),
+        duration_ms=milliseconds(answer.duration_ms),
+        attempt=answer.attempt,
+        calls=[call_to_entry(call) for call in answer.calls] or (),
+        cached=answer.cached,
+        workspace=answer.workspace,
+        exit_code=answer.exit_code,
+        log_paths=answer.log_paths or (),
+        request=answer.request,
+        error=failure_to_record(answer.error),
+        repaired=answer.repaired,
+    )
 
 
-def _add_told(record: dict[str, JsonValue], answer: Answer) -> None:
-    """Add what the target told besides its text."""
-    if answer.output_messages is not None:
-        record["output_messages"] = messages_to_json(answer.output_messages)
-    if answer.trace is not None:
-        record["trace"] = trace_to_json(answer.trace)
-    if answer.finish_reason is not None:
-        record["finish_reason"] = answer.finish_reason
-    if answer.session is not None:
-        record["session"] = answer.session
-    if answer.usage is not None:
-        record["usage"] = usage_to_record(answer.usage)
-    if answer.cost_usd is not None:
-        record["cost_usd"] = answer.cost_usd
-    if answer.billed_usd is not None:
-        record["billed_usd"] = answer.billed_usd
-
-
-def _add_circumstances(record: dict[str, JsonValue], answer: Answer) -> None:
-    """Add how it came about, or why it did not."""
-    if answer.cached is not None:
-        record["cached"] = answer.cached
-    if answer.workspace is not None:
-        record["workspace"] = answer.workspace
-    if answer.exit_code is not None:
-        record["exit_code"] = answer.exit_code
-    if answer.log_paths:
-        record["log_paths"] = answer.log_paths
-    if answer.request is not None:
-        record["request"] = answer.request
-    if answer.error is not None:
-        record["error"] = failure_to_record(answer.error)
-    if answer.repaired:
-        record["repaired"] = True
+def answer_to_record(answer: Answer, *, run_id: str) -> dict[str, JsonValue]:
+    """Return the same as a dict."""
+    return answer_to_entry(answer, run_id=run_id).to_record()
 
 
 def record_to_answer(record: JsonObject) -> Answer:
@@ -130,21 +158,18 @@ def record_to_answer(record: JsonObject) -> Answer:
     )
 
 
-def call_to_record(call: CallRecord) -> dict[str, JsonValue]:
-    """Return one try of a call as a record."""
-    record: dict[str, JsonValue] = {"kind": call.kind}
-    if call.status is not None:
-        record["status"] = call.status
-    record["started_at"] = time_text(call.started_at)
-    record["wait_ms"] = milliseconds(call.wait_ms)
-    record["duration_ms"] = milliseconds(call.duration_ms)
-    if call.request_id is not None:
-        record["request_id"] = call.request_id
-    if call.usage is not None:
-        record["usage"] = usage_to_record(call.usage)
-    if call.error is not None:
-        record["error"] = call.error
-    return record
+def call_to_entry(call: CallRecord) -> CallEntry:
+    """Return one try of a call as a line has it."""
+    return CallEntry(
+        kind=call.kind,
+        status=call.status,
+        started_at=call.started_at.astimezone(UTC),
+        wait_ms=milliseconds(call.wait_ms),
+        duration_ms=milliseconds(call.duration_ms),
+        request_id=call.request_id,
+        usage=usage_to_record(call.usage),
+        error=call.error,
+    )
 
 
 def record_to_call(record: JsonObject) -> CallRecord:
@@ -159,6 +184,3 @@ def record_to_call(record: JsonObject) -> CallRecord:
         usage=optional_usage(record),
         error=optional_text(record, "error"),
     )
-
-
-__all__ = ["answer_to_record", "read_slot", "record_to_answer"]

@@ -1,7 +1,9 @@
 """What evaluators said ↔ records: the entries of `evaluator_results`, with judge calls and criteria."""
 
+from collections.abc import Sequence
 from typing import cast
 
+from agentv.storage.entry import Entry
 from agentv.storage.record_fields import (
     failure_to_record,
     milliseconds,
@@ -20,53 +22,91 @@ from agentv.storage.record_fields import (
 )
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, JudgeCall, JudgeRole, Verdict
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.results import CaseResult
 
 _REQUEST_NAMES = ("evaluator_provider_request", "evaluator_raw_request", "grader_raw_request")
 """What a judge was asked has had three names; the first is written, all are read."""
 
 
+class CriterionEntry(Entry, kw_only=True):
+    """What was found of one criterion: an entry of `results`."""
+
+    criterion_name: str
+    score: float | str | None = None
+    value: float | None = None
+    scale: str
+    reasoning: str | None = None
+    evaluator_type: str
+    error: str | None = None
+    metadata: JsonObject | None = None
+
+
+class JudgeCallEntry(Entry, kw_only=True):
+    """One call of a judge: an entry of `judge_calls`."""
+
+    judge: str
+    role: str
+    reply: str
+    score: float | None = None
+    usage: JsonObject | None = None
+    cost_usd: float | None = None
+    duration_ms: float | None = None
+    cached: bool
+
+
+class EvaluatorEntry(Entry, kw_only=True):
+    """What one evaluator said: an entry of `evaluator_results`."""
+
+    name: str
+    type: str
+    status: str
+    score: float
+    weight: float
+    required: bool | float
+    verdict: str | None = None
+    hits: Sequence[str]
+    misses: Sequence[str]
+    reasoning: str | None = None
+    expected_aspect_count: int
+    raw_aspects: Sequence[str] | None = None
+    error: JsonObject | None = None
+    results: Sequence[CriterionEntry] = ()
+    evaluator_provider_request: JsonObject | None = None
+    judge_calls: Sequence[JudgeCallEntry] = ()
+    duration_ms: float | None = None
+    usage: JsonObject | None = None
+    cost_usd: float | None = None
+    evaluator_results: "Sequence[EvaluatorEntry]" = ()
+
+
+def evaluator_to_entry(result: EvaluatorResult) -> EvaluatorEntry:
+    """Return one evaluator's result as a row has it; what is not known is absent."""
+    return EvaluatorEntry(
+        name=result.name,
+        type=result.type,
+        status=result.status,
+        score=result.score,
+        weight=result.weight,
+        required=result.required,
+        verdict=result.verdict,
+        hits=result.hits,
+        misses=result.misses,
+        reasoning=result.reasoning,
+        expected_aspect_count=result.expected_aspect_count,
+        raw_aspects=result.raw_aspects,
+        error=failure_to_record(result.error, at="evaluator"),
+        results=[_criterion_to_entry(each) for each in result.results] or (),
+        evaluator_provider_request=result.evaluator_provider_request,
+        judge_calls=[_judge_call_to_entry(call) for call in result.judge_calls] or (),
+        duration_ms=milliseconds(result.duration_ms),
+        usage=usage_to_record(result.usage),
+        cost_usd=result.cost_usd,
+        evaluator_results=[evaluator_to_entry(member) for member in result.evaluator_results] or (),
+    )
+
+
 def evaluator_to_record(result: EvaluatorResult) -> dict[str, JsonValue]:
-    """Return one evaluator's result as a record; what is not known is absent."""
-    record: dict[str, JsonValue] = {
-        "name": result.name,
-        "type": result.type,
-        "status": result.status,
-        "score": result.score,
-        "weight": result.weight,
-        "required": result.required,
-    }
-    if result.verdict is not None:
-        record["verdict"] = result.verdict
-    add_aspects(record, result)
-    if result.error is not None:
-        record["error"] = failure_to_record(result.error, at="evaluator")
-    if result.results:
-        record["results"] = [_criterion_to_record(each) for each in result.results]
-    if result.evaluator_provider_request is not None:
-        record["evaluator_provider_request"] = result.evaluator_provider_request
-    if result.judge_calls:
-        record["judge_calls"] = [_judge_call_to_record(call) for call in result.judge_calls]
-    if result.duration_ms is not None:
-        record["duration_ms"] = milliseconds(result.duration_ms)
-    if result.usage is not None:
-        record["usage"] = usage_to_record(result.usage)
-    if result.cost_usd is not None:
-        record["cost_usd"] = result.cost_usd
-    if result.evaluator_results:
-        record["evaluator_results"] = [evaluator_to_record(member) for member in result.evaluator_results]
-    return record
-
-
-def add_aspects(record: dict[str, JsonValue], result: EvaluatorResult | CaseResult) -> None:
-    """Add what an evaluator, or all evaluators of a row together, found in the answer."""
-    record["hits"] = result.hits
-    record["misses"] = result.misses
-    if result.reasoning is not None:
-        record["reasoning"] = result.reasoning
-    record["expected_aspect_count"] = result.expected_aspect_count
-    if result.raw_aspects is not None:
-        record["raw_aspects"] = result.raw_aspects
+    """Return the same as a dict."""
+    return evaluator_to_entry(result).to_record()
 
 
 def record_to_evaluator(record: JsonObject) -> EvaluatorResult:
@@ -119,21 +159,17 @@ def _read_request(record: JsonObject) -> JsonObject | None:
     return next((request for request in found if request is not None), None)
 
 
-def _criterion_to_record(result: EvaluationResult) -> dict[str, JsonValue]:
-    record: dict[str, JsonValue] = {"criterion_name": result.criterion_name}
-    if result.score is not None:
-        record["score"] = result.score
-    if result.value is not None:
-        record["value"] = result.value
-    record["scale"] = result.scale
-    if result.reasoning is not None:
-        record["reasoning"] = result.reasoning
-    record["evaluator_type"] = result.evaluator_type
-    if result.error is not None:
-        record["error"] = result.error
-    if result.metadata is not None:
-        record["metadata"] = result.metadata
-    return record
+def _criterion_to_entry(result: EvaluationResult) -> CriterionEntry:
+    return CriterionEntry(
+        criterion_name=result.criterion_name,
+        score=result.score,
+        value=result.value,
+        scale=result.scale,
+        reasoning=result.reasoning,
+        evaluator_type=result.evaluator_type,
+        error=result.error,
+        metadata=result.metadata,
+    )
 
 
 def _record_to_criterion(record: JsonObject) -> EvaluationResult:
@@ -150,18 +186,17 @@ def _record_to_criterion(record: JsonObject) -> EvaluationResult:
     )
 
 
-def _judge_call_to_record(call: JudgeCall) -> dict[str, JsonValue]:
-    record: dict[str, JsonValue] = {
-        "judge": call.judge,
-        "role": call.role,
-        "reply": call.reply,
-        "score": call.score,
-        "usage": None if call.usage is None else usage_to_record(call.usage),
-        "cost_usd": call.cost_usd,
-        "duration_ms": milliseconds(call.duration_ms),
-        "cached": call.cached,
-    }
-    return {key: value for key, value in record.items() if value is not None}
+def _judge_call_to_entry(call: JudgeCall) -> JudgeCallEntry:
+    return JudgeCallEntry(
+        judge=call.judge,
+        role=call.role,
+        reply=call.reply,
+        score=call.score,
+        usage=usage_to_record(call.usage),
+        cost_usd=call.cost_usd,
+        duration_ms=milliseconds(call.duration_ms),
+        cached=call.cached,
+    )
 
 
 def _record_to_judge_call(record: JsonObject) -> JudgeCall:

@@ -110,8 +110,10 @@ def _unexpected(key: str, wanted: str, value: object) -> ValueError:
     return ValueError(f"{key}: expected {wanted}, found {repr(value)[:60]}")
 
 
-def usage_to_record(usage: Usage) -> dict[str, JsonValue]:
-    """Return token counts as a record."""
+def usage_to_record(usage: Usage | None) -> dict[str, JsonValue] | None:
+    """Return token counts as a record; None stays None."""
+    if usage is None:
+        return None
     return {
         "input": usage.input,
         "output": usage.output,
@@ -131,8 +133,10 @@ def optional_usage(record: JsonObject, key: str = "usage") -> Usage | None:
     return Usage(*(read_integer(fields, name) for name in names))
 
 
-def failure_to_record(failure: Failure, *, at: Stage | None = None) -> dict[str, JsonValue]:
+def failure_to_record(failure: Failure | None, *, at: Stage | None = None) -> dict[str, JsonValue] | None:
     """Return a failure as a record; `stage` and `retryable` are left out where they follow from the place `at`."""
+    if failure is None:
+        return None
     record: dict[str, JsonValue] = {}
     if failure.stage != at:
         record["stage"] = failure.stage

@@ -1,10 +1,12 @@
 """Judged rows ↔ records: the lines of results.jsonl (formats.md, section 4)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import cast
 
+from agentv.storage.entry import Entry
 from agentv.storage.record_answer import read_slot
-from agentv.storage.record_evaluator import add_aspects, evaluator_to_record, read_evaluators
+from agentv.storage.record_evaluator import EvaluatorEntry, evaluator_to_entry, read_evaluators
 from agentv.storage.record_fields import (
     failure_to_record,
     milliseconds,
@@ -20,7 +22,6 @@ from agentv.storage.record_fields import (
     read_text,
     read_texts,
     read_time,
-    time_text,
     usage_to_record,
 )
 from agentv.storage.schema import RESULT_SCHEMA, check_schema
@@ -38,84 +39,106 @@ from agentv.types.results import CaseResult, RowStatus
 from agentv.types.usage import Usage
 
 
-def result_to_record(result: CaseResult, *, with_trace: bool = True) -> dict[str, JsonValue]:
+class ResultEntry(Entry, kw_only=True):
+    """A line of results.jsonl."""
+
+    schema: str
+    run_id: str
+    seq: int | None = None
+    slot: JsonObject
+    answer_key: str = ""
+    score_key: Mapping[str, str] | None = None
+    answer_ref: JsonObject | None = None
+    timestamp: datetime
+    eval_id: str
+    suite: str
+    dataset: str
+    conversation_id: str | None = None
+    tags: Sequence[str] = ()
+    metadata: JsonObject | None = None
+    target: str
+    trial: int
+    attempt: int
+    generation: int
+    status: str
+    score: float | None
+    verdict: str | None
+    hits: Sequence[str]
+    misses: Sequence[str]
+    reasoning: str | None = None
+    expected_aspect_count: int
+    raw_aspects: Sequence[str] | None = None
+    candidate_answer: str
+    evaluator_results: Sequence[EvaluatorEntry]
+    trace_summary: JsonObject | None = None
+    trace: Sequence[JsonValue] | None = None
+    output_messages: Sequence[JsonValue] | None = None
+    agent_provider_request: JsonObject | None = None
+    lm_provider_request: JsonObject | None = None
+    usage_by: JsonObject | None = None
+    cost_usd: float | None = None
+    duration_ms: float | None = None
+    cached: bool
+    error: JsonObject | None = None
+    single_form: bool = False
+    file: str = ""
+    line: int = 0
+
+
+def result_to_entry(result: CaseResult, *, with_trace: bool = True) -> ResultEntry:
     """Return a row as results.jsonl has it; what is not known is absent, `score` and `verdict` are null by decision.
 
     Without `with_trace` the row has no `trace` and `output_messages`: its answer, at `answer_ref`, has them.
     """
-    record = _place_to_record(result)
-    _add_judgement(record, result)
-    if result.trace_summary is not None:
-        record["trace_summary"] = trace_summary_to_json(result.trace_summary)
-    if with_trace and result.trace is not None:
-        record["trace"] = trace_to_json(result.trace)
-    if with_trace and result.output_messages is not None:
-        record["output_messages"] = messages_to_json(result.output_messages)
-    _add_circumstances(record, result)
-    return record
-
-
-def _place_to_record(result: CaseResult) -> dict[str, JsonValue]:
-    """Return what tells a row from others."""
     slot = result.slot
-    record: dict[str, JsonValue] = {"schema": RESULT_SCHEMA, "run_id": result.run_id}
-    if result.seq is not None:
-        record["seq"] = result.seq
-    record["slot"] = slot.to_json()
-    if result.answer_key:
-        record["answer_key"] = result.answer_key
-    if result.score_keys:
-        record["score_key"] = result.score_keys
-    if result.answer_seq is not None:
-        record["answer_ref"] = {"seq": result.answer_seq}
-    record["timestamp"] = time_text(result.timestamp)
-    record["eval_id"] = slot.eval_id
-    record["suite"] = slot.suite
-    record["dataset"] = result.dataset
-    if result.conversation_id is not None:
-        record["conversation_id"] = result.conversation_id
-    if result.tags:
-        record["tags"] = result.tags
-    if result.metadata:
-        record["metadata"] = result.metadata
-    record["target"] = slot.target
-    record["trial"] = slot.trial
-    record["attempt"] = result.attempt
-    record["generation"] = result.generation
-    return record
+    return ResultEntry(
+        schema=RESULT_SCHEMA,
+        run_id=result.run_id,
+        seq=result.seq,
+        slot=slot.to_json(),
+        answer_key=result.answer_key,
+        score_key=result.score_keys or None,
+        answer_ref=None if result.answer_seq is None else {"seq": result.answer_seq},
+        timestamp=result.timestamp.astimezone(UTC),
+        eval_id=slot.eval_id,
+        suite=slot.suite,
+        dataset=result.dataset,
+        conversation_id=result.conversation_id,
+        tags=result.tags or (),
+        metadata=result.metadata or None,
+        target=slot.target,
+        trial=slot.trial,
+        attempt=result.attempt,
+        generation=result.generation,
+        status=result.status,
+        score=result.score,
+        verdict=result.verdict,
+        hits=result.hits,
+        misses=result.misses,
+        reasoning=result.reasoning,
+        expected_aspect_count=result.expected_aspect_count,
+        raw_aspects=result.raw_aspects,
+        candidate_answer=result.candidate_answer,
+        evaluator_results=[evaluator_to_entry(each) for each in result.evaluator_results],
+        trace_summary=trace_summary_to_json(result.trace_summary),
+        trace=trace_to_json(result.trace) if with_trace else None,
+        output_messages=messages_to_json(result.output_messages) if with_trace else None,
+        agent_provider_request=result.agent_provider_request,
+        lm_provider_request=result.lm_provider_request,
+        usage_by=_usage_by(result) or None,
+        cost_usd=result.cost_usd,
+        duration_ms=milliseconds(result.duration_ms),
+        cached=result.cached,
+        error=failure_to_record(result.error),
+        single_form=result.single_form,
+        file=result.file,
+        line=result.line,
+    )
 
 
-def _add_judgement(record: dict[str, JsonValue], result: CaseResult) -> None:
-    """Add the answer, and what was said of it."""
-    record["status"] = result.status
-    record["score"] = result.score
-    record["verdict"] = result.verdict
-    add_aspects(record, result)
-    record["candidate_answer"] = result.candidate_answer
-    record["evaluator_results"] = [evaluator_to_record(each) for each in result.evaluator_results]
-
-
-def _add_circumstances(record: dict[str, JsonValue], result: CaseResult) -> None:
-    """Add what was asked, what it took, and where the case stands."""
-    if result.agent_provider_request is not None:
-        record["agent_provider_request"] = result.agent_provider_request
-    if result.lm_provider_request is not None:
-        record["lm_provider_request"] = result.lm_provider_request
-    if usage_by := _usage_by(result):
-        record["usage_by"] = usage_by
-    if result.cost_usd is not None:
-        record["cost_usd"] = result.cost_usd
-    if result.duration_ms is not None:
-        record["duration_ms"] = milliseconds(result.duration_ms)
-    record["cached"] = result.cached
-    if result.error is not None:
-        record["error"] = failure_to_record(result.error)
-    if result.single_form:
-        record["single_form"] = True
-    if result.file:
-        record["file"] = result.file
-    if result.line:
-        record["line"] = result.line
+def result_to_record(result: CaseResult, *, with_trace: bool = True) -> dict[str, JsonValue]:
+    """Return the same as a dict."""
+    return result_to_entry(result, with_trace=with_trace).to_record()
 
 
 def _usage_by(result: CaseResult) -> dict[str, JsonValue]:
@@ -129,7 +152,7 @@ def _usage_by(result: CaseResult) -> dict[str, JsonValue]:
 
 
 def _usage_side(usage: Usage | None, cost_usd: float | None) -> dict[str, JsonValue]:
-    record = {} if usage is None else usage_to_record(usage)
+    record = usage_to_record(usage) or {}
     if cost_usd is not None:
         record["cost_usd"] = cost_usd
     return record

@@ -11,21 +11,22 @@ from random import Random
 
 from agentv.scoring.digests import DigestSet
 from agentv.storage.blobs import BLOB_LIMIT, BlobFolder
+from agentv.storage.entry import Entry
 from agentv.storage.flusher import Flusher
 from agentv.storage.json_line import decode, encode, fitted, pretty
 from agentv.storage.line_file import LineFile, whole_lines
 from agentv.storage.records import (
     EventRecord,
-    answer_to_record,
+    answer_to_entry,
     case_name,
     case_name_of_record,
     case_to_record,
     event_to_record,
-    result_to_record,
+    result_to_entry,
     run_to_record,
 )
 from agentv.storage.run_lock import LOCK_NAME, RunLock
-from agentv.types.changed import changed
+from agentv.types.changed import numbered
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
@@ -110,18 +111,18 @@ class RunFolder:
 
     def append_answer(self, answer: Answer, *, run_id: str | None = None) -> Answer:
         """Write what a target returned; the answer comes back with its `seq`. `run_id` is of another run's answer."""
-        numbered = changed(answer, seq=self._answers.next_seq)
-        self._write(self._answers, answer_to_record(numbered, run_id=run_id or self._run_id))
-        return numbered
+        answer = numbered(answer, self._answers.next_seq)
+        self._write(self._answers, answer_to_entry(answer, run_id=run_id or self._run_id))
+        return answer
 
     def append(self, result: CaseResult) -> CaseResult:
         """Write a judged row; the row comes back with its `seq`.
 
         Trace and messages are not written twice: the row's answer has them (`answer_seq`).
         """
-        numbered = changed(result, seq=self._results.next_seq)
-        self._write(self._results, result_to_record(numbered, with_trace=result.answer_seq is None))
-        return numbered
+        result = numbered(result, self._results.next_seq)
+        self._write(self._results, result_to_entry(result, with_trace=result.answer_seq is None))
+        return result
 
     def close(self, state: str) -> None:
         """Write the end of the run, bring everything to the disk, and let go of the lock.
@@ -155,7 +156,7 @@ class RunFolder:
                 self._let_go()
                 raise StorageError(f"{self._cases.path}:{number}: {error}") from error
 
-    def _write(self, file: LineFile, record: dict[str, JsonValue]) -> None:
+    def _write(self, file: LineFile, record: dict[str, JsonValue] | Entry) -> None:
         line = encode(record)
         try:
             if len(line) > BLOB_LIMIT or b'"$blob":' in line:

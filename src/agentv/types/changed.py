@@ -6,12 +6,20 @@ from dataclasses import Field, fields
 from operator import attrgetter
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from agentv.types.dataclass import set_field
+
 
 class _Dataclass(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
 
+class _Numbered(_Dataclass, Protocol):
+    @property
+    def seq(self) -> int | None: ...
+
+
 T = TypeVar("T", bound=_Dataclass)
+N = TypeVar("N", bound=_Numbered)
 
 
 def changed(value: T, **changes: object) -> T:
@@ -25,6 +33,18 @@ def changed(value: T, **changes: object) -> T:
     for name, change in changes.items():
         given[places[name]] = change
     return type(value)(*given)
+
+
+def numbered(value: N, seq: int) -> N:
+    """Return an answer or a row with its number in a store.
+
+    One that has none yet was made to be stored, and nobody has seen it: it gets the number itself, for a copy of its
+    thirty fields costs more than to write them. One that has the number of another store stays as it is, and is copied.
+    """
+    if value.seq is not None:
+        return changed(value, seq=seq)
+    set_field(value, "seq", seq)
+    return value
 
 
 @functools.cache

@@ -89,10 +89,13 @@ class ResultStore(Protocol):
         """Write a planned case; a second write of the same case is dropped."""
 
     def append_answer(self, answer: Answer) -> Answer:
-        """Write what a target returned; the answer comes back with its `seq`."""
+        """Write what a target returned; the answer comes back with its `seq`.
+
+        One that has no `seq` yet is the store's from now on, and may get it itself; one that has is left as it is.
+        """
 
     def append(self, result: CaseResult) -> CaseResult:
-        """Write a judged row; the row comes back with its `seq`."""
+        """Write a judged row; the row comes back with its `seq`, as an answer does."""
 
     def close(self, state: str) -> None:
         """Write the end of the run and let go of its lock."""

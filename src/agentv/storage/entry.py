@@ -1,0 +1,32 @@
+"""The shape of an object in a line, declared once: its fields, in the order in which they are written."""
+
+from datetime import datetime
+
+import msgspec
+
+from agentv.storage.record_fields import time_text
+from agentv.types.json_value import JsonValue
+
+
+class Entry(msgspec.Struct, omit_defaults=True, gc=False):
+    """An object that is written. A field that is its default is left out; one that has none is always written.
+
+    Made and encoded in C, it takes half the time of a dict that is filled key by key. Times in it are in UTC.
+    """
+
+    def to_record(self) -> dict[str, JsonValue]:
+        """Return what is written, as a dict; what a plug-in gave stands in it as it is."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        defaults = dict(zip(reversed(self.__struct_fields__), reversed(self.__struct_defaults__), strict=False))
+        written = (name for name, value in fields.items() if value is not defaults.get(name, msgspec.NODEFAULT))
+        return {name: _to_value(fields[name]) for name in written}
+
+
+def _to_value(value: object) -> JsonValue:
+    if isinstance(value, Entry):
+        return value.to_record()
+    if isinstance(value, datetime):
+        return time_text(value)
+    if type(value) is list and value and isinstance(value[0], Entry):
+        return [_to_value(each) for each in value]
+    return value  # type: ignore[return-value]  # or what a plug-in gave in its place, which `fitted` sees to
