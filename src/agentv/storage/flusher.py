@@ -19,7 +19,7 @@ class Flusher:
         self.error: OSError | None = None
         self._fsync = fsync
         self._max_wait_s = max_wait_s
-        self._dirty: set[int] = set()
+        self.dirty: set[int] = set()
         self._lock = threading.Lock()
         self._wrote = threading.Event()
         self._closed = threading.Event()
@@ -27,11 +27,9 @@ class Flusher:
         self._thread.start()
 
     def wrote(self, descriptor: int) -> None:
-        """Take note that a line was written to a file."""
-        if descriptor in self._dirty:
-            return
+        """Take note that a line was written to a file; not needed for one that is `dirty` already."""
         with self._lock:
-            self._dirty.add(descriptor)
+            self.dirty.add(descriptor)
         self._wrote.set()
 
     def close(self) -> None:
@@ -49,7 +47,7 @@ class Flusher:
 
     def _sync(self) -> None:
         with self._lock:
-            descriptors, self._dirty = self._dirty, set()
+            descriptors, self.dirty = self.dirty, set()
             self._wrote.clear()
         for descriptor in descriptors:
             try:

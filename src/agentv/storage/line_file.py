@@ -1,7 +1,6 @@
 """One append-only file of lines: whole lines or nothing, numbered, with a torn end cut off."""
 
 import ctypes
-import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +8,16 @@ from pathlib import Path
 from agentv.storage.own_file import open_lines, open_own
 
 _CHUNK = 1 << 20
-_libc = ctypes.PyDLL(None, use_errno=True)
-_libc.write.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
-_libc.write.restype = ctypes.c_ssize_t
+_LARGE = 1 << 30
+
+_write = ctypes.PyDLL(None).write
+"""`write` of the C library: `os.write` without letting other threads run meanwhile. Returns -1 where that raises.
+
+The page cache takes a line in a microsecond. To let go of the interpreter for that long wakes the thread that syncs
+each time, for nothing: it comes too late, over and over, so that it hardly ever syncs and a run takes a fifth more.
+A length is given as a C `int`, which is right for all but large lines; to declare its type doubles what a call costs.
+"""
+_write.restype = ctypes.c_ssize_t
 
 
 class LineFile:
@@ -35,40 +41,25 @@ class LineFile:
         Raises OSError when the line could not be written whole; nothing of it stays in the file then.
         """
         data = line + b"\n"
+        size = len(data)
+        written = _write(self.descriptor, data, size) if size < _LARGE else 0
+        if written != size:
+            self._write_rest(data[max(written, 0) :])
+        self._end += size
+        self.next_seq += 1
+
+    def _write_rest(self, data: bytes) -> None:
+        """Write what was not taken, or say why: a disk that fills up takes a part and fails at the next call."""
         try:
-            written = _write(self.descriptor, data)
-            # A disk that fills up takes a part and fails at the next call, so the rest is tried once to learn why.
-            if written < len(data):
-                _write_rest(self.descriptor, data[written:])
+            while data:
+                data = data[os.write(self.descriptor, data) :]
         except OSError:
             os.ftruncate(self.descriptor, self._end)
             raise
-        self._end += len(data)
-        self.next_seq += 1
 
     def close(self) -> None:
         """Let go of the file."""
         os.close(self.descriptor)
-
-
-def _write(descriptor: int, data: bytes) -> int:
-    """Write as `os.write` does, but without letting other threads run meanwhile.
-
-    The page cache takes a line in a microsecond. To let go of the interpreter for that long wakes the thread that syncs
-    each time, for nothing: it comes too late, over and over, so that it hardly ever syncs and a run takes a fifth more.
-    """
-    while True:
-        written: int = _libc.write(descriptor, data, len(data))
-        if written >= 0:
-            return written
-        number = ctypes.get_errno()
-        if number != errno.EINTR:  # a signal, on a network disk: tried again, as Python's own does
-            raise OSError(number, os.strerror(number))
-
-
-def _write_rest(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[_write(descriptor, data) :]
 
 
 def _count_lines(descriptor: int) -> tuple[int, int]:

@@ -164,7 +164,8 @@ class RunFolder:
             if self._flusher.error is not None:
                 raise self._flusher.error
             file.append(line)
-            self._flusher.wrote(file.descriptor)
+            if file.descriptor not in self._flusher.dirty:
+                self._flusher.wrote(file.descriptor)
         except OSError as error:
             raise self._failed(error, f"write {file.path.name}") from error
 
