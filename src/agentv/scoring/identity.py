@@ -4,9 +4,9 @@ Position, file name and dataset are in no key, so that reordering, renaming a fi
 that was done (formats.md, section 4).
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 
 import msgspec
 
@@ -44,11 +44,7 @@ def canonical_json(value: object) -> str:
 
 def digest(value: object) -> str:
     """Return the SHA-256 of `value`'s canonical JSON, in hex."""
-    return _sha256(canonical_json(value))
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def files_of(messages: Iterable[Message]) -> tuple[FilePart, ...]:
@@ -58,14 +54,6 @@ def files_of(messages: Iterable[Message]) -> tuple[FilePart, ...]:
         if isinstance(message.content, tuple):
             found += [part for part in message.content if isinstance(part, FilePart)]
     return tuple(found)
-
-
-def _question_parts(case: EvalCase) -> JsonObject:
-    return {
-        "id": case.id,
-        "messages": [message_to_json(message) for message in case.input_messages],
-        "files": [[part.path, part.sha256] for part in files_of(case.input_messages)],
-    }
 
 
 @quick
@@ -91,14 +79,20 @@ def _digest(value: object, messages: Iterable[Message]) -> str:
         if type(each.content) is not str or each.tool_calls or each.metadata is not None:
             return digest(value)
     try:
-        return hashlib.sha256(_write_texts(value)).hexdigest()
+        return sha256(_write_texts(value)).hexdigest()
     except UnicodeEncodeError:  # lone surrogates
         return digest(value)
 
 
 def question_key(case: EvalCase) -> str:
     """Return the key of what is asked: id, input messages, contents of files and guidelines."""
-    return _digest(_question_parts(case), case.input_messages)
+    messages = case.input_messages
+    parts: JsonObject = {
+        "id": case.id,
+        "messages": [message_to_json(message) for message in messages],
+        "files": [(part.path, part.sha256) for part in files_of(messages)],
+    }
+    return _digest(parts, messages)
 
 
 def target_key(target: ResolvedTarget) -> str:
@@ -142,7 +136,7 @@ def case_key(keys: CaseKeys, evaluators: str) -> str:
 
 def _key_of(canonical: str) -> str:
     """Return the key over canonical JSON that is put together by hand: keys in hex need no escapes."""
-    return f"{KEY_VERSION}:{_sha256(canonical)}"
+    return f"{KEY_VERSION}:{sha256(canonical.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def criterion_to_json(criterion: EvaluationCriteria) -> dict[str, JsonValue]:

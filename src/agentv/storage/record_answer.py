@@ -109,7 +109,7 @@ def answer_to_entry(answer: Answer, *, run_id: str) -> AnswerEntry:
         first_token_ms=milliseconds(answer.first_token_ms),
         duration_ms=milliseconds(answer.duration_ms),
         attempt=answer.attempt,
-        calls=[call_to_entry(call) for call in answer.calls] or (),
+        calls=[call_to_entry(call) for call in answer.calls] if answer.calls else (),
         cached=answer.cached,
         workspace=answer.workspace,
         exit_code=answer.exit_code,

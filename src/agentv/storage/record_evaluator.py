@@ -94,13 +94,13 @@ def evaluator_to_entry(result: EvaluatorResult) -> EvaluatorEntry:
         expected_aspect_count=result.expected_aspect_count,
         raw_aspects=result.raw_aspects,
         error=failure_to_record(result.error, at="evaluator"),
-        results=[_criterion_to_entry(each) for each in result.results] or (),
+        results=[_criterion_to_entry(each) for each in result.results] if result.results else (),
         evaluator_provider_request=result.evaluator_provider_request,
-        judge_calls=[_judge_call_to_entry(call) for call in result.judge_calls] or (),
+        judge_calls=[_judge_call_to_entry(call) for call in result.judge_calls] if result.judge_calls else (),
         duration_ms=milliseconds(result.duration_ms),
         usage=usage_to_record(result.usage),
         cost_usd=result.cost_usd,
-        evaluator_results=[evaluator_to_entry(member) for member in result.evaluator_results] or (),
+        evaluator_results=[evaluator_to_entry(each) for each in result.evaluator_results] or (),
     )
 
 

@@ -19,7 +19,7 @@ def time_text(moment: datetime) -> str:
 
 def milliseconds(value: float | None) -> float | None:
     """Return a duration as records keep it: to the microsecond."""
-    return None if value is None else round(value, 3)
+    return value and round(value, 3)
 
 
 def read_time(record: JsonObject, key: str) -> datetime:
