@@ -21,6 +21,7 @@ def make_row(
     tags: tuple[str, ...] = (),
     usage: Usage | None = None,
     cost_usd: float | None = None,
+    duration_ms: float | None = None,
     is_skipped: bool = False,
 ) -> CaseResult:
     judged = score is not None and error is None
@@ -39,5 +40,6 @@ def make_row(
         evaluator_results=(evaluator,),
         target_usage=usage,
         target_cost_usd=cost_usd,
+        duration_ms=duration_ms,
         error=error,
     )

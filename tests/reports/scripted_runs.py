@@ -143,7 +143,7 @@ def _report(
 ) -> RunReport:
     summary = Summary(has_targets=len(started.targets) > 1)
     for row in rows:
-        summary.add(row, latency_s=(row.duration_ms or 0) / 1000, has_trials=started.trials > 1)
+        summary.add(row, has_trials=started.trials > 1)
     verdict = run_verdict(summary, Ending(state=state, reason=reason, planned=started.planned), gates=None)
     return RunReport(
         run_id=started.run_id,
@@ -151,10 +151,10 @@ def _report(
         planned=started.planned,
         targets=summary.targets(),
         evaluators=summary.evaluators(),
-        histogram=tuple(summary.histogram),
+        histogram=tuple(summary.counts.histogram),
         verdict=verdict,
-        failing=tuple(summary.failing),
-        failing_total=summary.failing_total,
+        failing=tuple(summary.counts.failing),
+        failing_total=summary.counts.failing_total,
         flaky=summary.flaky,
         duration_s=duration_s,
         folder=started.folder,

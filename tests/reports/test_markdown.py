@@ -74,6 +74,8 @@ ONE_TARGET = """\
 | pass^2 | 0 % of 1 case |
 | cost | $0.0063 |
 | judges' cost | $0.0012 |
+| median | 1.5 s |
+| p95 | 1.5 s |
 | tokens | 450 |
 | judges' tokens | 300 |
 

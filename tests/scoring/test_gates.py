@@ -22,7 +22,7 @@ def measured(*scores: float) -> Summary:
         row = make_row(f"c{number}", score=score, tags=tags, cost_usd=0.25)
         polite = EvaluationResult("polite", None, 1.0 if number == 0 else 0.5)
         judged = tuple(replace(each, results=(polite,)) for each in row.evaluator_results)
-        summary.add(replace(row, evaluator_results=judged), latency_s=number + 1)
+        summary.add(replace(row, evaluator_results=judged, duration_ms=1000.0 * (number + 1)))
     return summary
 
 

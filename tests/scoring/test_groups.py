@@ -2,8 +2,8 @@ from dataclasses import replace
 
 from tests.rows import make_row
 
+from agentv.scoring.aggregation import row_state
 from agentv.scoring.groups import GROUPS_KEPT, OTHERS, Groups
-from agentv.scoring.summary import row_state
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.results import CaseResult

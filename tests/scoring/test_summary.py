@@ -1,6 +1,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.rows import make_row
 
 from agentv.scoring.summary import Summary
@@ -67,8 +69,28 @@ def test_a_judge_that_tells_neither_tokens_nor_cost_is_not_free() -> None:
     assert summary_of(judged_by(priced, JudgeCall("j", "sample", "{}", cached=True))).cost_usd == 0.75
 
 
+@given(st.lists(st.sampled_from([None, 0.0, 0.7, 1.0]), max_size=50), st.integers(1, 4))
+def test_whoever_asks_in_the_middle_sees_every_row_so_far_and_changes_nothing(
+    scores: list[float | None], trials: int
+) -> None:
+    asked, left_alone = Summary(["evals/s.yaml"]), Summary(["evals/s.yaml"])
+    for number, score in enumerate(scores):
+        error = BROKEN if score is None else None
+        row = make_row(
+            f"c{number // trials}", score=score, error=error, trial=number % trials, duration_ms=float(number)
+        )
+        asked.add(row)
+        left_alone.add(row)
+        assert (asked.all.rows, asked.of_suite("evals/s.yaml").all.rows) == (number + 1, number + 1)
+        assert sum(sum(target.counts.values()) for target in asked.targets()) == number + 1
+    for one, other in ((asked, left_alone), (asked.of_suite("evals/s.yaml"), left_alone.of_suite("evals/s.yaml"))):
+        assert (one.all.counts, one.all.scores()) == (other.all.counts, other.all.scores())
+        assert (one.targets(), one.groups(), one.evaluators()) == (other.targets(), other.groups(), other.evaluators())
+        assert (one.flaky, one.counts.histogram) == (other.flaky, other.counts.histogram)
+
+
 def test_a_score_of_one_stands_in_the_last_bin_of_the_histogram() -> None:
-    assert summary_of(make_row("a"), make_row("b", score=0.0), make_row("c", score=0.5)).histogram == [
+    assert summary_of(make_row("a"), make_row("b", score=0.0), make_row("c", score=0.5)).counts.histogram == [
         1, 0, 0, 0, 0, 1, 0, 0, 0, 1,
     ]  # fmt: skip
 
@@ -82,12 +104,12 @@ def test_a_case_whose_trials_disagree_is_flaky() -> None:
 
 def test_only_ten_failing_rows_are_kept_and_all_are_counted() -> None:
     summary = summary_of(*[make_row(f"c{n}", score=0.0) for n in range(25)])
-    assert (len(summary.failing), summary.failing_total) == (10, 25)
+    assert (len(summary.counts.failing), summary.counts.failing_total) == (10, 25)
 
 
 def test_a_gate_on_a_percentile_sees_the_duration_that_the_record_shows() -> None:
     summary = Summary()
-    summary.add(make_row("a"), latency_s=0.2003)
+    summary.add(make_row("a", duration_ms=200.3))
     assert summary.measure("p95", "duration_ms", None) == 200.3
     assert summary.measure("p95", "duration_s", None) == 0.2003
 
@@ -155,7 +177,7 @@ def test_a_gate_gets_the_interval_of_what_it_measures_where_there_is_one() -> No
 def test_the_interval_of_a_latency_is_in_the_unit_asked_for() -> None:
     summary = Summary()
     for number in range(100):
-        summary.add(make_row(f"c{number}"), latency_s=number / 10)
+        summary.add(make_row(f"c{number}", duration_ms=100.0 * number))
     found, in_ms = (summary.interval("p50", unit, None) for unit in ("duration_s", "duration_ms"))
     (target,) = summary.targets()
     assert found == target.latency_median_interval
@@ -172,7 +194,7 @@ def test_repeats_make_no_percentile_surer() -> None:
     summary = Summary()
     for number in range(5):
         for trial in range(100):
-            summary.add(make_row(f"c{number}", trial=trial), latency_s=1.0)
+            summary.add(make_row(f"c{number}", trial=trial, duration_ms=1000.0))
     assert summary.targets()[0].latency_median_interval is None
 
 

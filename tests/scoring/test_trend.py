@@ -9,7 +9,7 @@ from tests.stored import NOON
 from tests.trending import SUITE, TARGET, passing, row
 
 from agentv.scoring.run_sums import RunSums
-from agentv.scoring.summary import Summary, count_row
+from agentv.scoring.summary import Summary
 from agentv.scoring.trend import TrendRun, TrendSeries, find_series
 from agentv.scoring.trend_metric import parse_metric
 from agentv.types.errors import ConfigError
@@ -21,7 +21,7 @@ PLACE = (SUITE, TARGET)
 def sums(*scores: float | None, **changes: Any) -> RunSums:
     summary = Summary(by=(), has_targets=False)
     for number, each in enumerate(scores):
-        count_row(summary, row(f"case-{number}", each, **changes))
+        summary.add(row(f"case-{number}", each, **changes))
     return RunSums.of(summary)
 
 

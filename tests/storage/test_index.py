@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.stored import RUN, at_noon, make_result, make_run
 
-from agentv.scoring.summary import row_state
+from agentv.scoring.aggregation import row_state
 from agentv.storage import RunFolder, StoredRun, list_runs, open_run, runs_folder
 from agentv.storage.index import RunIndex
 from agentv.storage.index_schema import VERSION

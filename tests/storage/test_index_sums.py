@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.trending import SUITE, TARGET, begin_run, keep_run, passing, row
 
 from agentv.scoring.run_sums import RunSums
-from agentv.scoring.summary import Summary, count_row
+from agentv.scoring.summary import Summary
 from agentv.storage import RunFolder, open_run, runs_folder
 from agentv.storage.index import RunIndex
 from agentv.storage.run_sums import decode_sums, encode_sums, load_sums
@@ -38,7 +38,7 @@ scores = st.lists(st.one_of(st.none(), st.sampled_from([0.0, 0.3, 1.0])), max_si
 def test_what_is_kept_comes_back_as_it_was(drawn: list[float | None], cases: int) -> None:
     summary = Summary(by=(), has_targets=False)
     for number, score in enumerate(drawn):
-        count_row(summary, row(f"case-{number % cases}", score, trial=number // cases))
+        summary.add(row(f"case-{number % cases}", score, trial=number // cases))
     sums = RunSums.of(summary)
     assert decode_sums(encode_sums(sums)) == sums
 

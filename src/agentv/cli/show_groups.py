@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from agentv.cli.terminal import terminal_style
 from agentv.reports.group_table import group_tables
+from agentv.scoring.aggregation import row_state
 from agentv.scoring.case_sums import case_of
 from agentv.scoring.groups import KINDS, Groups, kind_named
-from agentv.scoring.summary import row_state
 from agentv.types.errors import ConfigError
 from agentv.types.results import CaseResult
 from agentv.types.summaries import GroupSummary

@@ -17,8 +17,8 @@ from agentv.pipeline.rows import broken_row, case_record, crashed_row, judged_ro
 from agentv.pipeline.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
 from agentv.pipeline.toolbox import Toolbox
 from agentv.pipeline.workspaces import WantedWorkspace, captured_to_json, open_wanted, row_name, wanted_workspace
+from agentv.scoring.aggregation import row_state
 from agentv.scoring.applicable import applicable_evaluators
-from agentv.scoring.summary import row_state
 from agentv.types.cases import BrokenCase, EvalCase, EvaluatorLike
 from agentv.types.changed import changed
 from agentv.types.dataclass import dataclass

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from agentv.pipeline.selection import is_meant
-from agentv.scoring.summary import row_state
+from agentv.scoring.aggregation import row_state
 from agentv.storage.stored_run import StoredRun
 from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue

@@ -9,11 +9,12 @@ from agentv.pipeline.baseline import BesideBaseline
 from agentv.pipeline.plan import CaseTask, RunPlan
 from agentv.pipeline.question import slot_of
 from agentv.pipeline.stored_report import REPORTED, told_to_json
+from agentv.scoring.aggregation import row_state
 from agentv.scoring.comparison.finding import summarize_baseline
 from agentv.scoring.comparison.gated import ComparedRun
 from agentv.scoring.gated_summary import summary_for
 from agentv.scoring.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict
-from agentv.scoring.summary import Summary, count_row, row_state
+from agentv.scoring.summary import Summary
 from agentv.types.dataclass import dataclass
 from agentv.types.errors import StorageError
 from agentv.types.events import (
@@ -151,7 +152,7 @@ class Ledger:
         self.tell(RowKept(result))
 
     def _count(self, result: CaseResult) -> None:
-        count_row(self.summary, result, has_trials=self.has_trials)
+        self.summary.add(result, has_trials=self.has_trials)
         if self.beside is not None:
             self.beside.add(result)
         if result.error is not None and result.error.stage == "load":
@@ -194,10 +195,10 @@ class Ledger:
             targets=self.summary.targets(),
             evaluators=self.summary.evaluators(),
             groups=self.summary.groups(),
-            histogram=tuple(self.summary.histogram),
+            histogram=tuple(self.summary.counts.histogram),
             verdict=verdict,
-            failing=tuple(self.summary.failing),
-            failing_total=self.summary.failing_total,
+            failing=tuple(self.summary.counts.failing),
+            failing_total=self.summary.counts.failing_total,
             flaky=self.summary.flaky,
             notes=tuple(self.notes),
             duration_s=duration_s,

@@ -8,7 +8,7 @@ from agentv.pipeline.stored_plan import stored_options
 from agentv.scoring.gated_summary import summary_for
 from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
-from agentv.scoring.summary import Summary, count_row
+from agentv.scoring.summary import Summary
 from agentv.storage.stored_run import StoredRun
 from agentv.types.baselines import BaselineSummary, baseline_from_json, baseline_to_json
 from agentv.types.dataclass import dataclass
@@ -63,7 +63,7 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
     summary = summary_for(gates, has_targets=is_repeated)
     unread = 0
     for row in run.results() if rows is None else rows:
-        count_row(summary, row, has_trials=is_repeated)
+        summary.add(row, has_trials=is_repeated)
         unread += row.error is not None and row.error.stage == "load"
     state = _state(run)
     corrected, uncorrected = corrected_or_note(run)
@@ -79,10 +79,10 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         evaluators=summary.evaluators(),
         groups=summary.groups(),
         corrected=corrected,
-        histogram=tuple(summary.histogram),
+        histogram=tuple(summary.counts.histogram),
         verdict=told.verdict,
-        failing=tuple(summary.failing),
-        failing_total=summary.failing_total,
+        failing=tuple(summary.counts.failing),
+        failing_total=summary.counts.failing_total,
         flaky=summary.flaky,
         notes=(*told.notes, *uncorrected),
         duration_s=told.duration_s,

@@ -8,7 +8,7 @@ from agentv.reports.printable import one_line, printable
 from agentv.reports.row_text import PLAIN_LABELS, row_score
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.text_width import wrap_lines
-from agentv.scoring.summary import row_state
+from agentv.scoring.aggregation import row_state
 from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import Failure

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from agentv.reports.amounts import count_text
-from agentv.scoring.summary import row_state
+from agentv.scoring.aggregation import row_state
 from agentv.types.dataclass import dataclass
 from agentv.types.results import CaseResult, RowState
 

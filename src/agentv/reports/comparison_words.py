@@ -6,10 +6,10 @@ from typing import NamedTuple, TypeAlias
 from agentv.reports.amounts import count_text
 from agentv.reports.printable import one_line
 from agentv.reports.row_text import row_reason
+from agentv.scoring.aggregation import row_state
 from agentv.scoring.comparison.compare import CaseDifference, Comparison
 from agentv.scoring.comparison.sides import CaseName, Side
 from agentv.scoring.statistics.power import FEWEST_CASES
-from agentv.scoring.summary import row_state
 from agentv.types.results import CaseResult, RunVerdict
 
 

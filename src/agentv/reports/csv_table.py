@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agentv.reports.formats import Format, ReportTools
 from agentv.reports.printable import printable
 from agentv.reports.row_text import row_reason
-from agentv.scoring.summary import row_state
+from agentv.scoring.aggregation import row_state
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.results import CaseResult, RunReport

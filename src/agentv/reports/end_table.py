@@ -22,7 +22,7 @@ from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason, row_sco
 from agentv.reports.signs import ASCII, UNICODE, Signs
 from agentv.reports.table import side_by_side, table, with_reason
 from agentv.reports.text_width import display_width, wrap
-from agentv.scoring.summary import row_state
+from agentv.scoring.aggregation import row_state
 from agentv.types.results import CaseResult, RunReport
 from agentv.types.summaries import TargetSummary, TrialSummary
 from agentv.types.usage import Usage

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from agentv.reports.formats import Format, ReportTools
 from agentv.reports.printable import one_line
 from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason
-from agentv.scoring.summary import row_state
+from agentv.scoring.aggregation import row_state
 from agentv.types.events import RowFinished, RowKept, RunEnded, RunEvent
 from agentv.types.results import CaseResult, RunReport
 

@@ -9,7 +9,7 @@ from agentv.reports.markup import Child, Html, element, join
 from agentv.reports.row_detail import RowDetail
 from agentv.reports.row_text import PLAIN_LABELS, row_reason, row_score
 from agentv.reports.signs import UNICODE
-from agentv.scoring.summary import row_state
+from agentv.scoring.aggregation import row_state
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, ToolCall, TraceEvent

@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape, quoteattr
 from agentv.reports.formats import Format, ReportTools
 from agentv.reports.printable import one_line, printable
 from agentv.reports.row_text import PLAIN_LABELS, whole_reason
-from agentv.scoring.summary import row_state
+from agentv.scoring.aggregation import row_state
 from agentv.types.dataclass import dataclass
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.results import CaseResult, RunReport

@@ -15,7 +15,7 @@ from agentv.reports.progress import Progress, stopping_text
 from agentv.reports.row_text import PLAIN_LABELS, RowLabels, failure_line
 from agentv.reports.signs import signs_for
 from agentv.reports.text_width import wrap
-from agentv.scoring.summary import row_state
+from agentv.scoring.aggregation import row_state
 from agentv.types.events import RowFinished, RunEvent, RunNote, RunStarted, RunStopping
 from agentv.types.protocols import Clock
 from agentv.types.results import RowState

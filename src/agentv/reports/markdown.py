@@ -18,8 +18,8 @@ from agentv.reports.markdown_code import cell_code, inline_code
 from agentv.reports.row_text import RowLabels, row_reason, row_score
 from agentv.reports.run_view import counts_text
 from agentv.reports.signs import UNICODE
+from agentv.scoring.aggregation import row_state
 from agentv.scoring.slugs import slug
-from agentv.scoring.summary import row_state
 from agentv.types.baselines import BaselineSummary
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.results import CaseResult, RunRecord, RunReport

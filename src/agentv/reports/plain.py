@@ -11,7 +11,7 @@ from agentv.reports.printable import one_line
 from agentv.reports.progress import Progress, plan_text, stopping_text
 from agentv.reports.row_text import PLAIN_LABELS, RowLabels, failure_line
 from agentv.reports.signs import Signs, signs_for
-from agentv.scoring.summary import row_state
+from agentv.scoring.aggregation import row_state
 from agentv.types.events import RowBegun, RowFinished, RowKept, RunEnded, RunEvent, RunNote, RunStarted, RunStopping
 from agentv.types.protocols import Clock
 from agentv.types.results import CaseResult

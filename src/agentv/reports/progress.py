@@ -8,7 +8,7 @@ from datetime import datetime
 from agentv.reports.amounts import clock_text, count_text, money_text
 from agentv.reports.printable import one_line
 from agentv.reports.signs import Signs
-from agentv.scoring.summary import row_state
+from agentv.scoring.aggregation import row_state
 from agentv.scoring.tallies import JUDGED_STATES
 from agentv.scoring.target_tally import saved_by_judges
 from agentv.types.dataclass import dataclass

@@ -4,8 +4,7 @@ from agentv.reports.amounts import score_text, seconds_text
 from agentv.reports.printable import one_line
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.text_width import clip, pad
-from agentv.scoring.aggregation import is_requirement_met, required_items_met
-from agentv.scoring.summary import row_state
+from agentv.scoring.aggregation import is_requirement_met, required_items_met, row_state
 from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.events import RunStarted

@@ -6,7 +6,7 @@ from urllib.parse import quote
 from agentv.reports.formats import Format, ReportTools
 from agentv.reports.printable import printable_json
 from agentv.reports.row_text import PLAIN_LABELS, row_reason
-from agentv.scoring.summary import row_state
+from agentv.scoring.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json

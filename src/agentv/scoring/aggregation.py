@@ -7,7 +7,7 @@ from operator import mul
 from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
 from agentv.types.quick import quick
-from agentv.types.results import RowStatus
+from agentv.types.results import CaseResult, RowState, RowStatus
 
 PASS_SCORE = 0.8
 BORDERLINE_SCORE = 0.6
@@ -106,6 +106,13 @@ def case_verdict(score: float, results: Sequence[EvaluatorResult]) -> Verdict:
 def row_status(score: float) -> RowStatus:
     """Return the strict status of a judged row: `pass` iff its score is 1.0 within 1e-9."""
     return "pass" if reaches(score, 1.0) else "fail"
+
+
+def row_state(result: CaseResult) -> RowState:
+    """Return which of the five disjoint states a row is in: why there is no verdict, or the verdict."""
+    if result.status in ("error", "skipped"):
+        return result.status
+    return result.verdict or "fail"
 
 
 def first_broken(results: Sequence[EvaluatorResult]) -> EvaluatorResult | None:

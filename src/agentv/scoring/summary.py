@@ -1,32 +1,23 @@
-"""From rows to a report: one pass, constant memory but for four bytes a row of its duration, and its case."""
+"""What gates and reports ask of a run's rows, answered at any time while they come."""
 
 import math
-from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 
-from agentv.scoring.case_sums import case_of
 from agentv.scoring.durations import Durations, percentile_us
-from agentv.scoring.groups import ALWAYS_BY, Groups, evaluator_state
+from agentv.scoring.groups import ALWAYS_BY
+from agentv.scoring.row_counts import RowCounts
 from agentv.scoring.statistics.intervals import mean_interval
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.scoring.tallies import JUDGED_STATES, Tally, pooled, pooled_interval, pooled_moments
-from agentv.scoring.target_tally import TargetTally, latency_interval, target_summary
+from agentv.scoring.tallies import Tally, pooled, pooled_interval, pooled_moments
+from agentv.scoring.target_tally import latency_interval, target_summary
 from agentv.scoring.trial_rates import trial_moments
-from agentv.scoring.trial_verdicts import TrialVerdicts
 from agentv.types.intervals import Interval
-from agentv.types.results import CaseResult, RowState
+from agentv.types.results import CaseResult
 from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary
 
-HISTOGRAM_BINS = 10
-_BIN_EDGES = tuple(n / HISTOGRAM_BINS for n in range(1, HISTOGRAM_BINS))
-FAILING_KEPT = 10
-
-
-def row_state(result: CaseResult) -> RowState:
-    """Return which of the five disjoint states a row is in: why there is no verdict, or the verdict."""
-    if result.status in ("error", "skipped"):
-        return result.status
-    return result.verdict or "fail"
+# A row counted by itself, between all else that is done for it, takes twice as long as one of several. Few wait, since
+# the trace of an agent may be large.
+_COUNTED_AT_ONCE = 16
 
 
 class Summary:
@@ -47,52 +38,35 @@ class Summary:
     ) -> None:
         kinds = tuple(by)
         self._suites = {suite: Summary(by=kinds, kept=kept, has_targets=has_targets) for suite in suites}
-        self.all = Tally()
-        self.histogram = [0] * HISTOGRAM_BINS
-        self.failing: list[CaseResult] = []
-        self.failing_total = 0
-        self._has_targets = has_targets
-        self._targets: dict[str, TargetTally] = {}
-        self._evaluators: dict[tuple[str, str], Tally] = {}
-        self._groups = Groups(kinds, kept)
-        self._trials = TrialVerdicts()
+        self._counts = RowCounts(kinds, kept, has_targets=has_targets)
+        self._waiting: list[tuple[CaseResult, bool]] = []
 
-    def add(self, result: CaseResult, *, latency_s: float | None = None, has_trials: bool = True) -> None:
-        """Count one finished row. `latency_s` is how long the target took to answer.
+    def add(self, result: CaseResult, *, has_trials: bool = True) -> None:
+        """Count one finished row.
 
         `has_trials` False promises that its case is asked once of each target: then nothing is remembered of it.
         """
         if result.slot.suite in self._suites:
-            self._suites[result.slot.suite].add(result, latency_s=latency_s, has_trials=has_trials)
-        state = row_state(result)
-        case = case_of(result.slot) if has_trials or self._has_targets else None
-        self.all.add(state, result.score, case)
-        self._groups.add(result, state, case)
-        for evaluator in result.evaluator_results:
-            name = (evaluator.name, evaluator.type)
-            tally = self._evaluators.get(name)
-            if tally is None:
-                tally = self._evaluators[name] = Tally()
-            tally.add(evaluator_state(evaluator), evaluator.score, case)
-        target = self._targets.get(result.slot.target)
-        if target is None:  # not by `setdefault`, which would make one for every row
-            target = self._targets[result.slot.target] = TargetTally()
-        target.rows.add(state, result.score, case if has_trials else None)
-        target.spend(result)
-        if latency_s is not None and state != "error":
-            target.latencies.add(latency_s, case)
-        if has_trials:
-            self._trials.add(result.slot, state)
-        self._show(result, state)
+            self._suites[result.slot.suite].add(result, has_trials=has_trials)
+        self._waiting.append((result, has_trials))
+        if len(self._waiting) == _COUNTED_AT_ONCE:
+            self._count()
 
-    def _show(self, result: CaseResult, state: RowState) -> None:
-        """Take a row into the histogram and the list of failing rows."""
-        if state in JUDGED_STATES and result.score is not None:
-            self.histogram[bisect_right(_BIN_EDGES, result.score)] += 1
-        if state not in ("pass", "skipped"):
-            self.failing_total += 1
-            if len(self.failing) < FAILING_KEPT:
-                self.failing.append(result)
+    def _count(self) -> None:
+        for result, has_trials in self._waiting:
+            self._counts.add(result, has_trials=has_trials)
+        self._waiting.clear()
+
+    @property
+    def counts(self) -> RowCounts:
+        """The counts of every row so far."""
+        self._count()
+        return self._counts
+
+    @property
+    def all(self) -> Tally:
+        """The counts of all rows together."""
+        return self.counts.all
 
     def of_suite(self, suite: str) -> "Summary":
         """Return the counts of one of the suites that are counted apart."""
@@ -101,17 +75,19 @@ class Summary:
     @property
     def flaky(self) -> tuple[str, ...]:
         """Cases whose trials have different verdicts, as `id (target)`."""
-        return self._trials.flaky
+        return self.counts.trials.flaky
 
     @property
     def cost_usd(self) -> float | None:
         """What everything cost, targets and judges; None when a price is unknown."""
-        parts = [part for tally in self._targets.values() for part in (tally.target.cost_usd, tally.judge.cost_usd)]
+        parts = [
+            part for tally in self.counts.targets.values() for part in (tally.target.cost_usd, tally.judge.cost_usd)
+        ]
         return None if None in parts else math.fsum(part for part in parts if part is not None)
 
     def targets(self) -> tuple[TargetSummary, ...]:
         """Return one summary per target, in the order they first finished a row."""
-        return tuple(target_summary(name, tally) for name, tally in self._targets.items())
+        return tuple(target_summary(name, tally) for name, tally in self.counts.targets.items())
 
     def evaluators(self) -> tuple[EvaluatorSummary, ...]:
         """Return one summary per evaluator: those of one name and different types are different ones."""
@@ -126,12 +102,12 @@ class Summary:
                 pass_rate=tally.pass_rate,
                 pass_rate_interval=tally.pass_rate_interval,
             )
-            for (name, type_), tally in self._evaluators.items()
+            for (name, type_), tally in self.counts.evaluators.items()
         )
 
     def groups(self) -> tuple[GroupSummary, ...]:
         """Return one summary per group of every kind that is counted, in the order in which they first came."""
-        return self._groups.summaries()
+        return self.counts.groups.summaries()
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric (scoring.gates), None when there is nothing to measure."""
@@ -168,11 +144,11 @@ class Summary:
         """Return the evaluators, targets, tags, datasets or criteria that rows have, as far as they are counted."""
         match kind:
             case "target":
-                return self._targets.keys()
+                return self.counts.targets.keys()
             case "evaluator":
-                return {name for name, _ in self._evaluators}
+                return {name for name, _ in self.counts.evaluators}
             case _:
-                return self._groups.names(kind)
+                return self.counts.groups.names(kind)
 
     def moments(self, name: str, argument: str | None, field: str | None) -> ClusterMoments:
         """Return the sums over cases behind a rate or a mean over judged rows."""
@@ -183,29 +159,23 @@ class Summary:
         return sum(tally.counts["error"] for tally in self._tallies(kind, name))
 
     def _trial_moments(self, name: str, k: str | None) -> ClusterMoments:
-        return trial_moments(name, int(k or 1), [tally.rows for tally in self._targets.values()])
+        return trial_moments(name, int(k or 1), [tally.rows for tally in self.counts.targets.values()])
 
     def _tallies(self, name: str, argument: str) -> Sequence[Tally]:
         """Return the tallies of what a gate measures; evaluators of one name and different types go together."""
         match name:
             case "target":
-                return [self._targets[argument].rows] if argument in self._targets else []
+                return [self.counts.targets[argument].rows] if argument in self.counts.targets else []
             case "evaluator":
-                return [tally for (known, _), tally in self._evaluators.items() if known == argument]
+                return [tally for (known, _), tally in self.counts.evaluators.items() if known == argument]
             case "mean" | "pass_rate" | "error_rate":
                 return [self.all]
             case _:
-                found = self._groups.get(name, argument)
+                found = self.counts.groups.get(name, argument)
                 return [] if found is None else [found]
 
     def _latencies(self) -> list[Durations]:
-        return [tally.latencies for tally in self._targets.values()]
-
-
-def count_row(summary: Summary, row: CaseResult, *, has_trials: bool = True) -> None:
-    """Add a row to a summary: the run that makes it, and whoever reads it from its store, alike."""
-    latency_s = None if row.duration_ms is None else row.duration_ms / 1000
-    summary.add(row, latency_s=latency_s, has_trials=has_trials)
+        return [tally.latencies for tally in self.counts.targets.values()]
 
 
 def _share(percentile: str) -> float:

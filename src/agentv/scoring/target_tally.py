@@ -9,7 +9,7 @@ from agentv.scoring.trial_rates import trial_summaries
 from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.intervals import Interval
-from agentv.types.results import CaseResult
+from agentv.types.results import CaseResult, RowState
 from agentv.types.summaries import TargetSummary
 from agentv.types.usage import Usage
 
@@ -41,7 +41,14 @@ class TargetTally:
     saved_usd: float = 0.0
     """What was not billed, because an answer or a judge's reply came from the cache."""
 
-    def spend(self, result: CaseResult) -> None:
+    def add(self, result: CaseResult, state: RowState, case: int | None, *, has_trials: bool) -> None:
+        """Count a row. `case` is as for a tally, and is shared with other targets unless the row `has_trials`."""
+        self.rows.add(state, result.score, case if has_trials else None)
+        if result.duration_ms is not None and state != "error":
+            self.latencies.add(result.duration_ms / 1000, case)
+        self._spend(result)
+
+    def _spend(self, result: CaseResult) -> None:
         """Add what a row cost."""
         self.target.add(result.target_usage, result.target_cost_usd, called=_is_answered(result))
         if result.cached:

@@ -8,7 +8,7 @@ import msgspec
 
 from agentv.scoring.run_sums import RunSums
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.scoring.summary import Summary, count_row
+from agentv.scoring.summary import Summary
 from agentv.storage.stored_run import StoredRun
 from agentv.types.intervals import Interval, IntervalMethod
 
@@ -41,7 +41,7 @@ def load_sums(stored: StoredRun) -> SumsByPlace:
         summary = summaries.get(place)
         if summary is None:
             summary = summaries[place] = Summary(by=(), has_targets=False)
-        count_row(summary, row, has_trials=is_repeated)
+        summary.add(row, has_trials=is_repeated)
     return {place: RunSums.of(summary) for place, summary in summaries.items()}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import NamedTuple
 
-from agentv.scoring.summary import row_state
+from agentv.scoring.aggregation import row_state
 from agentv.scoring.tallies import JUDGED_STATES
 from agentv.types.dataclass import dataclass
 from agentv.types.results import CaseResult, RowState, Slot
