@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.request import urlopen
 
+from bench.cores import core_of_its_own
 from bench.harness import ROOT
 from bench.harnesses.job import RUBRIC
 
@@ -129,14 +130,15 @@ class ModelServer:
 
 @contextmanager
 def serving(*, delay_s: float = 0.0) -> Iterator[ModelServer]:
-    """Serve in another process until the end of the block; every reply takes `delay_s`."""
+    """Serve in another process, on a core of its own, until the end of the block; every reply takes `delay_s`."""
     command = (sys.executable, "-m", "bench.model_server", str(delay_s))
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - ours
         assert process.stdin is not None  # noqa: S101 - for the type checker
         assert process.stdout is not None  # noqa: S101 - for the type checker
         port = int(process.stdout.readline())
         try:
-            yield ModelServer(f"http://{HOST}:{port}/v1")
+            with core_of_its_own(process.pid):
+                yield ModelServer(f"http://{HOST}:{port}/v1")
         finally:
             process.stdin.close()  # it ends with its input
 

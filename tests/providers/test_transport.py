@@ -14,7 +14,7 @@ from tests.loopback import Answer, endless, hang_up, reply, serving, silence
 
 from agentv.execution.shared import Shared
 from agentv.providers.http import HttpReply, HttpRequest
-from agentv.providers.transport import check_url, open_session, send
+from agentv.providers.transport import NETWORK, check_url, open_network, send
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 
@@ -257,7 +257,7 @@ print(json.dumps([_proxy_for(f"http://{host}/") for host in hosts]))
 def test_a_session_is_closed_with_what_it_belongs_to() -> None:
     async def run() -> bool:
         async with Shared() as shared:
-            session = await shared.get("http session", open_session)
+            session = (await shared.get(NETWORK, open_network)).session
         return session.closed
 
     assert asyncio.run(run())

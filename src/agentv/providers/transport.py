@@ -15,13 +15,15 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
+from agentv.execution.one_a_round import OneARound
 from agentv.providers.http import HttpReply, HttpRequest, status_failure
+from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock, SharedParts
 
 MAX_BODY_BYTES = 10 * 2**20
-SESSION = "http session"
+NETWORK = "http network"
 
 
 def utc_now() -> datetime:
@@ -29,11 +31,19 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@asynccontextmanager
-async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
-    """Open what all requests of a process share: connections, and nothing that could pass from one to another.
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What all requests of a process share: connections, and the order in which replies are gone on with."""
 
-    The number of connections is not limited here: workers and rate limits do that.
+    session: aiohttp.ClientSession
+    replies: OneARound
+
+
+@asynccontextmanager
+async def open_network() -> AsyncIterator[Network]:
+    """Open the connections of a process; nothing in them passes from one request to another.
+
+    Their number is not limited here: workers and rate limits do that.
     """
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),
@@ -41,7 +51,7 @@ async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
         auto_decompress=False,
     ) as session:
-        yield session
+        yield Network(session, OneARound())
 
 
 async def send(
@@ -56,13 +66,13 @@ async def send(
 
     Raises ProviderError with one kind for everything else that a network or a server can do.
     """
-    session = await shared.get(SESSION, open_session)
+    network = await shared.get(NETWORK, open_network)
     headers = {"Accept-Encoding": "gzip, deflate", **request.headers}
     deadline = asyncio.timeout(timeout_s)
     try:
         async with (
             deadline,
-            session.request(
+            network.session.request(
                 request.method,
                 request.url,
                 headers=headers,
@@ -78,6 +88,7 @@ async def send(
             message = f"no whole reply from {_host(request)} within {round(timeout_s, 2):g} s"
             raise ProviderError(Failure("deadline", message, retryable=True)) from None
         raise ProviderError(_network_failure(error, request)) from None
+    await network.replies.turn()
     failure = status_failure(reply, now=clock())
     if failure is not None:
         raise ProviderError(failure)
