@@ -108,7 +108,7 @@ def _body(response: ProviderResponse) -> dict[str, JsonValue]:
         "text": response.text,
         "output_messages": messages_to_json(response.output_messages),
         "trace": trace_to_json(response.trace),
-        "usage": usage_to_record(response.usage),
+        "usage": None if response.usage is None else usage_to_record(response.usage),
         "cost_usd": response.cost_usd,
         "finish_reason": response.finish_reason,
         "session": response.session,

@@ -97,11 +97,11 @@ def answer_to_entry(answer: Answer, *, run_id: str) -> AnswerEntry:
         answer_key=answer.answer_key,
         kind=answer.kind,
         text=answer.text,
-        output_messages=messages_to_json(answer.output_messages),
-        trace=trace_to_json(answer.trace),
+        output_messages=None if answer.output_messages is None else messages_to_json(answer.output_messages),
+        trace=None if answer.trace is None else trace_to_json(answer.trace),
         finish_reason=answer.finish_reason,
         session=answer.session,
-        usage=usage_to_record(answer.usage),
+        usage=None if answer.usage is None else usage_to_record(answer.usage),
         cost_usd=answer.cost_usd,
         billed_usd=answer.billed_usd,
         started_at=answer.started_at.astimezone(UTC),
@@ -115,7 +115,7 @@ def answer_to_entry(answer: Answer, *, run_id: str) -> AnswerEntry:
         exit_code=answer.exit_code,
         log_paths=answer.log_paths or (),
         request=answer.request,
-        error=failure_to_record(answer.error),
+        error=None if answer.error is None else failure_to_record(answer.error),
         repaired=answer.repaired,
     )
 
@@ -167,7 +167,7 @@ def call_to_entry(call: CallRecord) -> CallEntry:
         wait_ms=milliseconds(call.wait_ms),
         duration_ms=milliseconds(call.duration_ms),
         request_id=call.request_id,
-        usage=usage_to_record(call.usage),
+        usage=None if call.usage is None else usage_to_record(call.usage),
         error=call.error,
     )
 

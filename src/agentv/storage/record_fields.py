@@ -110,10 +110,8 @@ def _unexpected(key: str, wanted: str, value: object) -> ValueError:
     return ValueError(f"{key}: expected {wanted}, found {repr(value)[:60]}")
 
 
-def usage_to_record(usage: Usage | None) -> dict[str, JsonValue] | None:
-    """Return token counts as a record; None stays None."""
-    if usage is None:
-        return None
+def usage_to_record(usage: Usage) -> dict[str, JsonValue]:
+    """Return token counts as a record."""
     return {
         "input": usage.input,
         "output": usage.output,
@@ -133,10 +131,8 @@ def optional_usage(record: JsonObject, key: str = "usage") -> Usage | None:
     return Usage(*(read_integer(fields, name) for name in names))
 
 
-def failure_to_record(failure: Failure | None, *, at: Stage | None = None) -> dict[str, JsonValue] | None:
+def failure_to_record(failure: Failure, *, at: Stage | None = None) -> dict[str, JsonValue]:
     """Return a failure as a record; `stage` and `retryable` are left out where they follow from the place `at`."""
-    if failure is None:
-        return None
     record: dict[str, JsonValue] = {}
     if failure.stage != at:
         record["stage"] = failure.stage

@@ -120,7 +120,7 @@ def result_to_entry(result: CaseResult, *, with_trace: bool = True) -> ResultEnt
         raw_aspects=result.raw_aspects,
         candidate_answer=result.candidate_answer,
         evaluator_results=[evaluator_to_entry(each) for each in result.evaluator_results],
-        trace_summary=trace_summary_to_json(result.trace_summary),
+        trace_summary=None if result.trace_summary is None else trace_summary_to_json(result.trace_summary),
         trace=trace_to_json(result.trace) if with_trace else None,
         output_messages=messages_to_json(result.output_messages) if with_trace else None,
         agent_provider_request=result.agent_provider_request,
@@ -129,7 +129,7 @@ def result_to_entry(result: CaseResult, *, with_trace: bool = True) -> ResultEnt
         cost_usd=result.cost_usd,
         duration_ms=milliseconds(result.duration_ms),
         cached=result.cached,
-        error=failure_to_record(result.error),
+        error=None if result.error is None else failure_to_record(result.error),
         single_form=result.single_form,
         file=result.file,
         line=result.line,
@@ -144,15 +144,15 @@ def result_to_record(result: CaseResult, *, with_trace: bool = True) -> dict[str
 def _usage_by(result: CaseResult) -> dict[str, JsonValue]:
     """Return what target and judge used and cost, as far as it is known."""
     known: dict[str, JsonValue] = {}
-    if target := _usage_side(result.target_usage, result.target_cost_usd):
-        known["target"] = target
-    if judge := _usage_side(result.judge_usage, result.judge_cost_usd):
-        known["judge"] = judge
+    if result.target_usage is not None or result.target_cost_usd is not None:
+        known["target"] = _usage_side(result.target_usage, result.target_cost_usd)
+    if result.judge_usage is not None or result.judge_cost_usd is not None:
+        known["judge"] = _usage_side(result.judge_usage, result.judge_cost_usd)
     return known
 
 
 def _usage_side(usage: Usage | None, cost_usd: float | None) -> dict[str, JsonValue]:
-    record = usage_to_record(usage) or {}
+    record = {} if usage is None else usage_to_record(usage)
     if cost_usd is not None:
         record["cost_usd"] = cost_usd
     return record

@@ -3,13 +3,14 @@
 import os
 import platform
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC
 from pathlib import Path
 from random import Random
 
 from agentv.scoring.digests import DigestSet
+from agentv.scoring.identity import files_of
 from agentv.storage.blobs import BLOB_LIMIT, BlobFolder
 from agentv.storage.entry import Entry
 from agentv.storage.flusher import Flusher
@@ -29,7 +30,7 @@ from agentv.storage.run_lock import LOCK_NAME, RunLock
 from agentv.types.changed import numbered
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.messages import FilePart, Message
+from agentv.types.messages import FilePart
 from agentv.types.protocols import Clock
 from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
 
@@ -105,8 +106,9 @@ class RunFolder:
     def append_case(self, case: CaseRecord) -> None:
         """Write a planned case and its binary attachments; a second write of the same case is dropped."""
         if self._known_cases.add(case_name(case.suite, case.eval_id, case.case_key)):
-            for part in _binary_files((*case.input_messages, *case.expected_messages)):
-                self._save_attachment(part)
+            for part in files_of((*case.input_messages, *case.expected_messages)):
+                if part.text is None:
+                    self._save_attachment(part)
             self._write(self._cases, case_to_record(case))
 
     def append_answer(self, answer: Answer, *, run_id: str | None = None) -> Answer:
@@ -159,7 +161,8 @@ class RunFolder:
     def _write(self, file: LineFile, record: dict[str, JsonValue] | Entry) -> None:
         line = encode(record)
         try:
-            if len(line) > BLOB_LIMIT or b'"$blob":' in line:
+            # Only a line with a dollar sign, which is found at once, is searched for what looks like a reference.
+            if len(line) > BLOB_LIMIT or (b"$" in line and b'"$blob":' in line):
                 line = encode(self._blobs.take_out(fitted(record)))
             if self._flusher.error is not None:
                 raise self._flusher.error
@@ -235,9 +238,3 @@ def write_by_rename(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.rename(path)
-
-
-def _binary_files(messages: Iterable[Message]) -> Iterator[FilePart]:
-    for message in messages:
-        if isinstance(message.content, tuple):
-            yield from (part for part in message.content if isinstance(part, FilePart) and part.text is None)
