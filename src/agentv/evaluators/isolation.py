@@ -42,7 +42,7 @@ async def isolated_score(
             return failed_score(f"{type(evaluator).__name__} is no evaluator: it needs `kind` and `evaluate(context)`")
         if not config.per_turn:
             narrowed = context if config.window is None else last_turns(context, config.window)
-            return await _judged(evaluator, narrowed, config, timeout_s)
+            return await _isolated(evaluator, narrowed, config, timeout_s)
         turns = contexts_by_turn(context, config.window)
         turns = turns[-1:] if config.aggregate == "last" else turns
         scores = [TurnScore(number, await _isolated(evaluator, turn, config, timeout_s)) for number, turn in turns]
@@ -55,19 +55,13 @@ async def _isolated(
     evaluator: Evaluator, context: EvaluationContext, config: EvaluatorConfig, timeout_s: float | None
 ) -> EvaluationScore:
     try:
-        return await _judged(evaluator, context, config, timeout_s)
+        if not getattr(evaluator, "reusable", False):
+            context = own_context(context, config)
+        limit_s = None if getattr(evaluator, "times_its_parts", False) else timeout_s
+        inline = bool(getattr(evaluator, "inline", False))
+        output = await call_foreign(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
     except Exception as error:  # noqa: BLE001 - as above: the other turns are judged
         return _score_of(error, timeout_s)
-
-
-async def _judged(
-    evaluator: Evaluator, context: EvaluationContext, config: EvaluatorConfig, timeout_s: float | None
-) -> EvaluationScore:
-    if not getattr(evaluator, "reusable", False):
-        context = own_context(context, config)
-    limit_s = None if getattr(evaluator, "times_its_parts", False) else timeout_s
-    inline = bool(getattr(evaluator, "inline", False))
-    output = await call_foreign(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
     name = config.criterion or config.name
     return to_score(output, name=name, kind=config.type, criteria=context.criteria, negate=config.negate)
 

@@ -53,12 +53,8 @@ class RuleEvaluator:
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Check the text that `source` leads to; raises EvaluatorError when it leads nowhere."""
         finding = self._check(judged_text(context, self._source))
-        return EvaluationScore(
-            score=1.0 if finding.passed else 0.0,
-            hits=finding.hits,
-            misses=finding.misses,
-            expected_aspect_count=max(1, len(finding.hits) + len(finding.misses)),
-        )
+        hits, misses = finding.hits, finding.misses
+        return EvaluationScore(1.0 if finding.passed else 0.0, hits, misses, len(hits) + len(misses) or 1)
 
 
 def judged_text(context: EvaluationContext, source: str) -> str:

@@ -156,14 +156,15 @@ def _check(settings: ContainsSettings | EdgeSettings | EqualsSettings, holds: Ho
     form = literal_form(case_sensitive=settings.case_sensitive)
     wanted = {each: form(each) for each in texts_of(settings.value)}
     hit, miss = words
+    shown = {each: f"{hit} {quoted(each)}" for each in wanted}
 
     def check(text: str) -> Finding:
         formed = form(text)
         found = [each for each, plain in wanted.items() if holds(formed, plain)]
-        absent = tuple(each for each in wanted if each not in found)
-        hits = tuple(f"{hit} {quoted(each)}" for each in found)
+        hits = tuple([shown[each] for each in found])
         if settings.expect == "all":
-            return Finding(not absent, hits, tuple(f"{miss} {quoted(each)}, got {quoted(text)}" for each in absent))
+            absent = [each for each in wanted if each not in found]
+            return Finding(not absent, hits, tuple([f"{miss} {quoted(each)}, got {quoted(text)}" for each in absent]))
         if found:
             return Finding(passed=True, hits=hits)
         one_of = "any of " if len(wanted) > 1 else ""

@@ -13,6 +13,8 @@ PASS_SCORE = 0.8
 BORDERLINE_SCORE = 0.6
 # Sums of weights such as 0.7 + 0.1 land a hair below the border that people mean.
 TOLERANCE = 1e-9
+_PASS = PASS_SCORE - TOLERANCE
+_BORDERLINE = BORDERLINE_SCORE - TOLERANCE
 
 
 @quick
@@ -61,9 +63,9 @@ def evaluators_score(results: Sequence[EvaluatorResult]) -> float:
 
 def verdict_of(score: float) -> Verdict:
     """Return the quality band of a score: `pass` from 0.8, `borderline` from 0.6, else `fail`."""
-    if reaches(score, PASS_SCORE):
+    if score >= _PASS:
         return "pass"
-    return "borderline" if reaches(score, BORDERLINE_SCORE) else "fail"
+    return "borderline" if score >= _BORDERLINE else "fail"
 
 
 def is_met(value: float | None) -> bool:

@@ -36,23 +36,17 @@ def to_score(
     type, becomes an `evaluator_error` score that says so.
     """
     try:
-        return _completed(output, name, kind, criteria, negate=negate)
+        score = _complete(output, name, kind, criteria)
+        if score.status == "skipped":  # nothing was judged, so that there is no criterion with a value
+            return score
+        if negate and score.error is None:
+            score = _negated(score, criteria)
+        return score if score.results else _with_result(score, _implicit_result(score, name, kind, criteria))
     except EvaluatorError as error:
         failed = failed_score(str(error))
     except Exception as error:  # noqa: BLE001 - looking at a plug-in's object runs the plug-in's code
         failed = failed_score(f"what evaluator {name or kind!r} returned cannot be read: {_said(error)}")
     return replace(failed, results=(_implicit_result(failed, name, kind, criteria),))
-
-
-def _completed(
-    output: object, name: str, kind: str, criteria: Sequence[EvaluationCriteria], *, negate: bool
-) -> EvaluationScore:
-    score = _complete(output, name, kind, criteria)
-    if score.status == "skipped":  # nothing was judged, so that there is no criterion with a value
-        return score
-    if negate and score.error is None:
-        score = _negated(score, criteria)
-    return score if score.results else _with_result(score, _implicit_result(score, name, kind, criteria))
 
 
 def _with_result(score: EvaluationScore, result: EvaluationResult) -> EvaluationScore:

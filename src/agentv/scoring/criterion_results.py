@@ -36,15 +36,8 @@ def result_of(
 
     `kind` is the evaluator's type.
     """
-    return EvaluationResult(
-        criterion_name=criterion.name,
-        score=denormalize(value, criterion),
-        value=value,
-        scale=criterion.scale,
-        reasoning=reasoning,
-        evaluator_type=kind,
-        metadata=metadata,
-    )
+    score = denormalize(value, criterion)
+    return EvaluationResult(criterion.name, score, value, criterion.scale, reasoning, kind, None, metadata)
 
 
 def failed_result(

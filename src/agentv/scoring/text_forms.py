@@ -30,21 +30,11 @@ class TextForm:
         >>> TextForm().of("  Cafe\u0301\n  NOIR")
         'café noir'
         """
-        if text.isascii():  # every Unicode form of it is itself
-            return self._of_ascii(text)
-        made = self._of_letters(text)
-        return " ".join(made.split()) if self.normalize_whitespace else made
-
-    def _of_ascii(self, text: str) -> str:
-        plain = text if self.case_sensitive else text.lower()
-        if not self.normalize_whitespace:
-            return plain
-        # Looking for what must be mended takes half the time of `split` and `join`; most texts are well spaced.
-        if any(map(plain.__contains__, _OTHER_BLANKS)):
-            plain = plain.translate(_BLANKS)
-        if "  " in plain or plain.startswith(" ") or plain.endswith(" "):
-            return " ".join(plain.split())
-        return plain
+        if not text.isascii():
+            made = self._of_letters(text)
+            return " ".join(made.split()) if self.normalize_whitespace else made
+        plain = text if self.case_sensitive else text.lower()  # every Unicode form of it is itself
+        return _well_spaced(plain) if self.normalize_whitespace else plain
 
     def _of_letters(self, text: str) -> str:
         made = text if self.unicode == "none" else normalized(self.unicode, text)
@@ -53,3 +43,12 @@ class TextForm:
         folded = made.casefold()
         # Folding may take apart what was one letter: the capital I with a dot becomes i and a combining dot.
         return folded if self.unicode == "none" else normalized(self.unicode, folded)
+
+
+def _well_spaced(plain: str) -> str:
+    """Return an ASCII text with one blank between words; looking for what must be mended takes half of `split`."""
+    if any(map(plain.__contains__, _OTHER_BLANKS)):
+        plain = plain.translate(_BLANKS)
+    if "  " in plain or plain.startswith(" ") or plain.endswith(" "):
+        return " ".join(plain.split())
+    return plain
