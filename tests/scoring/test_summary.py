@@ -1,4 +1,6 @@
+import tracemalloc
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from tests.rows import make_row
 from agentv.scoring.summary import Summary
 from agentv.types.evaluation import EvaluatorResult, JudgeCall
 from agentv.types.failures import Failure
+from agentv.types.messages import Message, TraceEvent
 from agentv.types.results import CaseResult
 from agentv.types.usage import Usage
 
@@ -87,6 +90,23 @@ def test_whoever_asks_in_the_middle_sees_every_row_so_far_and_changes_nothing(
         assert (one.all.counts, one.all.scores()) == (other.all.counts, other.all.scores())
         assert (one.targets(), one.groups(), one.evaluators()) == (other.targets(), other.groups(), other.evaluators())
         assert (one.flaky, one.counts.histogram) == (other.flaky, other.counts.histogram)
+
+
+@pytest.mark.parametrize("name", ["candidate_answer", "trace", "output_messages"])
+def test_no_row_that_may_be_large_is_held_until_others_come(name: str) -> None:
+    summary = Summary()
+    tracemalloc.start()
+    for number in range(12):
+        text = f"{number}" * 1_000_000
+        large: dict[str, Any] = {
+            "candidate_answer": text,
+            "trace": (TraceEvent("message", text=text),),
+            "output_messages": (Message("assistant", text),),
+        }
+        summary.add(replace(make_row("a"), **{name: large[name]}))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 6_000_000
 
 
 def test_a_score_of_one_stands_in_the_last_bin_of_the_histogram() -> None:

@@ -15,9 +15,10 @@ from agentv.types.intervals import Interval
 from agentv.types.results import CaseResult
 from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary
 
-# A row counted by itself, between all else that is done for it, takes twice as long as one of several. Few wait, since
-# the trace of an agent may be large.
+# A row counted by itself, between all else that is done for it, takes twice as long as one of several. Large ones, with
+# what an agent did in them, do not wait: sixteen of them may take a lot of memory.
 _COUNTED_AT_ONCE = 16
+_LARGE_ANSWER = 10_000
 
 
 class Summary:
@@ -49,7 +50,7 @@ class Summary:
         if result.slot.suite in self._suites:
             self._suites[result.slot.suite].add(result, has_trials=has_trials)
         self._waiting.append((result, has_trials))
-        if len(self._waiting) == _COUNTED_AT_ONCE:
+        if len(self._waiting) == _COUNTED_AT_ONCE or _is_large(result):
             self._count()
 
     def _count(self) -> None:
@@ -176,6 +177,11 @@ class Summary:
 
     def _latencies(self) -> list[Durations]:
         return [tally.latencies for tally in self.counts.targets.values()]
+
+
+def _is_large(result: CaseResult) -> bool:
+    is_agents = result.trace is not None or result.output_messages is not None
+    return is_agents or len(result.candidate_answer) > _LARGE_ANSWER
 
 
 def _share(percentile: str) -> float:
