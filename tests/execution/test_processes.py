@@ -211,6 +211,32 @@ def test_cancelling_ends_the_family(family: Family, tmp_path: Path) -> None:
     assert family.alive() == []
 
 
+def test_cancelling_ends_a_command_that_is_about_to_start(family: Family) -> None:
+    async def start_and_cancel() -> None:
+        command = Command(argv=("sleep", "100"), env=family.env)
+        task = asyncio.create_task(run_process(command, timeout_s=None))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await within_patience(task)
+
+    asyncio.run(start_and_cancel())
+
+    assert family.alive() == []
+
+
+def test_kill_all_ends_a_command_that_is_about_to_start(family: Family) -> None:
+    async def start_and_kill() -> Outcome:
+        command = Command(argv=("sleep", "100"), env=family.env)
+        task = asyncio.create_task(run_process(command, timeout_s=None))
+        await asyncio.sleep(0)
+        kill_all()
+        return await within_patience(task)
+
+    assert asyncio.run(start_and_kill()).exit_code == -signal.SIGKILL
+    assert family.alive() == []
+
+
 def test_kill_all_ends_everything_that_runs_at_once(family: Family, tmp_path: Path) -> None:
     reached = tmp_path / "reached"
     os.mkfifo(reached)
@@ -303,6 +329,21 @@ def leave_an_orphan() -> None:
     assert zombies() == 1
     reap_unclaimed(time.monotonic() + 2 * ZOMBIE_S)
     assert zombies() == 0
+
+
+def test_a_host_program_that_forks_can_run_commands_in_its_child() -> None:
+    in_own_process(run_a_command_and_fork)
+
+
+def run_a_command_and_fork() -> None:
+    def printed() -> bytes:
+        return asyncio.run(run_process(Command(argv=("echo", "x")), timeout_s=PATIENCE_S)).stdout
+
+    assert printed() == b"x\n"
+    child = os.fork()
+    if child == 0:
+        os._exit(printed() != b"x\n")
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_missing_program_is_an_os_error() -> None:

@@ -22,10 +22,13 @@ class Killable(Protocol):
 LIVE: dict[int, Killable] = {}
 """What runs, by the process id of the command itself."""
 
+STARTING: set[Killable] = set()
+"""What is about to run."""
+
 
 def kill_all() -> None:
     """Kill every live tree at once and wait till nobody is left: for a second Ctrl-C and for the end of the process."""
-    kill_until_gone(list(LIVE.values()))
+    kill_until_gone([*STARTING, *LIVE.values()])
 
 
 def kill_until_gone(trees: Iterable[Killable]) -> None:

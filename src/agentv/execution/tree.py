@@ -33,6 +33,7 @@ LOOK_S = 1.0
 
 _unclaimed: dict[int, float] = {}
 _looked_at = -math.inf
+_running = 0
 _lock = threading.Lock()
 
 
@@ -60,14 +61,12 @@ class ProcessTree:
             kill_until_gone([self])
             raise
         finally:
-            self.process.poll()
             _forget(self)
 
     def let_go(self) -> bool:
         """Forget the tree when the command is over and left nobody behind; False when there is somebody to end."""
         if not self._is_over():
             return False
-        self.process.poll()
         _forget(self)
         return True
 
@@ -127,30 +126,49 @@ class ProcessTree:
         return False
 
 
-def start_tree(argv: Sequence[str], *, cwd: str | None, env: Mapping[str, str] | None, stdin: int) -> ProcessTree:
-    """Start a command in a session of its own, with unbuffered pipes for its output.
+def start_tree(
+    argv: Sequence[str],
+    *,
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+    stdin: int = subprocess.PIPE,
+    stdout: int = subprocess.PIPE,
+    stderr: int = subprocess.PIPE,
+) -> ProcessTree:
+    """Start a command in a session of its own; from any thread.
 
-    `env` is added to our environment; `stdin` as for Popen; no other file is inherited. Raises OSError (or ValueError
-    for a NUL byte) when it cannot be started.
+    `env` is added to our environment; `stdin`, `stdout` and `stderr` are as for Popen, whose pipes are unbuffered; no
+    other file is inherited. Raises OSError (or ValueError for a NUL byte) when it cannot be started.
     """
     mark = secrets.token_hex(8)
     added = {**(env or {}), MARK: f"{os.environ.get(MARK, '')}/{mark}"}
-    with _lock:
-        if not LIVE:
-            adopt_orphans(True)
+    _count(1)
+    try:
         process = subprocess.Popen(  # noqa: S603 - running what the user wrote is the job
             argv,
             cwd=cwd,
             env={**_environment(), **{os.fsencode(name): os.fsencode(value) for name, value in added.items()}},
             stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=stdout,
+            stderr=stderr,
             bufsize=0,
             start_new_session=True,
         )
-        tree = ProcessTree(process, mark)
-        LIVE[process.pid] = tree
+    except BaseException:
+        _count(-1)
+        raise
+    tree = ProcessTree(process, mark)
+    LIVE[process.pid] = tree
     return tree
+
+
+def _count(change: int) -> None:
+    """Count the commands that run or are about to; as long as there are any, orphans are ours."""
+    global _running
+    with _lock:
+        before, _running = _running, _running + change
+        if not before or not _running:
+            adopt_orphans(_running > 0)
 
 
 def _environment() -> Mapping[bytes, bytes]:
@@ -203,15 +221,17 @@ def _is_dead_stranger(pid: int) -> bool:
 
 
 def _forget(tree: ProcessTree) -> None:
-    global _looked_at  # noqa: PLW0603 - as `_unclaimed`, of this process as a whole
-    with _lock:
-        now = time.monotonic()
-        if sys.platform == "linux" and now - _looked_at > LOOK_S:
-            _looked_at = now
+    """Reap a command that is over; only then may its number be another's."""
+    global _looked_at  # noqa: PLW0603 - as `_running`, of this process as a whole
+    now = time.monotonic()
+    if sys.platform == "linux" and now - _looked_at > LOOK_S:
+        _looked_at = now
+        with _lock:
             reap_unclaimed(now)
-        LIVE.pop(tree.process.pid, None)
-        if not LIVE:
-            adopt_orphans(False)
+    known = LIVE.pop(tree.process.pid, None)
+    tree.process.poll()
+    if known is not None:
+        _count(-1)
 
 
 def _send(process: psutil.Process, number: signal.Signals) -> None:
