@@ -108,9 +108,14 @@ async def call_foreign(
     except AbandonedError as error:
         raise DeadlineError(f"no return within {timeout_s:g} s") from error
     except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
+        refuse_stray(error)
+        raise
+
+
+def refuse_stray(error: asyncio.CancelledError) -> None:
+    """Raise StrayCancelError unless somebody has cancelled the task that `error` came up in."""
+    task = asyncio.current_task()
+    if task is None or not task.cancelling():
         raise StrayCancelError("the code cancelled itself (it raised CancelledError)") from error
 
 

@@ -3,10 +3,9 @@
 import asyncio
 import math
 import random
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import datetime, timedelta
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
@@ -64,7 +63,7 @@ def delay_s(failure: Failure, policy: RetryPolicy, *, retry: int, rng: random.Ra
     return min(backoff * rng.uniform(1 - JITTER, 1 + JITTER), policy.max_delay_s)
 
 
-async def retry_call(
+def retry_call(
     call: Callable[[int], Awaitable[R]],
     policy: RetryPolicy,
     *,
@@ -73,28 +72,15 @@ async def retry_call(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     on_retry: Callable[[CallRecord, float], None] | None = None,
     deadline_s: float | None = None,
-) -> tuple[R, tuple[CallRecord, ...]]:
+) -> Coroutine[Any, Any, tuple[R, tuple[CallRecord, ...]]]:
     """Call until it answers, and return the answer with a record of every try.
 
     `call` gets the number of the try, from 0, and keeps its own deadline. `deadline_s` is for all tries and pauses
     together: no pause goes beyond it, and a try that has not ended soon after it is cancelled. `on_retry` gets the
     failed try and the pause in seconds. Raises the last ProviderError with `calls` set.
     """
-    loop = asyncio.get_running_loop()
-    ends_at = math.inf if deadline_s is None else loop.time() + deadline_s
-    tries = _Tries(call, policy, rng, clock, sleep, on_retry, ends_at, clock())
-    if deadline_s is None:
-        return await tries.until_answered(), tuple(tries.records)
-    guard = asyncio.timeout_at(ends_at + OVERTIME_S)
-    try:
-        async with guard:
-            return await tries.until_answered(), tuple(tries.records)
-    except TimeoutError:
-        if not guard.expired():
-            raise
-        failure = Failure("deadline", f"no answer within {deadline_s:g} s (tries: {len(tries.records) + 1})")
-        tries.note_failed(failure)
-        raise ProviderError(failure, calls=tuple(tries.records)) from None
+    tries = _Tries(call, policy, rng, clock, sleep, on_retry, clock())
+    return tries.until_answered() if deadline_s is None else tries.within(deadline_s)
 
 
 @dataclass(slots=True)
@@ -107,21 +93,34 @@ class _Tries(Generic[R]):
     clock: Clock
     sleep: Callable[[float], Awaitable[None]]
     on_retry: Callable[[CallRecord, float], None] | None
-    ends_at: float
     started_at: datetime
+    ends_at: float = math.inf
     wait_s: float = 0.0
-    records: list[CallRecord] = field(default_factory=list)
+    records: tuple[CallRecord, ...] = ()
 
-    async def until_answered(self) -> R:
-        """Return the first answer; raises the last ProviderError when there is none to be had."""
+    async def within(self, deadline_s: float) -> tuple[R, tuple[CallRecord, ...]]:
+        """Return the first answer that comes in so many seconds, with all tries."""
+        self.ends_at = asyncio.get_running_loop().time() + deadline_s
+        guard = asyncio.timeout_at(self.ends_at + OVERTIME_S)
+        try:
+            async with guard:
+                return await self.until_answered()
+        except TimeoutError:
+            if not guard.expired():
+                raise
+            failure = Failure("deadline", f"no answer within {deadline_s:g} s (tries: {len(self.records) + 1})")
+            self.note_failed(failure)
+            raise ProviderError(failure, calls=self.records) from None
+
+    async def until_answered(self) -> tuple[R, tuple[CallRecord, ...]]:
+        """Return the first answer, with all tries; raises the last ProviderError when there is none to be had."""
         while True:
             try:
                 reply = await self.call(len(self.records))
             except ProviderError as error:
                 failure = error.failure
             else:
-                self.records.append(_answered(reply, self.started_at, self.clock(), self.wait_s))
-                return reply
+                return reply, (*self.records, _answered(reply, self.started_at, self.clock(), self.wait_s))
             await self._pause_after(failure)
 
     async def _pause_after(self, failure: Failure) -> None:
@@ -131,7 +130,7 @@ class _Tries(Generic[R]):
         now = asyncio.get_running_loop().time()
         is_last = len(self.records) > self.policy.max_retries or now + wait_s >= self.ends_at
         if is_last or not is_retryable(failure, self.policy):
-            raise ProviderError(failure, calls=tuple(self.records))
+            raise ProviderError(failure, calls=self.records)
         if self.on_retry is not None:
             self.on_retry(self.records[-1], wait_s)
         self.wait_s = wait_s
@@ -140,7 +139,7 @@ class _Tries(Generic[R]):
 
     def note_failed(self, failure: Failure) -> None:
         """Keep a record of the present try, which failed."""
-        self.records.append(_failed(failure, self.started_at, self.clock(), self.wait_s))
+        self.records += (_failed(failure, self.started_at, self.clock(), self.wait_s),)
 
 
 def _failed(failure: Failure, started_at: datetime, ended_at: datetime, wait_s: float) -> CallRecord:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from agentv.execution.foreign import call_foreign
+from agentv.execution.foreign import refuse_stray
 from agentv.execution.limits import AccountLimiter
 from agentv.execution.retry import retry_call
 from agentv.pipeline.answer_memory import AnswerMemory
@@ -72,6 +72,8 @@ class ResilientProvider:
         self.memory = memory
         self.purse = None if budget is None else Purse(budget, target.name, self.cost_of)
         self._reply_tokens = EXPECTED_REPLY_TOKENS
+        # Whether anybody wants to know beforehand how many tokens a call will use.
+        self._is_counting = limiter is not None or budget is not None
         self._keeps_deadlines: bool = getattr(provider, "keeps_deadlines", False)
         self._transport_failures = 0
         self._stopped: ProviderError | None = None
@@ -115,9 +117,8 @@ class ResilientProvider:
             attempt = number if self.counts_attempts else request.attempt
             is_ready = timeout_s == request.timeout_s and attempt == request.attempt
             timed = request if is_ready else changed(request, attempt=attempt, timeout_s=timeout_s)
-            if self._keeps_deadlines:  # no second watch is set for those that are known to keep it
-                return call_foreign(invoke, timed, timeout_s=None, inline=True)
-            return within(invoke, timed, timeout_s)
+            # No second watch is set for those that are known to keep it.
+            return invoke(timed) if self._keeps_deadlines else within(invoke, timed, timeout_s)
 
         asked = reply = 0.0
         if self._is_counting:
@@ -147,11 +148,6 @@ class ResilientProvider:
 
         tokens = sum(map(len, texts)) / CHARACTERS_PER_TOKEN
         return await self._dependably(Call(one_try, tokens), total_s=None)
-
-    @property
-    def _is_counting(self) -> bool:
-        """Whether anybody wants to know beforehand how many tokens a call will use."""
-        return self._turns is not None or self.purse is not None
 
     def _dependably(
         self, call: "Call[R]", *, total_s: float | None, on_retry: Callable[[CallRecord, float], None] | None = None
@@ -187,6 +183,9 @@ class ResilientProvider:
             )
         except ProviderError as error:
             self._note_failure(error)
+            raise
+        except asyncio.CancelledError as error:
+            refuse_stray(error)
             raise
         self._transport_failures = 0
         response = changed(response, calls=calls, cost_usd=self._cost_usd(response))
