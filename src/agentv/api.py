@@ -37,6 +37,7 @@ T = TypeVar("T")
 class _Rows:
     """Collects finished rows."""
 
+    hears = (RowFinished,)
     results: list[CaseResult] = field(default_factory=list)
 
     def notify(self, event: RunEvent) -> None:

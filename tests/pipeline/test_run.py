@@ -21,6 +21,7 @@ from agentv import (
     evaluate,
     load_suite,
 )
+from agentv.types.events import RowFinished, RunEnded, RunEvent
 from agentv.types.failures import Failure
 
 CASE = "{id: %s, expected_outcome: x, input_messages: [{role: user, content: hi}]}"
@@ -376,6 +377,28 @@ def test_a_suite_at_hand_finds_the_targets_and_gates_of_its_folder(
     (tmp_path / ".agentv.yaml").write_text("gates: ['mean >= 0.5']")
     report = evaluate(load_suite(tmp_path / "suite.yaml"), target="t")
     assert report.verdict.gates[0].expression == "mean >= 0.5"
+
+
+def test_an_observer_that_names_what_it_hears_is_told_nothing_else(tmp_path: Path) -> None:
+    class Watching:
+        def __init__(self) -> None:
+            self.told: list[str] = []
+
+        def notify(self, event: RunEvent) -> None:
+            self.told.append(type(event).__name__)
+
+        def close(self) -> None:
+            """Nothing is held open."""
+
+    class Choosing(Watching):
+        hears = (RowFinished, RunEnded)
+
+    choosing, watching = Choosing(), Watching()
+    case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
+    evaluate([case], task=lambda _request: "x", evaluators=[HAS], observers=[choosing, watching], folder=tmp_path)
+
+    assert choosing.told == ["RowFinished", "RunEnded"]
+    assert watching.told == ["RunStarted", "RowBegun", "AnswerArrived", "RowFinished", "RunEnded"]
 
 
 def test_observers_are_closed_once(tmp_path: Path) -> None:

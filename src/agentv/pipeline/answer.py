@@ -7,11 +7,12 @@ from typing import Any
 from agentv.execution.callables import raised_at
 from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.question import Question
-from agentv.pipeline.toolbox import Toolbox
+from agentv.pipeline.resilience import ResilientProvider
 from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.protocols import Clock
 from agentv.types.provider import CachedFrom, CallRecord, ProviderRequest, ProviderResponse
 from agentv.types.quick import quick
 from agentv.types.results import Answer
@@ -38,14 +39,14 @@ class Reply:
 
 async def ask(
     question: Question,
+    provider: ResilientProvider,
     *,
-    toolbox: Toolbox,
+    clock: Clock,
     on_retry: OnRetry | None = None,
     before_repeat: Callable[[], Awaitable[None]] | None = None,
 ) -> Reply:
     """Ask the target. Never raises for a failure of the target: that is the reply's outcome."""
-    provider = toolbox.provider(question.task.target)
-    started_at = toolbox.clock()
+    started_at = clock()
     outcome: ProviderResponse | Failure
     calls: tuple[CallRecord, ...] = ()
     lost: Usage | None = None
@@ -62,7 +63,7 @@ async def ask(
     # Waiting for a turn at the account is no part of how long the target took.
     started_at = calls[0].started_at if calls else started_at
     cost_usd = None if lost is None else provider.cost_of(lost)
-    return Reply(outcome, started_at, toolbox.clock(), calls, lost, cost_usd)
+    return Reply(outcome, started_at, clock(), calls, lost, cost_usd)
 
 
 def make_answer(

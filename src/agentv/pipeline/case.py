@@ -1,20 +1,20 @@
 """One row: ask, keep the answer, judge it, say how it went. Never raises for a case's own failure."""
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Protocol
 
 from agentv.evaluators.isolation import config_of
 from agentv.execution.callables import raised_at
 from agentv.pipeline.answer import OnRetry, Reply, ask, make_answer
 from agentv.pipeline.budget import RefusedCalls
-from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.context import build_context
+from agentv.pipeline.desk import Desk
 from agentv.pipeline.fingerprints import Fingerprints
 from agentv.pipeline.plan import CaseTask, Stored
 from agentv.pipeline.question import Question, make_question
 from agentv.pipeline.rows import broken_row, case_record, crashed_row, judged_row, skipped_row, unanswered_row
-from agentv.pipeline.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
+from agentv.pipeline.score import costs_money, score_context
 from agentv.pipeline.toolbox import Toolbox
 from agentv.pipeline.workspaces import WantedWorkspace, captured_to_json, open_wanted, row_name, wanted_workspace
 from agentv.scoring.aggregation import row_state
@@ -48,6 +48,7 @@ class CaseRunner:
     sink: RowSink
     fingerprints: Fingerprints
     on_retry: Callable[[CaseTask], OnRetry]
+    desks: dict[tuple[int, int], Desk] = field(default_factory=dict)
 
     async def run(self, task: CaseTask) -> CaseResult:
         """Return the row of a task: the last net under everything that can go wrong with one.
@@ -69,7 +70,7 @@ class CaseRunner:
         wanted = wanted_workspace(case, task.suite, task.target)
         if wanted is not None:
             return await self._in_workspace(question, wanted)
-        reply = await ask(question, toolbox=self.toolbox, on_retry=self.on_retry(task))
+        reply = await ask(question, self._desk(task).provider, clock=self.toolbox.clock, on_retry=self.on_retry(task))
         return await self.judge(question, self.keep(question, reply))
 
     def has_nothing_to_judge(self, task: CaseTask) -> bool:
@@ -88,7 +89,11 @@ class CaseRunner:
                 request = changed(question.request, workspace=str(workspace.path))
                 question = changed(question, request=request)
                 reply = await ask(
-                    question, toolbox=toolbox, on_retry=self.on_retry(task), before_repeat=workspace.reset
+                    question,
+                    self._desk(task).provider,
+                    clock=toolbox.clock,
+                    on_retry=self.on_retry(task),
+                    before_repeat=workspace.reset,
                 )
                 captured = await workspace.capture()
                 kept = captured_to_json(captured, workspace, keep=wanted.config.keep)
@@ -118,13 +123,20 @@ class CaseRunner:
 
     def tell(self, task: CaseTask, message: str) -> None:
         """Tell people something about a task's target, secrets struck."""
-        self.toolbox.note(f"target {task.target.name!r}: {self._cleaner(task).text(message)}")
+        self.toolbox.note(f"target {task.target.name!r}: {self._desk(task).cleaner().text(message)}")
+
+    def _desk(self, task: CaseTask) -> Desk:
+        """Return where a task is done. Suites and targets are those of the plan, which lives as long as the run."""
+        place = (id(task.suite), id(task.target))
+        desk = self.desks.get(place)
+        if desk is None:
+            desk = self.desks[place] = Desk(task, self.toolbox, self.fingerprints)
+        return desk
 
     def open(self, task: CaseTask, case: EvalCase) -> Question:
         """Return what is asked, with its case kept before the first call."""
-        spec = self.toolbox.specs.providers.get(task.target.provider)
-        key = self.fingerprints.target_key(task.target)
-        question = make_question(task, case, target_key=key, names_files=spec.has_files)
+        desk = self._desk(task)
+        question = make_question(task, case, target_key=desk.target_key, names_files=desk.names_files)
         if task.trial == 0:
             written = self.fingerprints.written(question.evaluators, single_form=question.single_form)
             self.sink.case(case_record(question, written))
@@ -132,10 +144,10 @@ class CaseRunner:
 
     def keep(self, question: Question, reply: Reply, *, workspace: JsonObject | None = None) -> Answer:
         """Clean a reply and what it left in its workspace, and keep both before anything judges them."""
-        provider = self.toolbox.provider(question.task.target)
-        cleaner = self._cleaner(question.task)
+        desk = self._desk(question.task)
+        counts_attempts = desk.provider.counts_attempts
         answer = make_answer(
-            question, reply, cleaner=cleaner, counts_attempts=provider.counts_attempts, workspace=workspace
+            question, reply, cleaner=desk.cleaner(), counts_attempts=counts_attempts, workspace=workspace
         )
         if isinstance(reply.outcome, ProviderResponse):
             for note in reply.outcome.notes:
@@ -145,47 +157,38 @@ class CaseRunner:
     async def judge(self, question: Question, answer: Answer) -> CaseResult:
         """Return the row of an answer that is kept."""
         task = question.task
-        is_model = self.toolbox.specs.providers.get(task.target.provider).is_model_api
+        desk = self._desk(task)
         if answer.error is not None:
-            return unanswered_row(self.run_id, question, answer, is_model=is_model)
+            return unanswered_row(self.run_id, question, answer, is_model=desk.is_model)
         evaluators = question.evaluators
         keys = self.fingerprints.score_keys(task, question.keys, answer.answer_key, evaluators)
         known = {} if task.stored is None else reusable_scores(task.stored, keys, evaluators)
-        results = await self._score(question, answer, known)
-        return judged_row(self.run_id, question, answer, results, score_keys=keys, is_model=is_model)
+        results = await self._score(desk, question, answer, known)
+        return judged_row(self.run_id, question, answer, results, score_keys=keys, is_model=desk.is_model)
 
     async def _score(
-        self,
-        question: Question,
-        answer: Answer,
-        known: Mapping[str, EvaluatorResult],
+        self, desk: Desk, question: Question, answer: Answer, known: Mapping[str, EvaluatorResult]
     ) -> tuple[EvaluatorResult, ...]:
         """Return the results of all evaluators, in order; those `known` by name are not asked again."""
-        task, case = question.task, question.case
         context = build_context(
-            case,
+            question.case,
             answer,
-            target=task.target,
-            provider=self.toolbox.provider(task.target),
+            target=question.task.target,
+            provider=desk.provider,
             prompt=question.prompt,
             criteria=question.criteria,
-            judge=self.toolbox.own_judge(task.target, task.known),
+            judge=desk.judge,
             now=self.toolbox.clock(),
             workspace_path=question.request.workspace,
         )
-        timeout_s = task.suite.evaluator_timeout_s or DEFAULT_EVALUATOR_TIMEOUT_S
-        tools = SuiteTools(self.toolbox, task.known, timeout_s, task.only_free)
         evaluators = question.evaluators
-        asked = tuple(evaluator for evaluator in evaluators if config_of(evaluator).name not in known)
-        results = await score_context(context, asked, tools=tools)
-        cleaned: tuple[EvaluatorResult, ...] = self._cleaner(task).clean(results)
+        asked = [each for each in evaluators if config_of(each).name not in known] if known else evaluators
+        results = await score_context(context, asked, tools=desk.tools)
+        cleaned: tuple[EvaluatorResult, ...] = desk.cleaner().clean(results)
         if not known:
             return cleaned
         made = iter(cleaned)
         return tuple(known.get(config_of(evaluator).name) or next(made) for evaluator in evaluators)
-
-    def _cleaner(self, task: CaseTask) -> Cleaner:
-        return Cleaner(self.toolbox.redactor(task.known, task.suite.redact))
 
 
 def reusable_scores(

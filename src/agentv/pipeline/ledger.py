@@ -88,6 +88,7 @@ class Ledger:
     notes: dict[str, None] = field(default_factory=dict)
     has_trials: bool = False
     beside: BesideBaseline | None = None
+    _hearers: dict[type, list[Observer]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Count apart what has gates of its own, and what is compared with a baseline."""
@@ -103,16 +104,27 @@ class Ledger:
     def begin(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
         """Pass on what workers take up, and tell of it."""
         for task in tasks:
-            self.tell(RowBegun(slot_of(task)))
+            if self._hearing(RowBegun):
+                self.tell(RowBegun(slot_of(task)))
             yield task
 
     def tell(self, event: RunEvent) -> None:
-        """Tell every observer. One whose output is gone (a closed pipe) is left out from then on."""
-        for observer in tuple(self.observers):
+        """Tell every observer that hears of such events. One whose output is gone (a closed pipe) is left out then."""
+        for observer in self._hearing(type(event)):
             try:
                 observer.notify(event)
             except OSError:
                 self.observers.remove(observer)
+                self._hearers = {}
+
+    def _hearing(self, kind: type[RunEvent]) -> list[Observer]:
+        """Return the observers that hear of a kind of event: what nobody hears of need not be made."""
+        hearers = self._hearers.get(kind)
+        if hearers is None:
+            hears = [getattr(observer, "hears", None) for observer in self.observers]
+            pairs = zip(self.observers, hears, strict=True)
+            hearers = self._hearers[kind] = [observer for observer, kinds in pairs if kinds is None or kind in kinds]
+        return hearers
 
     def note(self, message: str) -> None:
         """Tell people something once; after a hundred different things, that there are more."""
@@ -133,7 +145,8 @@ class Ledger:
         if _is_unpaid(answer):
             return answer
         kept = self.store.append_answer(answer)
-        self.tell(AnswerArrived(kept))
+        if self._hearing(AnswerArrived):
+            self.tell(AnswerArrived(kept))
         return kept
 
     def row(self, result: CaseResult) -> None:

@@ -112,7 +112,10 @@ RunEvent: TypeAlias = (
 
 
 class Observer(Protocol):
-    """Watches a run. Called in the run's own thread, one event at a time; must return quickly."""
+    """Watches a run. Called in the run's own thread, one event at a time; must return quickly.
+
+    One that takes note of some kinds of events alone may name them in an attribute `hears`, a tuple of their classes.
+    """
 
     def notify(self, event: RunEvent) -> None:
         """Take note of one event."""
