@@ -33,6 +33,7 @@ class Exchange:
         self.errors = bytearray()
         self.too_large = False
         self.timed_out = False
+        self.has_exited = False
         self._limit = max_output_bytes
         self._take = listener or self._keep
         self._unsent = memoryview(unsent)
@@ -94,6 +95,7 @@ class Exchange:
 
     def exited(self) -> None:
         """Take what is left in the pipes, and stop listening: a grandchild may hold them for ever."""
+        self.has_exited = True
         self._close_theirs()
         for _ in range(_DRAIN_CHUNKS):
             if not (self._read_output() | self._read_errors()):
@@ -116,12 +118,13 @@ class Exchange:
         return chunk
 
     def _read_output(self) -> bool:
+        """Take what there is; return whether there may be more."""
         chunk = self._read(self._from_stdout)
         if chunk and not self._take(chunk):
             self.too_large = True
             self._end()
             self._close(self._from_stdout)
-        return bool(chunk)
+        return len(chunk) == _CHUNK
 
     def _keep(self, chunk: bytes) -> bool:
         room = self._limit - len(self.output)
@@ -133,7 +136,7 @@ class Exchange:
         if chunk:
             self.errors += chunk
             del self.errors[: -4 * STDERR_TAIL]
-        return bool(chunk)
+        return len(chunk) == _CHUNK
 
     def _write(self) -> None:
         try:

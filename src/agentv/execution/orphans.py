@@ -13,6 +13,7 @@ MARK = "AGENTV_COMMAND"
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PAGE = 4096
+_LONGEST_PID = len("4194304 ")
 _children: int | None = None
 """Where Linux lists the children of our first thread, open while it gives us orphans."""
 
@@ -43,8 +44,9 @@ def possible_orphans() -> list[int]:
     """
     if _children is None:
         return [child.pid for child in psutil.Process().children()] if sys.platform == "linux" else psutil.pids()
-    text = b""
-    while part := os.pread(_children, _PAGE, len(text)):
+    text = part = os.pread(_children, _PAGE, 0)
+    while len(part) > _PAGE - _LONGEST_PID:  # what comes next did not fit
+        part = os.pread(_children, _PAGE, len(text))
         text += part
     return [int(pid) for pid in text.split()]
 

@@ -93,7 +93,7 @@ class Start:
 
     def let_go(self) -> bool:
         """Forget the command when it is over and left nobody behind; False when there is somebody to end."""
-        return self._is_done and (self.tree is None or self.tree.let_go())
+        return self._is_done and (self.tree is None or (self._exchange.has_exited and self.tree.let_go()))
 
     async def end(self) -> None:
         """Leave nobody behind, as `ProcessTree.end` does; what is about to start is waited for."""

@@ -64,8 +64,8 @@ class ProcessTree:
             _forget(self)
 
     def let_go(self) -> bool:
-        """Forget the tree when the command is over and left nobody behind; False when there is somebody to end."""
-        if not self._is_over():
+        """Forget the tree of a command that has exited; False when it left somebody behind, who is to be ended."""
+        if self._adopted():
             return False
         _forget(self)
         return True

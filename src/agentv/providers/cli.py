@@ -1,11 +1,11 @@
 """`cli`: a command answers, one run of it for each case or for a batch of cases."""
 
+import functools
 import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -16,6 +16,7 @@ from agentv.providers.commands import decode, read_output_file, run_command
 from agentv.providers.healthchecks import run_healthcheck
 from agentv.providers.replies import parse_output
 from agentv.templating.command import FilledCommand, parse_command, parse_files_format
+from agentv.types.changed import changed
 from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError, TemplateError
 from agentv.types.failures import Failure
@@ -25,6 +26,7 @@ from agentv.types.targets import DEFAULT_TRY_TIMEOUT_S, ResolvedTarget
 
 MAX_BATCH_BYTES = 256 * 2**20
 _NOTED_CHARACTERS = 2_000
+_NO_FOLDER = Path()
 _FILES = {"PROMPT_FILE": "prompt.txt", "CASES_FILE": "cases.jsonl", "OUTPUT_FILE": "output"}
 """What the placeholders that stand for files are called in a call's own folder."""
 
@@ -39,7 +41,7 @@ class _Answered:
 
     def add_to(self, response: ProviderResponse) -> ProviderResponse:
         """Return the response with what is known of the command."""
-        return replace(response, exit_code=0, notes=self.notes, log_paths=self.kept)
+        return changed(response, exit_code=0, notes=self.notes, log_paths=self.kept)
 
 
 class CliProvider:
@@ -104,7 +106,7 @@ class CliProvider:
         """Make a folder for the files of one call; where there are none, none is made, whatever the path says."""
         keep = self._settings.keep_temp_files
         is_used = keep or not self._template.placeholders.isdisjoint(_FILES)
-        return _temporary_folder(keep=keep) if is_used else nullcontext(Path())
+        return _temporary_folder(keep=keep) if is_used else nullcontext(_NO_FOLDER)
 
     def _fill(self, requests: Sequence[ProviderRequest], values: Mapping[str, str], folder: Path) -> FilledCommand:
         """Write the files that the template hands over, and fill it."""
@@ -127,7 +129,7 @@ class CliProvider:
     def _cwd(self, request: ProviderRequest) -> Path:
         if request.workspace is not None:
             return Path(request.workspace)
-        return Path(request.eval_dir or self._target.base_dir, self._settings.cwd or "")
+        return _folder_in(request.eval_dir or self._target.base_dir, self._settings.cwd or "")
 
 
 @contextmanager
@@ -138,6 +140,12 @@ def _temporary_folder(*, keep: bool) -> Iterator[Path]:
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@functools.cache
+def _folder_in(base: str, relative: str) -> Path:
+    """Return where many commands run: one folder for all cases of a file."""
+    return Path(base, relative)
 
 
 def _write(path: Path, text: str) -> None:
