@@ -118,9 +118,9 @@ def test_it_answers_no_questions() -> None:
 
 
 def test_without_its_packages_it_names_the_commands_that_bring_them() -> None:
-    code = "from agentv.providers.local import LocalSettings; LocalSettings().check_embeddings()"
-    bare = [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); {code}"]
-    done = subprocess.run(bare, capture_output=True, text=True, check=False)
+    without = "import sys; sys.modules['numpy'] = None"
+    code = f"{without}; from agentv.providers.local import LocalSettings; LocalSettings().check_embeddings()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert f"pip install 'agentv[local]' && {GET_WEIGHTS}" in done.stderr
 
 

@@ -36,5 +36,5 @@ def test_what_has_no_number_gets_one_and_what_has_one_is_copied() -> None:
 
 
 def test_a_name_that_is_no_field_is_refused() -> None:
-    with pytest.raises(KeyError, match="txet"):
+    with pytest.raises(TypeError, match="txet"):
         changed(ProviderResponse("hi"), txet="ho")

@@ -9,7 +9,7 @@ from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
-from agentv.types.quick import quick
+from agentv.types.quick import quick, set_field
 from agentv.types.scales import EvaluationCriteria
 
 
@@ -112,9 +112,9 @@ class EvalCase:
             if type(given) is tuple:
                 continue
             if isinstance(given, str) and name in _ROLES:
-                object.__setattr__(self, name, (Message(role=_ROLES[name], content=given),))
+                set_field(self, name, (Message(role=_ROLES[name], content=given),))
             elif isinstance(given, list):
-                object.__setattr__(self, name, tuple(given))
+                set_field(self, name, tuple(given))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,38 +1,29 @@
-"""Copies of frozen dataclasses with some fields changed, for what is copied with every call."""
+"""Copies of quick dataclasses with some fields changed, for what is copied with every call."""
 
-import functools
-from collections.abc import Callable, Mapping
-from dataclasses import Field, fields
-from operator import attrgetter
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from agentv.types.dataclass import set_field
+import msgspec
 
+from agentv.types.quick import set_field
 
-class _Dataclass(Protocol):
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+T = TypeVar("T")
 
 
-class _Numbered(_Dataclass, Protocol):
+class _Numbered(Protocol):
     @property
     def seq(self) -> int | None: ...
 
 
-T = TypeVar("T", bound=_Dataclass)
 N = TypeVar("N", bound=_Numbered)
 
 
 def changed(value: T, **changes: object) -> T:
-    """Return a copy with these fields changed: `dataclasses.replace` in less than half the time.
+    """Return a copy of a quick dataclass with these fields changed: `dataclasses.replace` in a tenth of the time.
 
-    For classes of several fields that may all be given in order (none keyword-only, none left out of `__init__`).
-    Raises KeyError for a name that is no field.
+    Raises TypeError for a name that is no field.
     """
-    given_of, places = _shape(type(value))
-    given = list(given_of(value))
-    for name, change in changes.items():
-        given[places[name]] = change
-    return type(value)(*given)
+    copy: T = msgspec.structs.replace(value, **changes)  # type: ignore[type-var]  # which `quick` made of it
+    return copy
 
 
 def numbered(value: N, seq: int) -> N:
@@ -45,10 +36,3 @@ def numbered(value: N, seq: int) -> N:
         return changed(value, seq=seq)
     set_field(value, "seq", seq)
     return value
-
-
-@functools.cache
-def _shape(kind: type[_Dataclass]) -> tuple[Callable[[object], tuple[object, ...]], Mapping[str, int]]:
-    """Return what takes all fields out of a dataclass, and where each of them stands."""
-    names = [each.name for each in fields(kind)]
-    return attrgetter(*names), {name: place for place, name in enumerate(names)}

@@ -15,10 +15,13 @@ AgentvError
 
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.problems import Problem
-from agentv.types.provider import CallRecord
+
+if TYPE_CHECKING:
+    from agentv.types.provider import CallRecord
 
 
 class AgentvError(Exception):
@@ -84,7 +87,7 @@ class MissingExtraError(PluginError, ImportError):
 class ProviderError(AgentvError, RuntimeError):
     """A target did not answer. `failure` says why, in one of the closed list of kinds; `calls` are the tries made."""
 
-    def __init__(self, failure: Failure, *, calls: tuple[CallRecord, ...] = ()) -> None:
+    def __init__(self, failure: Failure, *, calls: "tuple[CallRecord, ...]" = ()) -> None:
         self.failure = failure
         self.calls = calls
         super().__init__(failure.message)

@@ -1,36 +1,43 @@
-"""Frozen dataclasses that are made a dozen times for every row, made nearly as fast as ordinary ones."""
+"""Frozen dataclasses that are made two dozen times for every row, made by msgspec in C."""
 
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Any, TypeVar
+from dataclasses import MISSING, Field, FrozenInstanceError, fields
+from typing import Any, Never, TypeVar, cast
 
-from agentv.types.dataclass import Late, set_field
-from agentv.types.init_method import write_init
+import msgspec
 
-T = TypeVar("T")
+T = TypeVar("T", bound=type[Any])
 
-_set_class: Callable[[object, type], None] = object.__dict__["__class__"].__set__
+set_field: Callable[[object, str, object], None] = msgspec.structs.force_setattr  # type: ignore[assignment]
+"""Gives a field of a quick class's instance its value, all frozen as it is: for its own `__post_init__`."""
+
+_REPLACED = (
+    *("__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__getstate__", "__setstate__"),
+    *("__slots__", "__match_args__", "__annotations__"),
+)
+"""What a dataclass has that a `Struct` brings itself."""
 
 
-def quick(kind: type[T]) -> type[T]:
-    """Give a frozen dataclass with slots an `__init__` that takes a quarter of the time; nothing else changes.
+def quick(kind: T) -> T:
+    """Return a frozen dataclass as a `msgspec.Struct`: the same names and methods, made in a quarter of the time.
 
-    The usual one calls `object.__setattr__` for each field. This one fills an instance of a class with the same slots
-    that is not frozen, and then makes it one of `kind`. Instances of subclasses are made the usual way.
+    It is replaced, compared, hashed, matched and sent elsewhere as any frozen dataclass. A subclass of it is declared
+    without `@dataclass`; no field may be one that is given by name only.
     """
-    kind.__init__ = Late(kind, "__init__", _write_quick_init)  # type: ignore[assignment]  # gives the method when asked
-    return kind
+    replaced = {*_REPLACED, *(field.name for field in fields(kind))}
+    kept = {name: value for name, value in vars(kind).items() if name not in replaced}
+    made: Any = msgspec.defstruct(kind.__name__, map(_described, fields(kind)), namespace=kept, frozen=True)
+    made.__setattr__, made.__delattr__ = _refuse, _refuse  # as a dataclass does: with a FrozenInstanceError
+    return cast(T, made)
 
 
-def _write_quick_init(kind: type[Any]) -> Callable[..., None]:
-    names = [field.name for field in fields(kind)]
-    statements = [
-        "if self.__class__ is _kind:",
-        " _become(self, _open)",
-        *(f" self.{name} = {name}" for name in names),
-        " _become(self, _kind)",
-        "else:",
-        *(f" _set(self, {name!r}, {name})" for name in names),
-    ]
-    opened = type(f"_Open{kind.__name__}", (), {"__slots__": names})
-    return write_init(kind, statements, _become=_set_class, _kind=kind, _open=opened, _set=set_field)
+def _described(field: Field[Any]) -> tuple[Any, ...]:
+    if field.default is not MISSING:
+        return (field.name, field.type, field.default)
+    if field.default_factory is not MISSING:
+        return (field.name, field.type, msgspec.field(default_factory=field.default_factory))
+    return (field.name, field.type)
+
+
+def _refuse(_self: object, name: str, *_value: object) -> Never:
+    raise FrozenInstanceError(f"cannot change field {name!r}")

@@ -7,7 +7,6 @@ from agentv.types.quick import quick
 
 
 @quick
-@quick
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one or more calls. `cached_input` is part of `input`, `reasoning` part of `output`."""
