@@ -4,8 +4,10 @@ from datetime import datetime
 
 import msgspec
 
-from agentv.storage.record_fields import time_text
+from agentv.storage.record_fields import time_text, usage_to_record
 from agentv.types.json_value import JsonValue
+from agentv.types.results import Slot
+from agentv.types.usage import Usage
 
 
 class Entry(msgspec.Struct, omit_defaults=True, gc=False):
@@ -25,6 +27,10 @@ class Entry(msgspec.Struct, omit_defaults=True, gc=False):
 def _to_value(value: object) -> JsonValue:
     if isinstance(value, Entry):
         return value.to_record()
+    if isinstance(value, Slot):
+        return value.to_json()
+    if isinstance(value, Usage):
+        return usage_to_record(value)
     if isinstance(value, datetime):
         return time_text(value)
     if type(value) is list and value and isinstance(value[0], Entry):

@@ -20,13 +20,13 @@ from agentv.storage.record_fields import (
     read_text,
     read_texts,
     read_time,
-    usage_to_record,
 )
 from agentv.storage.schema import ANSWER_SCHEMA, check_schema
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_from_json, messages_to_json, trace_from_json, trace_to_json
 from agentv.types.provider import CallRecord
 from agentv.types.results import Answer, Slot
+from agentv.types.usage import Usage
 
 
 def read_slot(record: JsonObject) -> Slot:
@@ -49,7 +49,7 @@ class CallEntry(Entry, kw_only=True):
     wait_ms: float | None
     duration_ms: float | None
     request_id: str | None = None
-    usage: JsonObject | None = None
+    usage: Usage | None = None
     error: str | None = None
 
 
@@ -59,7 +59,7 @@ class AnswerEntry(Entry, kw_only=True):
     schema: str
     run_id: str
     seq: int | None = None
-    slot: JsonObject
+    slot: Slot
     generation: int
     answer_key: str
     kind: str
@@ -68,7 +68,7 @@ class AnswerEntry(Entry, kw_only=True):
     trace: Sequence[JsonValue] | None = None
     finish_reason: str | None = None
     session: str | None = None
-    usage: JsonObject | None = None
+    usage: Usage | None = None
     cost_usd: float | None = None
     billed_usd: float | None = None
     started_at: datetime
@@ -92,7 +92,7 @@ def answer_to_entry(answer: Answer, *, run_id: str) -> AnswerEntry:
         schema=ANSWER_SCHEMA,
         run_id=run_id,
         seq=answer.seq,
-        slot=answer.slot.to_json(),
+        slot=answer.slot,
         generation=answer.generation,
         answer_key=answer.answer_key,
         kind=answer.kind,
@@ -101,7 +101,7 @@ def answer_to_entry(answer: Answer, *, run_id: str) -> AnswerEntry:
         trace=None if answer.trace is None else trace_to_json(answer.trace),
         finish_reason=answer.finish_reason,
         session=answer.session,
-        usage=None if answer.usage is None else usage_to_record(answer.usage),
+        usage=answer.usage,
         cost_usd=answer.cost_usd,
         billed_usd=answer.billed_usd,
         started_at=answer.started_at.astimezone(UTC),
@@ -167,7 +167,7 @@ def call_to_entry(call: CallRecord) -> CallEntry:
         wait_ms=milliseconds(call.wait_ms),
         duration_ms=milliseconds(call.duration_ms),
         request_id=call.request_id,
-        usage=None if call.usage is None else usage_to_record(call.usage),
+        usage=call.usage,
         error=call.error,
     )
 

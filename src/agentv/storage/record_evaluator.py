@@ -18,10 +18,10 @@ from agentv.storage.record_fields import (
     read_objects,
     read_text,
     read_texts,
-    usage_to_record,
 )
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, JudgeCall, JudgeRole, Verdict
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.usage import Usage
 
 _REQUEST_NAMES = ("evaluator_provider_request", "evaluator_raw_request", "grader_raw_request")
 """What a judge was asked has had three names; the first is written, all are read."""
@@ -47,7 +47,7 @@ class JudgeCallEntry(Entry, kw_only=True):
     role: str
     reply: str
     score: float | None = None
-    usage: JsonObject | None = None
+    usage: Usage | None = None
     cost_usd: float | None = None
     duration_ms: float | None = None
     cached: bool
@@ -73,7 +73,7 @@ class EvaluatorEntry(Entry, kw_only=True):
     evaluator_provider_request: JsonObject | None = None
     judge_calls: Sequence[JudgeCallEntry] = ()
     duration_ms: float | None = None
-    usage: JsonObject | None = None
+    usage: Usage | None = None
     cost_usd: float | None = None
     evaluator_results: "Sequence[EvaluatorEntry]" = ()
 
@@ -98,7 +98,7 @@ def evaluator_to_entry(result: EvaluatorResult) -> EvaluatorEntry:
         evaluator_provider_request=result.evaluator_provider_request,
         judge_calls=[_judge_call_to_entry(call) for call in result.judge_calls] if result.judge_calls else (),
         duration_ms=milliseconds(result.duration_ms),
-        usage=None if result.usage is None else usage_to_record(result.usage),
+        usage=result.usage,
         cost_usd=result.cost_usd,
         evaluator_results=[evaluator_to_entry(each) for each in result.evaluator_results] or (),
     )
@@ -192,7 +192,7 @@ def _judge_call_to_entry(call: JudgeCall) -> JudgeCallEntry:
         role=call.role,
         reply=call.reply,
         score=call.score,
-        usage=None if call.usage is None else usage_to_record(call.usage),
+        usage=call.usage,
         cost_usd=call.cost_usd,
         duration_ms=milliseconds(call.duration_ms),
         cached=call.cached,

@@ -35,7 +35,7 @@ from agentv.types.messages_json import (
     trace_summary_to_json,
     trace_to_json,
 )
-from agentv.types.results import CaseResult, RowStatus
+from agentv.types.results import CaseResult, RowStatus, Slot
 from agentv.types.usage import Usage
 
 
@@ -45,7 +45,7 @@ class ResultEntry(Entry, kw_only=True):
     schema: str
     run_id: str
     seq: int | None = None
-    slot: JsonObject
+    slot: Slot
     answer_key: str = ""
     score_key: Mapping[str, str] | None = None
     answer_ref: JsonObject | None = None
@@ -95,7 +95,7 @@ def result_to_entry(result: CaseResult, *, with_trace: bool = True) -> ResultEnt
         schema=RESULT_SCHEMA,
         run_id=result.run_id,
         seq=result.seq,
-        slot=slot.to_json(),
+        slot=slot,
         answer_key=result.answer_key,
         score_key=result.score_keys or None,
         answer_ref=None if result.answer_seq is None else {"seq": result.answer_seq},
