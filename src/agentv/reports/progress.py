@@ -32,7 +32,8 @@ _SUITES_NAMED = 3
 class Progress:
     """Counts per target and over all. `cost_usd` sums the prices that are known; `priced` says whether any was.
 
-    `busy` workers have a row in hand; `kept` rows were there before the run was taken up again.
+    `busy` workers have a row in hand; `done` rows are finished, of which `kept` were there before the run was taken up
+    again.
     """
 
     started: RunStarted
@@ -40,6 +41,7 @@ class Progress:
     by_target: dict[str, Counter[str]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     busy: int = 0
+    done: int = 0
     kept: int = 0
     retries: int = 0
     cost_usd: float = 0.0
@@ -56,9 +58,9 @@ class Progress:
             case RowBegun():
                 self.busy += 1
             case RowLeft():
-                self.busy = max(self.busy - 1, 0)
+                self.busy -= self.busy > 0
             case RowFinished(result):
-                self.busy = max(self.busy - 1, 0)
+                self.busy -= self.busy > 0
                 self._count(result)
                 judged = result.judge_cost_usd
                 self._pay(None if judged is None else max(0.0, judged - saved_by_judges(result)))
@@ -75,19 +77,17 @@ class Progress:
                 pass
 
     def _count(self, result: CaseResult) -> None:
-        state = row_state(result)
+        state, target = row_state(result), result.slot.target
+        if target not in self.by_target:
+            self.by_target[target] = Counter()
+        self.by_target[target][state] += 1
         self.counts[state] += 1
-        self.by_target.setdefault(result.slot.target, Counter())[state] += 1
+        self.done += 1
 
     def _pay(self, dollars: float | None) -> None:
         if dollars is not None:
             self.cost_usd += dollars
             self.priced = True
-
-    @property
-    def done(self) -> int:
-        """Rows that are finished, those that were there before among them."""
-        return self.counts.total()
 
     @property
     def done_now(self) -> int:
