@@ -26,35 +26,72 @@ class SingleRows:
     squares: float = 0.0
     cubes: float = 0.0
 
+    def add(self, rows: int, score: float, *, passed: bool) -> None:
+        """Count so many rows of one score."""
+        self.rows += rows
+        self.passed += rows * passed
+        self.score_sum += rows * score
+        self.squares += rows * score * score
+        self.cubes += rows * score * score * score
+
+
+COUNTED_AT_ONCE = 32
+"""Rows that wait to be counted: equal ones, as a rule's are, are then counted as one."""
+
 
 @dataclass(slots=True)
 class Tally:
     """Counts and score sum of one group of rows. Only where cases have several rows is anything kept by case."""
 
-    counts: Counter[str] = field(default_factory=Counter)
-    score_sum: float = 0.0
-    single: SingleRows = field(default_factory=SingleRows)
     cases: CaseSums | None = None
     whole_passes: ClusterMoments = _NOTHING
     whole_scores: ClusterMoments = _NOTHING
+    _counts: Counter[str] = field(default_factory=Counter)
+    _score_sum: float = 0.0
+    _single: SingleRows = field(default_factory=SingleRows)
+    _waiting: list[tuple[RowState, float | None]] = field(default_factory=list)
 
     def add(self, state: RowState, score: float | None, case: int | None = None) -> None:
         """Count one row. `case` (case_sums.case_of) says that its case may have other rows in this group."""
-        self.counts[state] += 1
+        if case is None:
+            self._waiting.append((state, score))
+            if len(self._waiting) == COUNTED_AT_ONCE:
+                self._count_waiting()
+            return
+        self._counts[state] += 1
         if score is None or state not in JUDGED_STATES:
             return
-        self.score_sum += score
-        if case is None:  # written out, since it is done for each row in each of its groups
-            single = self.single
-            single.rows += 1
-            single.passed += state == "pass"
-            single.score_sum += score
-            single.squares += score * score
-            single.cubes += score * score * score
-            return
+        self._score_sum += score
         if self.cases is None:
             self.cases = CaseSums()
         self.cases.add(case, passed=state == "pass", score=score)
+
+    def _count_waiting(self) -> None:
+        equal = Counter(self._waiting)
+        self._waiting.clear()
+        for (state, score), rows in equal.items():
+            self._counts[state] += rows
+            if score is not None and state in JUDGED_STATES:
+                self._score_sum += rows * score
+                self._single.add(rows, score, passed=state == "pass")
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many rows are in each state."""
+        self._count_waiting()
+        return self._counts
+
+    @property
+    def score_sum(self) -> float:
+        """The sum of the judged rows' scores."""
+        self._count_waiting()
+        return self._score_sum
+
+    @property
+    def single(self) -> SingleRows:
+        """The judged rows that are the only ones of their cases."""
+        self._count_waiting()
+        return self._single
 
     def add_whole(self, rows: Sequence[tuple[RowState, float | None]]) -> None:
         """Count all rows of a case that has no others in this group: sums are kept, and nothing of the case."""
@@ -63,7 +100,7 @@ class Tally:
         if not judged:
             return
         passed, total = sum(state == "pass" for state, _ in judged), math.fsum(score for _, score in judged)
-        self.score_sum += total
+        self._score_sum += total
         self.whole_passes += ClusterMoments.of_clusters([(len(judged), passed)])
         self.whole_scores += ClusterMoments.of_clusters([(len(judged), total)])
 
