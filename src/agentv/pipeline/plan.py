@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from functools import cached_property
 from pathlib import Path
 
 from agentv.pipeline.options import RunOptions
@@ -49,7 +50,7 @@ class CaseTask:
     trials: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SuitePlan:
     """One suite with the targets that answer it. `trials` is what the command line asked for, else None."""
 
@@ -69,7 +70,7 @@ class SuitePlan:
             return 1
         return self.options.trials or case.trials or self.suite.trials
 
-    @property
+    @cached_property
     def rows(self) -> int | None:
         """How many rows the suite makes; None while a stream's length is unknown."""
         if self.selection.count is None:
