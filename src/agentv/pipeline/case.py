@@ -64,14 +64,15 @@ class CaseRunner:
         return await self._netted(task, case, self._made(task, case))
 
     async def _made(self, task: CaseTask, case: EvalCase) -> CaseResult:
-        question = self.open(task, case)
+        desk = self._desk(task)
+        question = self._open(desk, task, case)
         if task.stored is not None:
-            return await self.judge(question, task.stored.answer)
+            return await self._judge(desk, question, task.stored.answer)
         wanted = wanted_workspace(case, task.suite, task.target)
         if wanted is not None:
-            return await self._in_workspace(question, wanted)
-        reply = await ask(question, self._desk(task).provider, clock=self.toolbox.clock, on_retry=self.on_retry(task))
-        return await self.judge(question, self.keep(question, reply))
+            return await self._in_workspace(desk, question, wanted)
+        reply = await ask(question, desk.provider, clock=self.toolbox.clock, on_retry=self.on_retry(task))
+        return await self._judge(desk, question, self._keep(desk, question, reply))
 
     def has_nothing_to_judge(self, task: CaseTask) -> bool:
         """Whether only evaluators that cost money would judge a case, and these are left out: it is not asked then."""
@@ -80,7 +81,7 @@ class CaseRunner:
         evaluators, _ = applicable_evaluators(task.case, task.suite)
         return all(costs_money(config_of(evaluator), self.toolbox, task.known) for evaluator in evaluators)
 
-    async def _in_workspace(self, question: Question, wanted: WantedWorkspace) -> CaseResult:
+    async def _in_workspace(self, desk: Desk, question: Question, wanted: WantedWorkspace) -> CaseResult:
         """Ask in a folder of the row's own, capture what was changed there, and judge before the folder goes."""
         task, toolbox = question.task, self.toolbox
         started_at = toolbox.clock()
@@ -90,24 +91,25 @@ class CaseRunner:
                 question = changed(question, request=request)
                 reply = await ask(
                     question,
-                    self._desk(task).provider,
+                    desk.provider,
                     clock=toolbox.clock,
                     on_retry=self.on_retry(task),
                     before_repeat=workspace.reset,
                 )
                 captured = await workspace.capture()
                 kept = captured_to_json(captured, workspace, keep=wanted.config.keep)
-                row = await self.judge(question, self.keep(question, reply, workspace=kept))
+                row = await self._judge(desk, question, self._keep(desk, question, reply, workspace=kept))
                 for note in (*captured.notes, *await workspace.finish(failed=row_state(row) != "pass")):
                     self.tell(task, f"{task.case.id}: {note}")
                 return row
         except ProviderError as error:
             reply = Reply(error.failure, started_at, toolbox.clock())
-            return await self.judge(question, self.keep(question, reply))
+            return await self._judge(desk, question, self._keep(desk, question, reply))
 
     async def finish(self, question: Question, answer: Answer) -> CaseResult:
         """Return the row of an answer that a batch brought, under the same net."""
-        return await self._netted(question.task, question.case, self.judge(question, answer))
+        task = question.task
+        return await self._netted(task, question.case, self._judge(self._desk(task), question, answer))
 
     async def _netted(self, task: CaseTask, case: EvalCase, work: Coroutine[None, None, CaseResult]) -> CaseResult:
         with RefusedCalls() as refused:
@@ -135,16 +137,20 @@ class CaseRunner:
 
     def open(self, task: CaseTask, case: EvalCase) -> Question:
         """Return what is asked, with its case kept before the first call."""
-        desk = self._desk(task)
+        return self._open(self._desk(task), task, case)
+
+    def _open(self, desk: Desk, task: CaseTask, case: EvalCase) -> Question:
         question = make_question(task, case, target_key=desk.target_key, names_files=desk.names_files)
         if task.trial == 0:
             written = self.fingerprints.written(question.evaluators, single_form=question.single_form)
             self.sink.case(case_record(question, written))
         return question
 
-    def keep(self, question: Question, reply: Reply, *, workspace: JsonObject | None = None) -> Answer:
-        """Clean a reply and what it left in its workspace, and keep both before anything judges them."""
-        desk = self._desk(question.task)
+    def keep(self, question: Question, reply: Reply) -> Answer:
+        """Clean a reply, and keep it before anything judges it."""
+        return self._keep(self._desk(question.task), question, reply)
+
+    def _keep(self, desk: Desk, question: Question, reply: Reply, *, workspace: JsonObject | None = None) -> Answer:
         counts_attempts = desk.provider.counts_attempts
         answer = make_answer(
             question, reply, cleaner=desk.cleaner(), counts_attempts=counts_attempts, workspace=workspace
@@ -154,10 +160,9 @@ class CaseRunner:
                 self.tell(question.task, note)
         return self.sink.answer(answer)
 
-    async def judge(self, question: Question, answer: Answer) -> CaseResult:
+    async def _judge(self, desk: Desk, question: Question, answer: Answer) -> CaseResult:
         """Return the row of an answer that is kept."""
         task = question.task
-        desk = self._desk(task)
         if answer.error is not None:
             return unanswered_row(self.run_id, question, answer, is_model=desk.is_model)
         evaluators = question.evaluators

@@ -12,7 +12,17 @@ from agentv.reports.progress import Progress, plan_text, stopping_text
 from agentv.reports.row_text import PLAIN_LABELS, RowLabels, failure_line
 from agentv.reports.signs import Signs, signs_for
 from agentv.scoring.aggregation import row_state
-from agentv.types.events import RowBegun, RowFinished, RowKept, RunEnded, RunEvent, RunNote, RunStarted, RunStopping
+from agentv.types.events import (
+    AnswerArrived,
+    RowBegun,
+    RowFinished,
+    RowKept,
+    RunEnded,
+    RunEvent,
+    RunNote,
+    RunStarted,
+    RunStopping,
+)
 from agentv.types.protocols import Clock
 from agentv.types.results import CaseResult
 
@@ -83,14 +93,14 @@ class PlainLines:
             case RowFinished(result):
                 self._row(result)
                 self._beat()
-            case RowBegun():
-                pass  # tells nothing new of where the run stands
+            case RowBegun() | RowKept():
+                pass  # nothing is new; a run that is taken up again is told from its first new row on
+            case AnswerArrived():
+                self._beat()
             case RunNote(message):
                 self._line(f"note: {one_line(message)}")
             case RunStopping():
                 self._line(stopping_text(event))
-            case RowKept():
-                pass  # a run that is taken up again is told from its first new row on
             case RunEnded():
                 self._line("")
             case _:

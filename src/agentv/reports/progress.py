@@ -57,8 +57,8 @@ class Progress:
         match event:
             case RowBegun():
                 self.busy += 1
-            case RowLeft():
-                self.busy -= self.busy > 0
+            case AnswerArrived(answer):
+                self._pay(answer.cost_usd if answer.billed_usd is None else answer.billed_usd)
             case RowFinished(result):
                 self.busy -= self.busy > 0
                 self._count(result)
@@ -67,8 +67,8 @@ class Progress:
             case RowKept(result):
                 self.kept += 1
                 self._count(result)
-            case AnswerArrived(answer):
-                self._pay(answer.cost_usd if answer.billed_usd is None else answer.billed_usd)
+            case RowLeft():
+                self.busy -= self.busy > 0
             case RetryNoted():
                 self.retries += 1
             case RunStopping():

@@ -76,6 +76,7 @@ class Location:
 
 _SEQUENCES = ("input_messages", "expected_messages", "tags", "rubrics", "criteria", "evaluators")
 _sequences_of = attrgetter(*_SEQUENCES)
+_KEPT = frozenset({tuple, type(None)})
 _ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assistant"}
 
 
@@ -108,6 +109,8 @@ class EvalCase:
 
     def __post_init__(self) -> None:
         """Accept a string or any sequence where a tuple is kept."""
+        if _KEPT.issuperset(map(type, _sequences_of(self))):
+            return
         for name, given in zip(_SEQUENCES, _sequences_of(self), strict=True):
             if type(given) is tuple:
                 continue
