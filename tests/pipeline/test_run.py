@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -399,6 +400,41 @@ def test_an_observer_that_names_what_it_hears_is_told_nothing_else(tmp_path: Pat
 
     assert choosing.told == ["RowFinished", "RunEnded"]
     assert watching.told == ["RunStarted", "RowBegun", "AnswerArrived", "RowFinished", "RunEnded"]
+
+
+def test_an_observer_that_answers_to_every_name_is_told_everything(tmp_path: Path) -> None:
+    observer = MagicMock()
+    case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
+    evaluate([case], task=lambda _request: "x", evaluators=[HAS], observers=[observer], folder=tmp_path)
+
+    told = [type(call.args[0]).__name__ for call in observer.notify.call_args_list]
+    assert told == ["RunStarted", "RowBegun", "AnswerArrived", "RowFinished", "RunEnded"]
+
+
+def test_an_observer_whose_output_is_gone_is_told_nothing_more_and_costs_no_row(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    class Gone:
+        def notify(self, event: RunEvent) -> None:
+            told.append(type(event).__name__)
+            if isinstance(event, RowFinished):
+                raise BrokenPipeError
+
+        def close(self) -> None:
+            """Nothing is held open."""
+
+    cases = [EvalCase(name, "?") for name in "abc"]  # type: ignore[arg-type]  # a string is taken
+    report = evaluate(cases, task=lambda _request: "x", evaluators=[HAS], observers=[Gone()], folder=tmp_path)
+
+    assert told == ["RunStarted", "RowBegun", "AnswerArrived", "RowFinished"]
+    assert len(report.results) == 3
+
+
+def test_an_expected_outcome_from_python_may_be_more_than_a_text(tmp_path: Path) -> None:
+    case = EvalCase("a", "?", expected_outcome={"answer": 4})  # type: ignore[arg-type]  # what people hand over
+    report = evaluate([case], task=lambda _request: "x", evaluators=[HAS], folder=tmp_path)
+
+    assert report.results[0].error is None
 
 
 def test_observers_are_closed_once(tmp_path: Path) -> None:

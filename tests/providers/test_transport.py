@@ -7,14 +7,18 @@ import sys
 import urllib.error
 import urllib.request
 import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from tests.fake_server import serving_fake
 from tests.loopback import Answer, endless, hang_up, reply, serving, silence
 
+from agentv.execution.one_a_round import OneARound
 from agentv.execution.shared import Shared
 from agentv.providers.http import HttpReply, HttpRequest
-from agentv.providers.transport import NETWORK, check_url, open_network, send
+from agentv.providers.transport import NETWORK, Network, check_url, open_network, send
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 
@@ -205,6 +209,7 @@ def test_a_health_url_must_answer_with_success() -> None:
 
 FLOOD_CLIENT = """
 import asyncio, json, resource, sys, urllib.request
+from agentv.execution.one_a_round import OneARound
 from agentv.execution.shared import Shared
 from agentv.providers.http import HttpRequest
 from agentv.providers.transport import send
@@ -252,6 +257,31 @@ print(json.dumps([_proxy_for(f"http://{host}/") for host in hosts]))
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
 
     assert json.loads(result.stdout) == ["http://proxy:3128", None, None, None]
+
+
+def test_a_reply_is_gone_on_with_in_its_turn() -> None:
+    class Counted(OneARound):
+        taken = 0
+
+        async def turn(self) -> None:
+            self.taken += 1
+            await super().turn()
+
+    async def run(url: str) -> int:
+        turns = Counted()
+
+        @asynccontextmanager
+        async def network() -> AsyncIterator[Network]:
+            async with open_network() as opened:
+                yield replace(opened, replies=turns)
+
+        async with Shared() as shared:
+            await shared.get(NETWORK, network)
+            await send(HttpRequest(url, {}), shared, timeout_s=PATIENCE_S)
+        return turns.taken
+
+    with serving(reply("ok")) as server:
+        assert asyncio.run(run(server.url)) == 1
 
 
 def test_a_session_is_closed_with_what_it_belongs_to() -> None:

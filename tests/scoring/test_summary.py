@@ -3,7 +3,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.rows import make_row
 
@@ -72,18 +72,22 @@ def test_a_judge_that_tells_neither_tokens_nor_cost_is_not_free() -> None:
     assert summary_of(judged_by(priced, JudgeCall("j", "sample", "{}", cached=True))).cost_usd == 0.75
 
 
-@given(st.lists(st.sampled_from([None, 0.0, 0.7, 1.0]), max_size=50), st.integers(1, 4))
+@given(st.lists(st.sampled_from([None, 0.0, 0.7, 1.0]), max_size=120), st.integers(1, 4))
+@example([0.7] * 33, 1)
 def test_whoever_asks_in_the_middle_sees_every_row_so_far_and_changes_nothing(
     scores: list[float | None], trials: int
 ) -> None:
-    asked, left_alone = Summary(["evals/s.yaml"]), Summary(["evals/s.yaml"])
+    def summary() -> Summary:
+        return Summary(["evals/s.yaml"], has_targets=trials > 1)
+
+    asked, left_alone = summary(), summary()
     for number, score in enumerate(scores):
         error = BROKEN if score is None else None
         row = make_row(
             f"c{number // trials}", score=score, error=error, trial=number % trials, duration_ms=float(number)
         )
-        asked.add(row)
-        left_alone.add(row)
+        asked.add(row, has_trials=trials > 1)
+        left_alone.add(row, has_trials=trials > 1)
         assert (asked.all.rows, asked.of_suite("evals/s.yaml").all.rows) == (number + 1, number + 1)
         assert sum(sum(target.counts.values()) for target in asked.targets()) == number + 1
     for one, other in ((asked, left_alone), (asked.of_suite("evals/s.yaml"), left_alone.of_suite("evals/s.yaml"))):

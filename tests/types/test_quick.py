@@ -7,6 +7,7 @@ from dataclasses import FrozenInstanceError, asdict, dataclass, field, replace
 from typing import Any, TypeAlias
 
 import pytest
+from pydantic import BaseModel, ValidationError
 
 from agentv.types.quick import quick
 
@@ -71,15 +72,21 @@ def test_what_the_class_checks_is_checked() -> None:
         Quick("a", size=-1)
 
 
-def test_a_subclass_is_made_as_well() -> None:
-    class Plain(Quick):
-        pass
+def test_a_subclass_is_refused_with_what_to_do_instead() -> None:
+    with pytest.raises(TypeError, match="no subclasses: hold it in a class of your own"):
 
-    class Named(Quick):
-        colour: str = "red"
+        class Named(Quick):
+            colour: str = "red"
 
-    assert Named("a", colour="blue") != Named("a")  # type: ignore[call-arg]
-    assert (type(Plain("a")), Plain("a", size=2).size) == (Plain, 2)
+
+def test_a_pydantic_model_takes_an_instance_and_refuses_anything_else() -> None:
+    class Model(BaseModel):
+        held: Quick
+
+    made = Quick("a")
+    assert Model(held=made).held is made
+    with pytest.raises(ValidationError, match="instance of Quick"):
+        Model.model_validate({"held": {"name": "a"}})
 
 
 def test_its_signature_has_the_same_names() -> None:

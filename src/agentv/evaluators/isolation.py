@@ -60,7 +60,7 @@ async def _isolated(
         limit_s = None if getattr(evaluator, "times_its_parts", False) else timeout_s
         inline = bool(getattr(evaluator, "inline", False))
         output = await call_foreign(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
-    except Exception as error:  # noqa: BLE001 - as above: the other turns are judged
+    except Exception as error:  # noqa: BLE001 - as in `isolated_score`; other turns are judged
         return _score_of(error, timeout_s)
     name = config.criterion or config.name
     return to_score(output, name=name, kind=config.type, criteria=context.criteria, negate=config.negate)

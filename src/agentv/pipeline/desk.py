@@ -16,9 +16,8 @@ class Desk:
 
     def __init__(self, task: CaseTask, toolbox: Toolbox, fingerprints: Fingerprints) -> None:
         spec = toolbox.specs.providers.get(task.target.provider)
-        self._target = task.target
+        self._suite, self._target = task.suite, task.target  # held: their ids say which desk this is
         self._known = task.known
-        self._patterns = task.suite.redact
         self._toolbox = toolbox
         self._provider: ResilientProvider | None = None
         self._judge: tuple[ResilientProvider | None] | None = None
@@ -49,5 +48,5 @@ class Desk:
         known = len(self._known.resolved)
         if self._redactor is None or self._secrets_of != known:
             self._secrets_of = known
-            self._redactor = self._toolbox.redactor(self._known, self._patterns)
+            self._redactor = self._toolbox.redactor(self._known, self._suite.redact)
         return Cleaner(self._redactor)

@@ -121,9 +121,7 @@ class Ledger:
         """Return the observers that hear of a kind of event: what nobody hears of need not be made."""
         hearers = self._hearers.get(kind)
         if hearers is None:
-            hears = [getattr(observer, "hears", None) for observer in self.observers]
-            pairs = zip(self.observers, hears, strict=True)
-            hearers = self._hearers[kind] = [observer for observer, kinds in pairs if kinds is None or kind in kinds]
+            hearers = self._hearers[kind] = [observer for observer in self.observers if _hears(observer, kind)]
         return hearers
 
     def note(self, message: str) -> None:
@@ -224,6 +222,12 @@ class Ledger:
         """Keep the verdict with the run, so that every later report tells the same; a broken disk was told before."""
         with suppress(StorageError):
             self.store.note(REPORTED, told_to_json(report))
+
+
+def _hears(observer: Observer, kind: type[RunEvent]) -> bool:
+    """Whether an observer takes note of a kind of event: of all, unless it names some."""
+    kinds = getattr(observer, "hears", None)
+    return not isinstance(kinds, tuple) or kind in kinds
 
 
 def _is_unpaid(made: Answer | CaseResult) -> bool:

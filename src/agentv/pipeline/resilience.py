@@ -1,6 +1,7 @@
 """A provider with its retry policy, deadlines and price around it: what targets and judges both go through."""
 
 import asyncio
+import inspect
 import math
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -74,7 +75,8 @@ class ResilientProvider:
         self._reply_tokens = EXPECTED_REPLY_TOKENS
         # Whether anybody wants to know beforehand how many tokens a call will use.
         self._is_counting = limiter is not None or budget is not None
-        self._keeps_deadlines: bool = getattr(provider, "keeps_deadlines", False)
+        keeps_deadlines = getattr(provider, "keeps_deadlines", False)
+        self._keeps_deadlines: bool = keeps_deadlines and inspect.iscoroutinefunction(provider.invoke)
         self._transport_failures = 0
         self._stopped: ProviderError | None = None
 

@@ -117,7 +117,7 @@ def stored_expectation_key(case: CaseRecord) -> str:
 
 
 def _expectation(case: EvalCase | CaseRecord, criteria: Sequence[JsonObject]) -> str:
-    if not (criteria or case.expected_messages):
+    if type(case.expected_outcome) is str and not (criteria or case.expected_messages):
         return _outcome_key(case.expected_outcome)
     messages = [message_to_json(message) for message in case.expected_messages]
     expected = [case.expected_outcome, messages, criteria]

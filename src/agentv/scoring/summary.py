@@ -47,16 +47,16 @@ class Summary:
 
         `has_trials` False promises that its case is asked once of each target: then nothing is remembered of it.
         """
-        if result.slot.suite in self._suites:
-            self._suites[result.slot.suite].add(result, has_trials=has_trials)
         self._waiting.append((result, has_trials))
         if len(self._waiting) == _COUNTED_AT_ONCE or _is_large(result):
             self._count()
 
     def _count(self) -> None:
-        for result, has_trials in self._waiting:
+        waiting, self._waiting = self._waiting, []
+        for result, has_trials in waiting:
             self._counts.add(result, has_trials=has_trials)
-        self._waiting.clear()
+            if result.slot.suite in self._suites:
+                self._suites[result.slot.suite].counts.add(result, has_trials=has_trials)
 
     @property
     def counts(self) -> RowCounts:
@@ -70,7 +70,8 @@ class Summary:
         return self.counts.all
 
     def of_suite(self, suite: str) -> "Summary":
-        """Return the counts of one of the suites that are counted apart."""
+        """Return the counts of one of the suites that are counted apart; those of now, however many rows follow."""
+        self._count()
         return self._suites[suite]
 
     @property

@@ -2,8 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import field
+from collections.abc import Iterable, Sequence
+from dataclasses import field, replace
 
 from agentv.scoring.case_sums import CaseSums
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
@@ -35,7 +35,28 @@ class SingleRows:
         self.cubes += rows * score * score * score
 
 
-COUNTED_AT_ONCE = 32
+@dataclass(slots=True)
+class _Sums:
+    """Rows by state, the sum of their scores, and what is known of those that are alone."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    score_sum: float = 0.0
+    single: SingleRows = field(default_factory=SingleRows)
+
+    def add(self, waiting: Iterable[tuple[RowState, float | None]]) -> None:
+        """Count rows that are the only ones of their cases, equal ones as one."""
+        for (state, score), rows in Counter(waiting).items():
+            self.counts[state] += rows
+            if score is not None and state in JUDGED_STATES:
+                self.score_sum += rows * score
+                self.single.add(rows, score, passed=state == "pass")
+
+    def copy(self) -> "_Sums":
+        """Return sums that may be added to while these stay as they are."""
+        return _Sums(self.counts.copy(), self.score_sum, replace(self.single))
+
+
+_ADDED_AT_ONCE = 32
 """Rows that wait to be counted: equal ones, as a rule's are, are then counted as one."""
 
 
@@ -46,61 +67,56 @@ class Tally:
     cases: CaseSums | None = None
     whole_passes: ClusterMoments = _NOTHING
     whole_scores: ClusterMoments = _NOTHING
-    _counts: Counter[str] = field(default_factory=Counter)
-    _score_sum: float = 0.0
-    _single: SingleRows = field(default_factory=SingleRows)
+    _sums: _Sums = field(default_factory=_Sums)
     _waiting: list[tuple[RowState, float | None]] = field(default_factory=list)
 
     def add(self, state: RowState, score: float | None, case: int | None = None) -> None:
         """Count one row. `case` (case_sums.case_of) says that its case may have other rows in this group."""
         if case is None:
             self._waiting.append((state, score))
-            if len(self._waiting) == COUNTED_AT_ONCE:
-                self._count_waiting()
+            if len(self._waiting) == _ADDED_AT_ONCE:
+                self._sums.add(self._waiting)
+                self._waiting.clear()
             return
-        self._counts[state] += 1
+        self._sums.counts[state] += 1
         if score is None or state not in JUDGED_STATES:
             return
-        self._score_sum += score
+        self._sums.score_sum += score
         if self.cases is None:
             self.cases = CaseSums()
         self.cases.add(case, passed=state == "pass", score=score)
 
-    def _count_waiting(self) -> None:
-        equal = Counter(self._waiting)
-        self._waiting.clear()
-        for (state, score), rows in equal.items():
-            self._counts[state] += rows
-            if score is not None and state in JUDGED_STATES:
-                self._score_sum += rows * score
-                self._single.add(rows, score, passed=state == "pass")
+    def _now(self) -> _Sums:
+        """Return the sums of all rows so far. Nobody who asks changes in which order rows are added up."""
+        if not self._waiting:
+            return self._sums
+        sums = self._sums.copy()
+        sums.add(self._waiting)
+        return sums
 
     @property
     def counts(self) -> Counter[str]:
         """How many rows are in each state."""
-        self._count_waiting()
-        return self._counts
+        return self._now().counts
 
     @property
     def score_sum(self) -> float:
         """The sum of the judged rows' scores."""
-        self._count_waiting()
-        return self._score_sum
+        return self._now().score_sum
 
     @property
     def single(self) -> SingleRows:
         """The judged rows that are the only ones of their cases."""
-        self._count_waiting()
-        return self._single
+        return self._now().single
 
     def add_whole(self, rows: Sequence[tuple[RowState, float | None]]) -> None:
         """Count all rows of a case that has no others in this group: sums are kept, and nothing of the case."""
         judged = [(state, score) for state, score in rows if score is not None and state in JUDGED_STATES]
-        self.counts.update(state for state, _ in rows)
+        self._sums.counts.update(state for state, _ in rows)
         if not judged:
             return
         passed, total = sum(state == "pass" for state, _ in judged), math.fsum(score for _, score in judged)
-        self._score_sum += total
+        self._sums.score_sum += total
         self.whole_passes += ClusterMoments.of_clusters([(len(judged), passed)])
         self.whole_scores += ClusterMoments.of_clusters([(len(judged), total)])
 

@@ -53,7 +53,7 @@ class LineFile:
         try:
             while data:
                 data = data[os.write(self.descriptor, data) :]
-        except OSError:
+        except BaseException:  # an interrupt as well: what follows would stand behind half a line
             os.ftruncate(self.descriptor, self._end)
             raise
 

@@ -15,7 +15,7 @@ from agentv.types.init_method import write_init
 Kind: TypeAlias = type[Any]
 Method: TypeAlias = Callable[..., Any]
 
-set_field = object.__setattr__
+_set_field = object.__setattr__
 """Gives a field of a frozen instance its value."""
 
 
@@ -83,7 +83,7 @@ def _write_init(kind: Kind) -> Method:
 
 def _write_init_of_frozen(kind: Kind) -> Method:
     sets = [f"_set(self, {field.name!r}, {field.name})" for field in fields(kind)]
-    return write_init(kind, sets, _set=set_field)
+    return write_init(kind, sets, _set=_set_field)
 
 
 def _write_usual(name: str, kind: Kind, *, repr: bool = False, eq: bool = False, unsafe_hash: bool = False) -> Method:  # noqa: A002 - the standard's names
@@ -121,4 +121,4 @@ def _get_state(self: Any) -> list[object]:
 
 def _set_state(self: Any, state: list[object]) -> None:
     for field, value in zip(fields(self), state, strict=True):
-        set_field(self, field.name, value)
+        _set_field(self, field.name, value)

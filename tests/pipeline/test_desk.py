@@ -1,0 +1,28 @@
+"""What is looked up once for all rows of a suite and a target stays true while targets are added."""
+
+import random
+
+from agentv.pipeline.clock import make_clock
+from agentv.pipeline.desk import Desk
+from agentv.pipeline.fingerprints import Fingerprints
+from agentv.pipeline.plan import CaseTask
+from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.targets import KnownTargets
+from agentv.pipeline.toolbox import Toolbox
+from agentv.types.cases import EvalCase, EvalSuite, listed
+from agentv.types.targets import ResolvedTarget
+
+
+def test_secrets_of_a_target_that_a_late_line_names_are_struck() -> None:
+    specs = load_specs()
+    toolbox = Toolbox(specs=specs, clock=make_clock(), rng=random.Random(0), home=".")
+    known = KnownTargets({}, {}, specs)
+    known.resolved["t"] = target = ResolvedTarget("t", "mock", None, secrets=("first",))
+    case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
+    suite = EvalSuite("s.yaml", listed([case]))
+    desk = Desk(CaseTask(case, suite, target, known), toolbox, Fingerprints(toolbox))
+    assert desk.cleaner().text("first and second") == "*** and second"
+
+    known.resolved["judge"] = ResolvedTarget("judge", "mock", None, secrets=("second",))
+
+    assert desk.cleaner().text("first and second") == "*** and ***"
