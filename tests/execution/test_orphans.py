@@ -30,6 +30,26 @@ def have_many_children() -> None:
     assert set(possible_orphans()) == children
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the children of a process")
+def test_children_with_long_numbers_are_found_beyond_the_first_page() -> None:
+    in_own_process(have_children_with_long_numbers)
+
+
+def have_children_with_long_numbers() -> None:
+    """As the kernel lists them: a number that would fill a page to its last byte comes with the next one."""
+    children = list(range(1_000_000, 1_000_000 + MORE_THAN_A_PAGE_LISTS))
+    record = len("1000000 ")
+
+    def pread(_: int, size: int, offset: int) -> bytes:
+        count = (size - 1) // record
+        return b"".join(b"%d " % child for child in children[offset // record :][:count])
+
+    adopt_orphans(True)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(os, "pread", pread)
+        assert possible_orphans() == children
+
+
 def test_what_a_command_left_behind_is_ended_whichever_thread_started_it(family: Family) -> None:
     command = Command(argv=hostile("daemon"), env=family.env)
     thread = threading.Thread(target=lambda: asyncio.run(run_process(command, timeout_s=30)))

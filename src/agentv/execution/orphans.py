@@ -45,7 +45,7 @@ def possible_orphans() -> list[int]:
     if _children is None:
         return [child.pid for child in psutil.Process().children()] if sys.platform == "linux" else psutil.pids()
     text = part = os.pread(_children, _PAGE, 0)
-    while len(part) > _PAGE - _LONGEST_PID:  # what comes next did not fit
+    while len(part) >= _PAGE - _LONGEST_PID:  # what comes next did not fit: a page is never filled to its last byte
         part = os.pread(_children, _PAGE, len(text))
         text += part
     return [int(pid) for pid in text.split()]
