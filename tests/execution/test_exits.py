@@ -1,12 +1,17 @@
 import asyncio
+import os
+import select
 import subprocess
+import sys
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from agentv.execution.exits import Exits
 
 PATIENCE_S = 30.0
+needs_pidfd = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has pidfds")
 
 
 @pytest.fixture
@@ -61,3 +66,49 @@ def test_a_command_that_is_forgotten_is_not_told_of(
         return first
 
     assert asyncio.run(forgotten()) == "watched"
+
+
+@needs_pidfd
+def test_a_command_that_starts_when_nobody_waits_any_more_leaves_nothing_open(
+    waiting: "subprocess.Popen[bytes]",
+) -> None:
+    async def left() -> None:
+        before = psutil.Process().num_fds()
+        exits = Exits.of(asyncio.get_running_loop())
+        exits.leave()
+        with pytest.raises(ValueError, match="closed epoll"):
+            exits.watch(waiting, waiting.kill)
+        assert psutil.Process().num_fds() == before
+
+    asyncio.run(left())
+
+
+@needs_pidfd
+def test_the_end_of_a_process_that_nobody_asked_for_is_passed_over(
+    over: "subprocess.Popen[bytes]", waiting: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stranger_first() -> list[str]:
+        epolls: list[select.epoll] = []
+        make, reports = select.epoll, list[str]()
+
+        def made() -> select.epoll:
+            epolls.append(make())
+            return epolls[-1]
+
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: reports.append(context["message"]))
+        with monkeypatch.context() as patch:
+            patch.setattr(select, "epoll", made)
+            exits, told = Exits.of(loop), Told()
+        stranger = os.pidfd_open(over.pid)
+        epolls[0].register(stranger, select.EPOLLIN)
+        exits.watch(waiting, lambda: told.names.put_nowait("watched"))
+        over.wait()
+        waiting.communicate()
+        reports.append(await told.next())
+        assert epolls[0].poll(0) == []
+        exits.leave()
+        os.close(stranger)
+        return reports
+
+    assert asyncio.run(stranger_first()) == ["watched"]

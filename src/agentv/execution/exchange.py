@@ -87,9 +87,10 @@ class Exchange:
 
     def _time_out(self) -> None:
         self.timed_out = not self.over.done()
-        self._end()
+        self.end()
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Wait no longer; a command that still runs is to be ended."""
         if not self.over.done():
             self.over.set_result(None)
 
@@ -101,7 +102,7 @@ class Exchange:
             if not (self._read_output() | self._read_errors()):
                 break
         self.close()
-        self._end()
+        self.end()
 
     def _read(self, pipe: int) -> bytes:
         """Return what the pipe holds now, at most one chunk; at its end let go of it."""
@@ -122,7 +123,7 @@ class Exchange:
         chunk = self._read(self._from_stdout)
         if chunk and not self._take(chunk):
             self.too_large = True
-            self._end()
+            self.end()
             self._close(self._from_stdout)
         return len(chunk) == _CHUNK
 

@@ -54,7 +54,7 @@ class Exits:
         self._commands -= 1
         if self._commands:
             return
-        del _by_loop[self._loop]
+        _by_loop.pop(self._loop, None)
         os.close(self.nothing)
         if self._epoll is not None:
             self._loop.remove_reader(self._epoll.fileno())
@@ -66,7 +66,7 @@ class Exits:
         Where there is no pidfd, a thread waits for the process.
         """
         if self._epoll is not None:
-            with contextlib.suppress(OSError):  # a kernel without, or no descriptor left
+            with contextlib.suppress(AttributeError, OSError):  # a Python or kernel without, or no descriptor left
                 return self._add(self._epoll, Watched(os.pidfd_open(process.pid), exited))
         threading.Thread(target=self._wait, args=(process, exited), daemon=True, name="agentv-wait").start()
         return None
@@ -75,7 +75,7 @@ class Exits:
         self._watched[watched.pidfd] = watched
         try:
             epoll.register(watched.pidfd, select.EPOLLIN)
-        except OSError:
+        except (OSError, ValueError):  # ValueError: there is no epoll any more
             del self._watched[watched.pidfd]
             os.close(watched.pidfd)
             raise
@@ -91,11 +91,19 @@ class Exits:
     def _report(self) -> None:
         if self._epoll is not None:
             for pidfd, _ in self._epoll.poll(0):
-                watched = self._watched[pidfd]
-                self.forget(watched)
-                watched.exited()
+                watched = self._watched.get(pidfd)
+                if watched is None:
+                    with contextlib.suppress(OSError):
+                        self._epoll.unregister(pidfd)
+                else:
+                    self.forget(watched)
+                    watched.exited()
 
     def _wait(self, process: "subprocess.Popen[bytes]", exited: Callable[[], None]) -> None:
         process.wait()
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(exited)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_by_loop.clear)

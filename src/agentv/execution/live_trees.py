@@ -4,6 +4,7 @@ Apart from `tree`, whose imports take 20 ms: what ends commands is needed by eve
 """
 
 import atexit
+import os
 import time
 from collections.abc import Iterable
 from typing import Protocol
@@ -42,3 +43,13 @@ def kill_until_gone(trees: Iterable[Killable]) -> None:
 
 
 atexit.register(kill_all)
+
+
+def _forget_our_parents() -> None:
+    """Leave the commands of the process that we are a copy of to it: it waits for them."""
+    LIVE.clear()
+    STARTING.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_our_parents)

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import psutil
 
@@ -33,16 +33,18 @@ LOOK_S = 1.0
 
 _unclaimed: dict[int, float] = {}
 _looked_at = -math.inf
-_running = 0
+_running: set[str] = set()
+"""The marks of the commands that run or are about to; as long as there are any, orphans are ours."""
+
 _lock = threading.Lock()
 
 
 class ProcessTree:
-    """A running command and all its descendants. `process` is the command itself."""
+    """A running command and all its descendants. `process` is the command itself, `mark` is in their environments."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", mark: str) -> None:
         self.process = process
-        self._mark = mark
+        self.mark = mark
         self._known: set[psutil.Process] = set()
 
     async def end(self) -> None:
@@ -98,7 +100,7 @@ class ProcessTree:
 
     def _owns(self, pid: int) -> bool:
         try:
-            return os.getsid(pid) == self.process.pid or self._mark in mark_of(pid)
+            return os.getsid(pid) == self.process.pid or self.mark in mark_of(pid)
         except OSError:
             return False
 
@@ -142,7 +144,7 @@ def start_tree(
     """
     mark = secrets.token_hex(8)
     added = {**(env or {}), MARK: f"{os.environ.get(MARK, '')}/{mark}"}
-    _count(1)
+    _enter(mark)
     try:
         process = subprocess.Popen(  # noqa: S603 - running what the user wrote is the job
             argv,
@@ -155,20 +157,26 @@ def start_tree(
             start_new_session=True,
         )
     except BaseException:
-        _count(-1)
+        _leave(mark)
         raise
     tree = ProcessTree(process, mark)
     LIVE[process.pid] = tree
     return tree
 
 
-def _count(change: int) -> None:
-    """Count the commands that run or are about to; as long as there are any, orphans are ours."""
-    global _running
+def _enter(mark: str) -> None:
     with _lock:
-        before, _running = _running, _running + change
-        if not before or not _running:
-            adopt_orphans(_running > 0)
+        if not _running:
+            adopt_orphans(True)
+        _running.add(mark)
+
+
+def _leave(mark: str) -> None:
+    with _lock:
+        if mark in _running:
+            _running.remove(mark)
+            if not _running:
+                adopt_orphans(False)
 
 
 def _environment() -> Mapping[bytes, bytes]:
@@ -177,7 +185,7 @@ def _environment() -> Mapping[bytes, bytes]:
     return known
 
 
-async def finish(work: Coroutine[None, None, None]) -> None:
+async def finish(work: Awaitable[None]) -> None:
     """Await `work` to its end even if we are cancelled meanwhile; the cancellation is raised afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
@@ -222,18 +230,29 @@ def _is_dead_stranger(pid: int) -> bool:
 
 def _forget(tree: ProcessTree) -> None:
     """Reap a command that is over; only then may its number be another's."""
-    global _looked_at  # noqa: PLW0603 - as `_running`, of this process as a whole
+    global _looked_at  # noqa: PLW0603 - of this process as a whole
     now = time.monotonic()
     if sys.platform == "linux" and now - _looked_at > LOOK_S:
         _looked_at = now
         with _lock:
             reap_unclaimed(now)
-    known = LIVE.pop(tree.process.pid, None)
+    if LIVE.get(tree.process.pid) is tree:  # else it is another's number already
+        del LIVE[tree.process.pid]
     tree.process.poll()
-    if known is not None:
-        _count(-1)
+    _leave(tree.mark)
 
 
 def _send(process: psutil.Process, number: signal.Signals) -> None:
     with contextlib.suppress(psutil.Error):
         process.send_signal(number)
+
+
+def _start_afresh() -> None:
+    global _lock  # noqa: PLW0603 - a thread that we have not may hold it
+    _lock = threading.Lock()
+    _running.clear()
+    _unclaimed.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_afresh)

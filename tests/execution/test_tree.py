@@ -1,0 +1,27 @@
+import asyncio
+import subprocess
+
+from tests.own_process import in_own_process
+
+from agentv.execution.live_trees import LIVE
+from agentv.execution.tree import ProcessTree, start_tree
+
+
+def start(*argv: str) -> ProcessTree:
+    nothing = subprocess.DEVNULL
+    return start_tree(argv, cwd=None, env=None, stdin=nothing, stdout=nothing, stderr=nothing)
+
+
+def test_a_command_that_is_over_does_not_forget_another_that_has_its_number_by_now() -> None:
+    in_own_process(give_a_number_again)
+
+
+def give_a_number_again() -> None:
+    over, running = start("true"), start("sleep", "100")
+    over.process.wait()  # as a thread does where there is no pidfd: the number is free from now on
+    LIVE[over.process.pid] = LIVE.pop(running.process.pid)
+
+    assert over.let_go()
+
+    assert list(LIVE.values()) == [running]
+    asyncio.run(running.end())
