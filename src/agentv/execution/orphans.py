@@ -8,12 +8,18 @@ import sys
 
 import psutil
 
+from agentv.execution.live_trees import LIVE
+
 MARK = "AGENTV_COMMAND"
 """The environment variable that tells a command's descendants; nested commands append to it."""
+
+ZOMBIE_S = 10.0
+"""How long a dead process that nobody claims is left to whoever may still ask for its exit code."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PAGE = 4096
 _LONGEST_PID = len("4194304 ")
+_unclaimed: dict[int, float] = {}
 _children: int | None = None
 """Where Linux lists the children of our first thread, open while it gives us orphans."""
 
@@ -57,3 +63,30 @@ def mark_of(pid: int) -> str:
         return psutil.Process(pid).environ().get(MARK, "")
     except (psutil.Error, OSError):
         return ""
+
+
+def reap_unclaimed(now: float) -> None:
+    """Reap dead orphans that no tree can claim: a dead process does not show its environment any more.
+
+    They are told from the host program's own children by their session, and by nobody having asked for them since an
+    earlier call, `ZOMBIE_S` seconds before `now`.
+    """
+    dead = [pid for pid in possible_orphans() if pid not in LIVE and _is_dead_stranger(pid)]
+    for pid in _unclaimed.keys() - dead:
+        del _unclaimed[pid]
+    for pid in dead:
+        if now - _unclaimed.setdefault(pid, now) > ZOMBIE_S:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
+def _is_dead_stranger(pid: int) -> bool:
+    try:
+        status = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return status is not None and os.getsid(pid) != os.getsid(0)
+    except OSError:
+        return False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unclaimed.clear)

@@ -20,18 +20,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import psutil
 
 from agentv.execution.live_trees import KILL_S, LIVE, PAUSE_S, kill_until_gone
-from agentv.execution.orphans import MARK, adopt_orphans, mark_of, possible_orphans
+from agentv.execution.orphans import MARK, adopt_orphans, mark_of, possible_orphans, reap_unclaimed
 
 GRACE_S = 2.0
 """How long a tree may take to leave after SIGTERM, before SIGKILL."""
 
-ZOMBIE_S = 10.0
-"""How long a dead process that nobody claims is left to whoever may still ask for its exit code."""
-
 LOOK_S = 1.0
 """How long to wait between two looks for dead processes: many short commands need not look after each."""
 
-_unclaimed: dict[int, float] = {}
 _looked_at = -math.inf
 _running: set[str] = set()
 """The marks of the commands that run or are about to; as long as there are any, orphans are ours."""
@@ -205,29 +201,6 @@ async def _poll(is_done: Callable[[], bool], *, for_s: float) -> None:
         await asyncio.sleep(PAUSE_S)
 
 
-def reap_unclaimed(now: float) -> None:
-    """Reap dead orphans that no tree can claim: a dead process does not show its environment any more.
-
-    They are told from the host program's own children by their session, and by nobody having asked for them since an
-    earlier call, `ZOMBIE_S` seconds before `now`.
-    """
-    dead = [pid for pid in possible_orphans() if pid not in LIVE and _is_dead_stranger(pid)]
-    for pid in _unclaimed.keys() - dead:
-        del _unclaimed[pid]
-    for pid in dead:
-        if now - _unclaimed.setdefault(pid, now) > ZOMBIE_S:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
-
-
-def _is_dead_stranger(pid: int) -> bool:
-    try:
-        status = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        return status is not None and os.getsid(pid) != os.getsid(0)
-    except OSError:
-        return False
-
-
 def _forget(tree: ProcessTree) -> None:
     """Reap a command that is over; only then may its number be another's."""
     global _looked_at  # noqa: PLW0603 - of this process as a whole
@@ -251,7 +224,6 @@ def _start_afresh() -> None:
     global _lock  # noqa: PLW0603 - a thread that we have not may hold it
     _lock = threading.Lock()
     _running.clear()
-    _unclaimed.clear()
 
 
 if hasattr(os, "register_at_fork"):
