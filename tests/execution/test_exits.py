@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import os
 import select
 import subprocess
@@ -112,3 +113,19 @@ def test_the_end_of_a_process_that_nobody_asked_for_is_passed_over(
         return reports
 
     assert asyncio.run(stranger_first()) == ["watched"]
+
+
+@needs_pidfd
+def test_where_the_loop_can_watch_nothing_more_nothing_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused() -> None:
+        def refuse(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        before = psutil.Process().num_fds()
+        monkeypatch.setattr(asyncio.get_running_loop(), "add_reader", refuse)
+        with pytest.raises(OSError, match="No space left"):
+            Exits.of(asyncio.get_running_loop())
+        gc.collect()
+        assert psutil.Process().num_fds() == before
+
+    asyncio.run(refused())

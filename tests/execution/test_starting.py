@@ -108,6 +108,44 @@ def test_a_command_that_nothing_can_be_sent_to_fails_and_leaves_nothing_open(mon
     assert not STARTING
 
 
+def test_a_command_that_cannot_be_listened_to_fails_and_is_ended(family: Family) -> None:
+    async def listen() -> None:
+        loop = asyncio.get_running_loop()
+        add_reader: Callable[..., None] = loop.add_reader
+        added: list[int] = []
+
+        def refuse(descriptor: int, *args: Any) -> None:
+            if added:  # all but the first, which tells of the ends of commands
+                raise OSError(28, "No space left on device")
+            added.append(descriptor)
+            add_reader(descriptor, *args)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "add_reader", refuse)
+            with pytest.raises(OSError, match="No space left"):
+                await run_process(Command(argv=("sleep", "100"), env=family.env), timeout_s=PATIENCE_S)
+
+    asyncio.run(listen())
+
+    assert family.alive() == []
+
+
+def test_commands_that_wait_for_their_turn_hold_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def wait_behind_one() -> int:
+        command = Command(argv=("true",), stdin=b"x")
+        before = psutil.Process().num_fds()
+        tasks = [asyncio.create_task(run_process(command, timeout_s=PATIENCE_S)) for _ in range(50)]
+        await asyncio.to_thread(gate.reached.wait, PATIENCE_S)
+        opened = psutil.Process().num_fds() - before
+        gate.open()
+        await asyncio.gather(*tasks)
+        return opened
+
+    gate = Gate(monkeypatch, "true")
+
+    assert asyncio.run(wait_behind_one()) < 50
+
+
 def test_the_first_commands_of_two_threads_are_both_started() -> None:
     in_own_process(begin_in_two_threads)
 

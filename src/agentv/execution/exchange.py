@@ -20,10 +20,11 @@ _DRAIN_CHUNKS = 64
 
 
 class Exchange:
-    """Three pipes to a command. `over` is done when it has exited, or is to be ended.
+    """Three pipes to a command. `over` is done when it has exited, or is to be ended; `error` says why nobody listens.
 
-    `stdin`, `stdout` and `stderr` are the command's ends; without anything to send, `stdin` is what is given.
-    The pipes of a command that is over in a moment are never watched: what it wrote is read when it exits.
+    Who starts the command opens them: what waits for its turn holds nothing open. Until it has started they are that
+    thread's, then the loop's. The pipes of a command that is over in a moment are never watched: what it wrote is read
+    when it exits.
     """
 
     def __init__(self, unsent: bytes, nothing: int, max_output_bytes: int, listener: Listener | None) -> None:
@@ -34,21 +35,26 @@ class Exchange:
         self.too_large = False
         self.timed_out = False
         self.has_exited = False
+        self.error: OSError | None = None
         self._limit = max_output_bytes
         self._take = listener or self._keep
         self._unsent = memoryview(unsent)
+        self._nothing = nothing
         self._open: set[int] = set()
         self._theirs: set[int] = set()
         self._is_watching = False
+        self._is_writing = False
         self._alarm: asyncio.TimerHandle | None = None
-        self._to_stdin = -1
-        try:
-            self._from_stdout, self.stdout = self._pipe()
-            self._from_stderr, self.stderr = self._pipe()
-            self.stdin = self._sender() if unsent else nothing
-        except OSError:
-            self.close()
-            raise
+        self._to_stdin = self._from_stdout = self._from_stderr = -1
+
+    def open(self) -> tuple[int, int, int]:
+        """Open the pipes, return the command's ends: standard input (the null device when it gets none), output, error.
+
+        Raises OSError when too many files are open.
+        """
+        self._from_stdout, stdout = self._pipe()
+        self._from_stderr, stderr = self._pipe()
+        return self._sender() if self._unsent else self._nothing, stdout, stderr
 
     def _pipe(self) -> tuple[int, int]:
         """Return our end, which never makes us wait, and theirs."""
@@ -65,12 +71,30 @@ class Exchange:
         os.set_blocking(self._to_stdin, False)
         return theirs
 
-    def begin(self, timeout_s: float | None, has_started: Callable[[], bool]) -> None:
-        """Send what there is to send, and wait for the end: of the command, or of its time."""
+    def started(self) -> None:
+        """Send what the pipe takes, and let go of the command's own ends: without that no pipe would ever end."""
+        self._close_theirs()
         if self._to_stdin in self._open:
             self._write()
         if self._to_stdin in self._open:
-            self._loop.add_writer(self._to_stdin, self._write)
+            self._loop.call_soon_threadsafe(self._send)
+
+    def _send(self) -> None:
+        """Send the rest whenever the command has read some."""
+        self._is_writing = True
+        self._attend(self._loop.add_writer, self._to_stdin, self._write)
+
+    def _attend(self, add: Callable[[int, Callable[[], object]], None], pipe: int, move: Callable[[], object]) -> None:
+        if pipe not in self._open:
+            return
+        try:
+            add(pipe, move)
+        except OSError as error:  # the system watches as many files as it can
+            self.error = error
+            self.end()
+
+    def begin(self, timeout_s: float | None, has_started: Callable[[], bool]) -> None:
+        """Wait for the end: of the command, or of its time."""
         ends_at = None if timeout_s is None else self._loop.time() + timeout_s
         self._alarm = self._loop.call_later(_MOMENT_S, self._watch, ends_at, has_started)
 
@@ -79,10 +103,9 @@ class Exchange:
         if not has_started():
             self._alarm = self._loop.call_later(_MOMENT_S, self._watch, ends_at, has_started)
             return
-        self._close_theirs()
         self._is_watching = True
-        self._loop.add_reader(self._from_stdout, self._read_output)
-        self._loop.add_reader(self._from_stderr, self._read_errors)
+        self._attend(self._loop.add_reader, self._from_stdout, self._read_output)
+        self._attend(self._loop.add_reader, self._from_stderr, self._read_errors)
         self._alarm = None if ends_at is None else self._loop.call_at(ends_at, self._time_out)
 
     def _time_out(self) -> None:
@@ -97,7 +120,6 @@ class Exchange:
     def exited(self) -> None:
         """Take what is left in the pipes, and stop listening: a grandchild may hold them for ever."""
         self.has_exited = True
-        self._close_theirs()
         for _ in range(_DRAIN_CHUNKS):
             if not (self._read_output() | self._read_errors()):
                 break
@@ -154,13 +176,13 @@ class Exchange:
             return
         self._open.remove(pipe)
         if pipe == self._to_stdin:
-            self._loop.remove_writer(pipe)
+            if self._is_writing:
+                self._loop.remove_writer(pipe)
         elif self._is_watching:
             self._loop.remove_reader(pipe)
         os.close(pipe)
 
     def _close_theirs(self) -> None:
-        """Close the command's own ends, which it has by now: without that no pipe would ever end."""
         for pipe in self._theirs:
             os.close(pipe)
         self._theirs.clear()

@@ -38,7 +38,11 @@ class Exits:
         self._epoll = select.epoll() if sys.platform == "linux" else None
         self.nothing = os.open(os.devnull, os.O_RDWR)
         if self._epoll is not None:
-            loop.add_reader(self._epoll.fileno(), self._report)
+            try:
+                loop.add_reader(self._epoll.fileno(), self._report)
+            except OSError:
+                os.close(self.nothing)
+                raise
 
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> "Exits":

@@ -91,8 +91,9 @@ async def run_process(
                 exchange.close()
     finally:
         exits.leave()
-    if start.error is not None:
-        raise start.error
+    error = start.error or exchange.error
+    if error is not None:
+        raise error
     return Outcome(
         exit_code=None if exchange.timed_out or exchange.too_large else start.exit_code,
         stdout=bytes(exchange.output),

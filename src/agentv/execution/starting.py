@@ -63,14 +63,9 @@ class Start:
             self._tell(pipes.end)
             return
         try:
-            self.tree = start_tree(
-                self._words,
-                cwd=self._cwd,
-                env=self._env,
-                stdin=pipes.stdin,
-                stdout=pipes.stdout,
-                stderr=pipes.stderr,
-            )
+            stdin, stdout, stderr = pipes.open()
+            self.tree = start_tree(self._words, cwd=self._cwd, env=self._env, stdin=stdin, stdout=stdout, stderr=stderr)
+            pipes.started()
             self._watched = self._exits.watch(self.tree.process, pipes.exited)
         except Exception as error:  # noqa: BLE001 - whatever it is belongs to who asked for the command
             self.error = error
