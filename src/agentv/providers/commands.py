@@ -12,6 +12,9 @@ from agentv.templating.command import FilledCommand
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 
+_SHORT_OF_SOMETHING = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC}
+"""What a system says that has no process, memory or file left just now, or can watch no more of them."""
+
 _USE_PROMPT_FILE = "use {PROMPT_FILE}, which takes any length"
 
 
@@ -93,6 +96,6 @@ def not_started(error: OSError, argv: tuple[str, ...], cwd: Path, *, too_long: s
     if error.errno == errno.E2BIG:
         kind = "bad_request"
         message = f"the command's arguments are too long for this system; {too_long}"
-    elif error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE):
+    elif error.errno in _SHORT_OF_SOMETHING:
         return Failure("transport", message, retryable=True)
     return Failure(kind, message)

@@ -1,0 +1,20 @@
+import errno
+import os
+import subprocess
+
+import pytest
+from tests.asking import failure_of, make_target
+
+from agentv.providers.cli_settings import CliSettings
+
+
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC])
+def test_a_system_that_is_short_of_something_is_asked_again(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    failure = failure_of(make_target("cli", CliSettings(command_template="true")))
+
+    assert (failure.kind, failure.retryable) == ("transport", True)
+    assert failure.message == f"cannot start 'true': {os.strerror(number)}"
