@@ -25,3 +25,18 @@ def give_a_number_again() -> None:
 
     assert list(LIVE.values()) == [running]
     asyncio.run(running.end())
+
+
+def test_to_end_what_a_command_left_behind_spares_another_that_has_its_number_by_now() -> None:
+    in_own_process(end_whose_number_was_given_again)
+
+
+def end_whose_number_was_given_again() -> None:
+    over, running = start("true"), start("sleep", "100")
+    over.process.wait()
+    over.process.pid = running.process.pid
+
+    assert over.kill()
+
+    assert running.process.poll() is None
+    asyncio.run(running.end())

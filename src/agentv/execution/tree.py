@@ -103,7 +103,8 @@ class ProcessTree:
     def _members(self) -> set[psutil.Process]:
         """Return everyone who is alive, and remember them: who is seen once is found again wherever it goes."""
         found: set[psutil.Process] = set()
-        for pid in (self.process.pid, *self._adopted()):
+        own = [self.process.pid] if self.process.returncode is None else []  # reaped, its number may be another's
+        for pid in (*own, *self._adopted()):
             with contextlib.suppress(psutil.Error):
                 self._known.add(psutil.Process(pid))
         for head in self._known - found:
