@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from urllib.request import urlopen
 
@@ -129,15 +129,18 @@ class ModelServer:
 
 
 @contextmanager
-def serving(*, delay_s: float = 0.0) -> Iterator[ModelServer]:
-    """Serve in another process, on a core of its own, until the end of the block; every reply takes `delay_s`."""
+def serving(*, delay_s: float = 0.0, own_core: bool = True) -> Iterator[ModelServer]:
+    """Serve in another process, on a core of its own, until the end of the block; every reply takes `delay_s`.
+
+    Without `own_core` whoever is measured has all cores: for what the server has little to do with.
+    """
     command = (sys.executable, "-m", "bench.model_server", str(delay_s))
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - ours
         assert process.stdin is not None  # noqa: S101 - for the type checker
         assert process.stdout is not None  # noqa: S101 - for the type checker
         port = int(process.stdout.readline())
         try:
-            with core_of_its_own(process.pid):
+            with core_of_its_own(process.pid) if own_core else nullcontext():
                 yield ModelServer(f"http://{HOST}:{port}/v1")
         finally:
             process.stdin.close()  # it ends with its input
