@@ -128,7 +128,7 @@ class CaseRunner:
         self.toolbox.note(f"target {task.target.name!r}: {self._desk(task).cleaner().text(message)}")
 
     def _desk(self, task: CaseTask) -> Desk:
-        """Return where a task is done. Suites and targets are those of the plan, which lives as long as the run."""
+        """Return where a task is done."""
         place = (id(task.suite), id(task.target))
         desk = self.desks.get(place)
         if desk is None:

@@ -3,10 +3,7 @@
 from collections.abc import Mapping
 
 from agentv.scoring.digests import DigestSet
-from agentv.storage.records import (
-    EventRecord,
-    case_name,
-)
+from agentv.storage.records import EventRecord, case_name
 from agentv.types.changed import numbered
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock
