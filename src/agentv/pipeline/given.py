@@ -131,15 +131,16 @@ def _with_targets(
 def _with_evaluators(suite: EvalSuite, evaluators: Sequence[object] | None, specs: Specs) -> EvalSuite:
     """Return a suite with the evaluators given for it; functions among them, and among its cases', are taken too."""
     if isinstance(suite.cases, ListedCases):
-        cases = tuple(_with_own(case, specs) if isinstance(case, EvalCase) else case for case in suite.cases.cases)
+        cases = tuple(
+            replace(case, evaluators=_taken(case.evaluators, specs))
+            if isinstance(case, EvalCase) and case.evaluators
+            else case
+            for case in suite.cases.cases
+        )
         suite = replace(suite, cases=ListedCases(cases))
     if evaluators is None:
         return suite
     return replace(suite, evaluators=_taken(evaluators, specs), evaluator=None)
-
-
-def _with_own(case: EvalCase, specs: Specs) -> EvalCase:
-    return replace(case, evaluators=_taken(case.evaluators, specs)) if case.evaluators else case
 
 
 def _taken(evaluators: Sequence[object], specs: Specs) -> tuple[EvaluatorLike, ...]:

@@ -1,6 +1,6 @@
 """What has happened in a run so far: written to the store first, then told, then counted."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import field
 
@@ -57,13 +57,6 @@ class Stop:
         self.state, self.reason, self.signal_number = "interrupted", reason, signal_number
         self.give_up()
 
-    def passing(self, tasks: Iterable[CaseTask]) -> Iterator[CaseTask]:
-        """Pass on tasks until the run is to end."""
-        for task in tasks:
-            if self.reason is not None:
-                return
-            yield task
-
     def crash(self, state: RunState) -> None:
         """Note that the run ended in a way that nobody asked for."""
         if self.state == "finished":
@@ -96,14 +89,17 @@ class Ledger:
         self.summary = summary_for(self.plan.gates, has_targets=len(self.plan.targets) > 1)
 
     def expect(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
-        """Pass on what is to be done. From the first case with trials on, verdicts are remembered to compare them."""
+        """Pass on what is to be done, or was. From the first case with trials on, verdicts are remembered."""
         for task in tasks:
             self.has_trials = self.has_trials or task.trials > 1
             yield task
 
     def begin(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
-        """Pass on what workers take up, and tell of it."""
+        """Pass on what workers take up, until the run is to end, and tell of it."""
         for task in tasks:
+            if self.stop.reason is not None:
+                return
+            self.has_trials = self.has_trials or task.trials > 1
             if self._hearing(RowBegun):
                 self.tell(RowBegun(slot_of(task)))
             yield task

@@ -59,10 +59,20 @@ class SuitePlan:
     known: KnownTargets
     options: RunOptions
 
-    @property
+    @cached_property
     def suite(self) -> EvalSuite:
         """The suite."""
         return self.selection.suite
+
+    @cached_property
+    def timeout_s(self) -> float | None:
+        """How long all tries of a row may take together."""
+        return self.options.timeout_s or self.suite.timeout_s
+
+    @cached_property
+    def only_free(self) -> bool:
+        """Whether only evaluators that cost nothing judge."""
+        return self.options.only == "free"
 
     def trials(self, case: EvalCase | BrokenCase) -> int:
         """How often a case is repeated: `--trials` > the case's > the suite's. A broken line is told once."""
@@ -98,9 +108,7 @@ class SuitePlan:
             trial += 1
 
     def _task(self, case: EvalCase | BrokenCase, target: ResolvedTarget, trial: int, trials: int) -> CaseTask:
-        timeout_s = self.options.timeout_s or self.suite.timeout_s
-        only_free = self.options.only == "free"
-        return CaseTask(case, self.suite, target, self.known, trial, timeout_s, only_free, trials=trials)
+        return CaseTask(case, self.suite, target, self.known, trial, self.timeout_s, self.only_free, trials=trials)
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,9 +198,10 @@ async def _run_target(
     """Do all rows of one target with its number of workers."""
 
     def tasks(*, by_trial: bool = False) -> Iterator[CaseTask]:
-        planned = ledger.expect(plan.tasks(target, by_trial=by_trial))
-        left = planned if carry_on is None else carry_on.left_to_do(planned, runner, ledger)
-        return ledger.begin(ledger.stop.passing(left))
+        tasks = plan.tasks(target, by_trial=by_trial)
+        if carry_on is not None:
+            tasks = carry_on.left_to_do(ledger.expect(tasks), runner, ledger)
+        return ledger.begin(tasks)
 
     most = getattr(runner.toolbox.provider(target).provider, "max_workers", None)
     backend = LocalBackend(plan.workers(target, most=most))

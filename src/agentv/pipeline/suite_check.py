@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import field
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 
 from agentv.evaluators.isolation import config_of
@@ -23,6 +24,9 @@ from agentv.types.dataclass import dataclass
 from agentv.types.errors import AgentvError
 from agentv.types.evaluation import Evaluator
 from agentv.types.targets import ResolvedTarget
+
+_own_parts = attrgetter("workspace", "tags", "trials", "rubrics", "evaluators", "evaluator", "grader")
+"""What a case may say otherwise than its suite; of those that say nothing, one stands for all."""
 
 STREAM_CHECKED_AHEAD = 1000
 """How many lines of a stream are checked before the run; the others are checked just ahead of the workers."""
@@ -67,12 +71,16 @@ class SuiteCheck:
             self._say(str(error))
         seen: dict[int, EvaluatorLike] = {}  # the objects too: a stream's are gone before the next has their id
         ahead = None if self.plan.selection.count is not None else STREAM_CHECKED_AHEAD
-        looked_at, broken = 0, 0
+        looked_at, broken, has_plain = 0, 0, False
         for case in islice(self.plan.selection, ahead):
             looked_at += 1
             if not isinstance(case, EvalCase):
                 broken += 1
                 continue
+            if not any(_own_parts(case)):
+                if has_plain:
+                    continue
+                has_plain = True
             self._check_workspaces(case)
             self.tags.update(tags_of(case, suite))
             self.most_trials = max(self.most_trials, self.plan.trials(case))
