@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from time import monotonic as now
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -32,8 +33,7 @@ class LocalBackend:
         """
         source = iter(items)
         turn = asyncio.Lock()
-        loop = asyncio.get_running_loop()
-        gave_way_at = loop.time()
+        gave_way_at = now()
 
         async def pull() -> None:
             nonlocal gave_way_at
@@ -43,9 +43,9 @@ class LocalBackend:
                 if emitted is not None:
                     async with turn:
                         await emitted
-                if loop.time() - gave_way_at > GIVE_WAY_S:
+                if now() - gave_way_at > GIVE_WAY_S:
                     await asyncio.sleep(0)
-                    gave_way_at = loop.time()
+                    gave_way_at = now()
 
         try:
             async with asyncio.TaskGroup() as tasks:

@@ -1,5 +1,7 @@
 """Where one target answers one suite: what is the same for all of these rows, looked up once."""
 
+from functools import cached_property
+
 from agentv.pipeline.capture import Cleaner, Redactor
 from agentv.pipeline.fingerprints import Fingerprints
 from agentv.pipeline.plan import CaseTask
@@ -19,8 +21,6 @@ class Desk:
         self._suite, self._target = task.suite, task.target  # held: their ids say which desk this is
         self._known = task.known
         self._toolbox = toolbox
-        self._provider: ResilientProvider | None = None
-        self._judge: tuple[ResilientProvider | None] | None = None
         self._redactor: Redactor | None = None
         self._secrets_of = 0
         self.is_model = spec.is_model_api
@@ -29,19 +29,15 @@ class Desk:
         timeout_s = task.suite.evaluator_timeout_s or DEFAULT_EVALUATOR_TIMEOUT_S
         self.tools = SuiteTools(toolbox, task.known, timeout_s, task.only_free)
 
-    @property
+    @cached_property
     def provider(self) -> ResilientProvider:
         """Who answers."""
-        if self._provider is None:
-            self._provider = self._toolbox.provider(self._target)
-        return self._provider
+        return self._toolbox.provider(self._target)
 
-    @property
+    @cached_property
     def judge(self) -> ResilientProvider | None:
         """Who judges the target's answers where an evaluator names nobody; None when nobody can."""
-        if self._judge is None:
-            self._judge = (self._toolbox.own_judge(self._target, self._known),)
-        return self._judge[0]
+        return self._toolbox.own_judge(self._target, self._known)
 
     def cleaner(self) -> Cleaner:
         """Return what makes one answer fit to be kept. Targets that a late line names bring secrets of their own."""

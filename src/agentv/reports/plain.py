@@ -13,7 +13,6 @@ from agentv.reports.row_text import PLAIN_LABELS, RowLabels, failure_line
 from agentv.reports.signs import Signs, signs_for
 from agentv.scoring.aggregation import row_state
 from agentv.types.events import (
-    AnswerArrived,
     RowBegun,
     RowFinished,
     RowKept,
@@ -30,6 +29,7 @@ HEARTBEAT_S = 30.0
 HEARTBEAT_SHARE = 0.1
 _LONGEST_LINE = 300  # the whole reason stands in the report at the end and in `agentv show`
 
+_TOLD = (RunStarted, RunNote, RunStopping, RunEnded)
 _WORDS = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
 
 
@@ -81,30 +81,31 @@ class PlainLines:
                 return
 
     def _take(self, event: RunEvent) -> None:
-        if isinstance(event, RunStarted):
-            self._progress = Progress(event, self._clock())
-            self._labels = RowLabels.of_run(event)
-            self._last_beat = self._clock()
-            self._line(f"run {event.run_id}: {plan_text(event, self._signs)}")
-            return
         if self._progress is not None:
             self._progress.add(event)
+        kind = type(event)
+        if kind is RowBegun or kind is RowKept:
+            return  # nothing is new; a run that is taken up again is told from its first new row on
+        if isinstance(event, RowFinished):
+            self._row(event.result)
+        elif isinstance(event, _TOLD):
+            self._line(self._text(event))
+            return
+        self._beat()
+
+    def _text(self, event: RunStarted | RunNote | RunStopping | RunEnded) -> str:
         match event:
-            case RowFinished(result):
-                self._row(result)
-                self._beat()
-            case RowBegun() | RowKept():
-                pass  # nothing is new; a run that is taken up again is told from its first new row on
-            case AnswerArrived():
-                self._beat()
+            case RunStarted():
+                self._progress = Progress(event, self._clock())
+                self._labels = RowLabels.of_run(event)
+                self._last_beat = self._progress.at
+                return f"run {event.run_id}: {plan_text(event, self._signs)}"
             case RunNote(message):
-                self._line(f"note: {one_line(message)}")
+                return f"note: {one_line(message)}"
             case RunStopping():
-                self._line(stopping_text(event))
+                return stopping_text(event)
             case RunEnded():
-                self._line("")
-            case _:
-                self._beat()
+                return ""
 
     def _row(self, result: CaseResult) -> None:
         word = _WORDS.get(row_state(result))

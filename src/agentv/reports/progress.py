@@ -54,33 +54,32 @@ class Progress:
 
     def add(self, event: RunEvent) -> None:
         """Take one event into account."""
-        match event:
-            case RowBegun():
-                self.busy += 1
-            case AnswerArrived(answer):
-                self._pay(answer.cost_usd if answer.billed_usd is None else answer.billed_usd)
-            case RowFinished(result):
-                self.busy -= self.busy > 0
-                self._count(result)
-                judged = result.judge_cost_usd
-                self._pay(None if judged is None else max(0.0, judged - saved_by_judges(result)))
-            case RowKept(result):
-                self.kept += 1
-                self._count(result)
-            case RowLeft():
-                self.busy -= self.busy > 0
-            case RetryNoted():
-                self.retries += 1
-            case RunStopping():
-                self.stopping = event
-            case _:
-                pass
+        if isinstance(event, RowBegun):
+            self.busy += 1
+        elif isinstance(event, AnswerArrived):
+            answer = event.answer
+            self._pay(answer.cost_usd if answer.billed_usd is None else answer.billed_usd)
+        elif isinstance(event, RowFinished):
+            self.busy -= self.busy > 0
+            self._count(event.result)
+            if event.result.judge_cost_usd is not None:
+                self._pay(max(0.0, event.result.judge_cost_usd - saved_by_judges(event.result)))
+        elif isinstance(event, RowKept):
+            self.kept += 1
+            self._count(event.result)
+        elif isinstance(event, RowLeft):
+            self.busy -= self.busy > 0
+        elif isinstance(event, RetryNoted):
+            self.retries += 1
+        elif isinstance(event, RunStopping):
+            self.stopping = event
 
     def _count(self, result: CaseResult) -> None:
         state, target = row_state(result), result.slot.target
-        if target not in self.by_target:
-            self.by_target[target] = Counter()
-        self.by_target[target][state] += 1
+        counts = self.by_target.get(target)
+        if counts is None:
+            counts = self.by_target[target] = Counter()
+        counts[state] += 1
         self.counts[state] += 1
         self.done += 1
 
