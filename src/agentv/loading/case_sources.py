@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, starmap
 from pathlib import Path
 
 from agentv.loading.cases import CaseScope, read_case
@@ -44,15 +45,13 @@ class JsonLinesCases:
             size += len(line)
             if size > HEAD_BYTES or len(head) == most:
                 break
-            head.append(self._case(line, number))
+            head.append(self._case(number, line))
         return replace(self, head=tuple(head))
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Read line by line; blank lines are skipped, lines with problems become broken cases."""
-        yield from self.head
         last = self.head[-1].location if self.head else None
-        for number, line in self._lines(after=0 if last is None else last.line):
-            yield self._case(line, number)
+        return chain(self.head, starmap(self._case, self._lines(after=0 if last is None else last.line)))
 
     def _lines(self, *, after: int) -> Iterator[tuple[int, bytes]]:
         """Yield the lines that are not blank with their numbers, from behind a line."""
@@ -62,7 +61,7 @@ class JsonLinesCases:
                 if data.strip() or len(data) > MAX_BYTES:
                     yield number, data
 
-    def _case(self, data: bytes, number: int) -> EvalCase | BrokenCase:
+    def _case(self, number: int, data: bytes) -> EvalCase | BrokenCase:
         location = Location(self.scope.file, number)
         plain = read_plain(data, location) if len(data) <= MAX_BYTES else None
         if plain is not None:
@@ -122,8 +121,7 @@ class JoinedCases:
             yield case if is_new or isinstance(case, BrokenCase) else self._repeated(case)
 
     def _all(self) -> Iterator[EvalCase | BrokenCase]:
-        for part in self.parts:
-            yield from part
+        return chain.from_iterable(self.parts)
 
     def _repeated(self, case: EvalCase) -> EvalCase | BrokenCase:
         """Return what a repeated id becomes. Its first place is looked up only now: repeats are rare, ids are many."""

@@ -45,7 +45,7 @@ def read_plain(line: bytes, location: Location) -> EvalCase | None:
         id=found.id,
         input_messages=_messages(found.input_messages),
         expected_outcome=found.expected_outcome,
-        expected_messages=_messages(found.expected_messages or ()),
+        expected_messages=_messages(found.expected_messages) if found.expected_messages else (),
         conversation_id=None if found.conversation_id is UNSET else found.conversation_id,
         tags=tuple(found.tags or ()),
         metadata={} if found.metadata is UNSET else found.metadata,
@@ -53,7 +53,7 @@ def read_plain(line: bytes, location: Location) -> EvalCase | None:
     )
 
 
-def _messages(read: list[_Message] | tuple[()]) -> tuple[Message, ...]:
+def _messages(read: list[_Message]) -> tuple[Message, ...]:
     return tuple([Message(each.role, each.content) for each in read])
 
 
