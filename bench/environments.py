@@ -80,7 +80,7 @@ def _files_of(project: Path) -> list[Path]:
 
 def _make(peer: Harness, place: Path) -> None:
     """Make an environment under another name first: one that is half made is never taken for whole."""
-    uv = shutil.which("uv")
+    uv = shutil.which("uv") or os.environ.get("UV")  # the one that runs us need not be on the path
     if uv is None:
         raise PeerMissingError("uv makes the environments of peers and is not installed: https://docs.astral.sh/uv/")
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -47,16 +47,21 @@ def test_every_peer_has_its_program_and_is_explained(peer: Harness) -> None:
 
 def test_without_uv_a_peer_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("UV", raising=False)
     with pytest.raises(PeerMissingError, match="uv makes the environments of peers and is not installed: https://"):
         with_environment(PEERS[PYDANTIC_EVALS], tmp_path / "cache")
 
 
-def test_a_failed_installation_leaves_no_environment_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_on_path", [True, False])
+def test_a_failed_installation_leaves_no_environment_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_on_path: bool
+) -> None:
     uv = tmp_path / "bin" / "uv"
     uv.parent.mkdir()
     uv.write_text("#!/bin/sh\necho no route to host >&2\nexit 2\n")
     uv.chmod(0o755)
-    monkeypatch.setenv("PATH", str(uv.parent))
+    monkeypatch.setenv("PATH", str(uv.parent if is_on_path else tmp_path))
+    monkeypatch.setenv("UV", str(uv))
     with pytest.raises(PeerMissingError, match="is the network there"):
         with_environment(PEERS[PYDANTIC_EVALS], tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
