@@ -29,7 +29,7 @@ class Script:
         self.waits: list[float] = []
         self.tries: list[int] = []
 
-    async def call(self, number: int) -> ProviderResponse:
+    async def call(self, number: int, _ends_at: float) -> ProviderResponse:
         self.tries.append(number)
         self.now += timedelta(milliseconds=100)
         if self.failures:
@@ -44,7 +44,7 @@ class Script:
         self,
         policy: RetryPolicy | None = None,
         *,
-        call: Callable[[int], Awaitable[ProviderResponse]] | None = None,
+        call: Callable[[int, float], Awaitable[ProviderResponse]] | None = None,
         on_retry: Callable[[CallRecord, float], None] | None = None,
         deadline_s: float | None = None,
     ) -> tuple[ProviderResponse, tuple[CallRecord, ...]]:
@@ -176,7 +176,7 @@ def test_no_pause_goes_beyond_the_deadline_for_all_tries() -> None:
 
 
 def test_a_try_that_keeps_no_deadline_is_cancelled_and_recorded() -> None:
-    async def never(_: int) -> ProviderResponse:
+    async def never(_number: int, _ends_at: float) -> ProviderResponse:
         return await asyncio.Future()
 
     with pytest.raises(ProviderError, match="no answer within") as raised:
@@ -187,7 +187,7 @@ def test_a_try_that_keeps_no_deadline_is_cancelled_and_recorded() -> None:
 
 
 def test_a_time_out_of_the_callee_itself_is_its_own_error() -> None:
-    async def faulty(_: int) -> ProviderResponse:
+    async def faulty(_number: int, _ends_at: float) -> ProviderResponse:
         raise TimeoutError("theirs")
 
     with pytest.raises(TimeoutError, match="theirs"):

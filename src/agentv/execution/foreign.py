@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import GeneratorType, coroutine
+from types import CoroutineType, GeneratorType, coroutine
 from typing import Any, Optional
 
 from agentv.execution.threads import AbandonedError, call_in_thread
@@ -26,14 +26,16 @@ class Deadline:
     ended by one.
     """
 
-    def __init__(self, timeout_s: float | None, outer: Optional["Deadline"]) -> None:
-        self.timer: asyncio.Timeout | None = None
+    timer: asyncio.Timeout | None = None
+    is_over = False
+    """Whether the call has ended: a task that it left behind changes nothing any more."""
+    _waiting = 0
+    _left_s: float | None = None
+
+    def __init__(self, timeout_s: float, outer: Optional["Deadline"]) -> None:
         self._outer = outer
         self._loop = asyncio.get_running_loop()
-        self._ends_at = None if timeout_s is None else self._loop.time() + timeout_s
-        self._waiting = 0
-        self._left_s: float | None = None
-        self._is_over = False
+        self._ends_at: float | None = self._loop.time() + timeout_s
 
     def watch(self) -> asyncio.Timeout:
         """Return the timer, to be entered."""
@@ -62,13 +64,9 @@ class Deadline:
         if self.timer is not None:
             self.timer.reschedule(ends_at)
 
-    def end(self) -> None:
-        """Say that the call is over: a task that it left behind changes nothing any more."""
-        self._is_over = True
-
     def _may_change(self) -> bool:
         is_ours = asyncio.get_running_loop() is self._loop  # a thread with a loop of its own inherits the context
-        return is_ours and not self._is_over and not (self.timer is not None and self.timer.expired())
+        return is_ours and not self.is_over and not (self.timer is not None and self.timer.expired())
 
 
 _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
@@ -104,7 +102,20 @@ async def call_foreign(
             output = await call_in_thread(function, *args, timeout_s=timeout_s)
         if not _is_awaitable(output):
             return output
-        return await (output if timeout_s is None else _awaited(output, timeout_s))
+        if timeout_s is None:
+            return await output
+        deadline = Deadline(timeout_s, _current.get())
+        token = _current.set(deadline)
+        steps = output.__await__()
+        try:
+            waits_for = next(steps)
+        except StopIteration as stop:
+            return stop.value
+        else:
+            return await _watched(deadline, _resumed(steps, waits_for), timeout_s)
+        finally:
+            deadline.is_over = True
+            _current.reset(token)
     except AbandonedError as error:
         raise DeadlineError(f"no return within {timeout_s:g} s") from error
     except asyncio.CancelledError as error:
@@ -121,22 +132,9 @@ def refuse_stray(error: asyncio.CancelledError) -> None:
 
 def _is_awaitable(output: object) -> bool:
     """Whether something can be awaited; quicker than `inspect.isawaitable` alone for what most functions return."""
+    if isinstance(output, CoroutineType):
+        return True
     return (hasattr(output, "__await__") or isinstance(output, GeneratorType)) and inspect.isawaitable(output)
-
-
-async def _awaited(output: Awaitable[Any], timeout_s: float) -> Any:
-    deadline = Deadline(timeout_s, _current.get())
-    token = _current.set(deadline)
-    steps = output.__await__()
-    try:
-        waits_for = next(steps)
-    except StopIteration as stop:
-        return stop.value
-    else:
-        return await _watched(deadline, _resumed(steps, waits_for), timeout_s)
-    finally:
-        deadline.end()
-        _current.reset(token)
 
 
 async def _watched(deadline: Deadline, rest: Awaitable[Any], timeout_s: float) -> Any:

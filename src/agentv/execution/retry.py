@@ -3,11 +3,10 @@
 import asyncio
 import math
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock
@@ -63,8 +62,8 @@ def delay_s(failure: Failure, policy: RetryPolicy, *, retry: int, rng: random.Ra
     return min(backoff * rng.uniform(1 - JITTER, 1 + JITTER), policy.max_delay_s)
 
 
-def retry_call(
-    call: Callable[[int], Awaitable[R]],
+async def retry_call(
+    call: Callable[[int, float], Awaitable[R]],
     policy: RetryPolicy,
     *,
     rng: random.Random,
@@ -72,74 +71,46 @@ def retry_call(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     on_retry: Callable[[CallRecord, float], None] | None = None,
     deadline_s: float | None = None,
-) -> Coroutine[Any, Any, tuple[R, tuple[CallRecord, ...]]]:
+) -> tuple[R, tuple[CallRecord, ...]]:
     """Call until it answers, and return the answer with a record of every try.
 
-    `call` gets the number of the try, from 0, and keeps its own deadline. `deadline_s` is for all tries and pauses
-    together: no pause goes beyond it, and a try that has not ended soon after it is cancelled. `on_retry` gets the
-    failed try and the pause in seconds. Raises the last ProviderError with `calls` set.
+    `call` gets the number of the try, from 0, and when all tries are to be over by the loop's clock; it keeps its own
+    deadline. `deadline_s` is for all tries and pauses together: no pause goes beyond it, and a try that has not ended
+    soon after it is cancelled. `on_retry` gets the failed try and the pause in seconds. Raises the last ProviderError
+    with `calls` set.
     """
-    tries = _Tries(call, policy, rng, clock, sleep, on_retry, clock())
-    return tries.until_answered() if deadline_s is None else tries.within(deadline_s)
-
-
-@dataclass(slots=True)
-class _Tries(Generic[R]):
-    """The tries of one call: `started_at` is when the present one began, after a pause of `wait_s`."""
-
-    call: Callable[[int], Awaitable[R]]
-    policy: RetryPolicy
-    rng: random.Random
-    clock: Clock
-    sleep: Callable[[float], Awaitable[None]]
-    on_retry: Callable[[CallRecord, float], None] | None
-    started_at: datetime
-    ends_at: float = math.inf
-    wait_s: float = 0.0
+    ends_at = math.inf if deadline_s is None else asyncio.get_running_loop().time() + deadline_s
     records: tuple[CallRecord, ...] = ()
-
-    async def within(self, deadline_s: float) -> tuple[R, tuple[CallRecord, ...]]:
-        """Return the first answer that comes in so many seconds, with all tries."""
-        self.ends_at = asyncio.get_running_loop().time() + deadline_s
-        guard = asyncio.timeout_at(self.ends_at + OVERTIME_S)
+    wait_s = 0.0
+    while True:
+        started_at = clock()
         try:
-            async with guard:
-                return await self.until_answered()
-        except TimeoutError:
-            if not guard.expired():
-                raise
-            failure = Failure("deadline", f"no answer within {deadline_s:g} s (tries: {len(self.records) + 1})")
-            self.note_failed(failure)
-            raise ProviderError(failure, calls=self.records) from None
+            one_try = call(len(records), ends_at)
+            reply = await (one_try if deadline_s is None else _cut_off(one_try, ends_at, deadline_s, len(records) + 1))
+        except ProviderError as error:
+            failure = error.failure
+        else:
+            return reply, (*records, _answered(reply, started_at, clock(), wait_s))
+        records += (_failed(failure, started_at, clock(), wait_s),)
+        wait_s = delay_s(failure, policy, retry=len(records) - 1, rng=rng)
+        is_last = len(records) > policy.max_retries or asyncio.get_running_loop().time() + wait_s >= ends_at
+        if is_last or not is_retryable(failure, policy):
+            raise ProviderError(failure, calls=records)
+        if on_retry is not None:
+            on_retry(records[-1], wait_s)
+        await sleep(wait_s)
 
-    async def until_answered(self) -> tuple[R, tuple[CallRecord, ...]]:
-        """Return the first answer, with all tries; raises the last ProviderError when there is none to be had."""
-        while True:
-            try:
-                reply = await self.call(len(self.records))
-            except ProviderError as error:
-                failure = error.failure
-            else:
-                return reply, (*self.records, _answered(reply, self.started_at, self.clock(), self.wait_s))
-            await self._pause_after(failure)
 
-    async def _pause_after(self, failure: Failure) -> None:
-        """Wait as long as the policy says; raises ProviderError when it allows no other try."""
-        self.note_failed(failure)
-        wait_s = delay_s(failure, self.policy, retry=len(self.records) - 1, rng=self.rng)
-        now = asyncio.get_running_loop().time()
-        is_last = len(self.records) > self.policy.max_retries or now + wait_s >= self.ends_at
-        if is_last or not is_retryable(failure, self.policy):
-            raise ProviderError(failure, calls=self.records)
-        if self.on_retry is not None:
-            self.on_retry(self.records[-1], wait_s)
-        self.wait_s = wait_s
-        await self.sleep(wait_s)
-        self.started_at = self.clock()
-
-    def note_failed(self, failure: Failure) -> None:
-        """Keep a record of the present try, which failed."""
-        self.records += (_failed(failure, self.started_at, self.clock(), self.wait_s),)
+async def _cut_off(one_try: Awaitable[R], ends_at: float, deadline_s: float, tries: int) -> R:
+    """Return what a try brings, which is given up soon after the end of the time for all of them."""
+    guard = asyncio.timeout_at(ends_at + OVERTIME_S)
+    try:
+        async with guard:
+            return await one_try
+    except TimeoutError:
+        if not guard.expired():
+            raise
+        raise ProviderError(Failure("deadline", f"no answer within {deadline_s:g} s (tries: {tries})")) from None
 
 
 def _failed(failure: Failure, started_at: datetime, ended_at: datetime, wait_s: float) -> CallRecord:

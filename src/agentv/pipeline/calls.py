@@ -9,7 +9,8 @@ from agentv.types.dataclass import dataclass
 from agentv.types.embeddings import EmbeddingResponse
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
-from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.provider import CallRecord, ProviderRequest, ProviderResponse
+from agentv.types.quick import quick
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
@@ -18,14 +19,21 @@ CHARACTERS_PER_TOKEN = 4.0
 R = TypeVar("R", ProviderResponse, EmbeddingResponse)
 
 
-@dataclass(slots=True)
+@quick
+@dataclass(frozen=True, slots=True)
 class Call(Generic[R]):
-    """What is called dependably: one try, by its number and its deadline in seconds, and what it probably uses."""
+    """What is called dependably: one try, by its number and its deadline in seconds, and what it probably uses.
+
+    `total_s` is for all tries together. `on_retry` gets a failed try and the pause in seconds before the next one, and
+    `before_repeat` makes all ready for that.
+    """
 
     one_try: Callable[[int, float], Awaitable[R]]
     asked_tokens: float
     reply_tokens: float = 0.0
     model: str | None = None
+    total_s: float | None = None
+    on_retry: Callable[[CallRecord, float], None] | None = None
     before_repeat: Callable[[], Awaitable[None]] | None = None
 
     @property

@@ -1,7 +1,7 @@
 """The time of day, from a clock that never runs backwards."""
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from agentv.types.protocols import Clock
 
@@ -11,7 +11,6 @@ def make_clock() -> Clock:
 
     Differences of its readings are durations, whatever is done to the machine's clock in between.
     """
-    begin = datetime.now(UTC)
-    now = time.perf_counter
-    zero = now()
-    return lambda: begin + timedelta(0, now() - zero)
+    now, of = time.perf_counter, datetime.fromtimestamp
+    zero_s = time.time() - now()
+    return lambda: of(zero_s + now(), UTC)

@@ -4,10 +4,9 @@ import asyncio
 import inspect
 import math
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from agentv.execution.foreign import refuse_stray
 from agentv.execution.limits import AccountLimiter
@@ -16,7 +15,7 @@ from agentv.pipeline.answer_memory import AnswerMemory
 from agentv.pipeline.budget import Budget, Purse
 from agentv.pipeline.calls import CHARACTERS_PER_TOKEN, Call, R, asked_tokens, longest_reply, within
 from agentv.pipeline.prices import price_of
-from agentv.pipeline.turns import TriesInTurn, Turns
+from agentv.pipeline.turns import Turns
 from agentv.scoring.vectors import vectors_problem
 from agentv.types.changed import changed
 from agentv.types.embeddings import EmbeddingProvider, EmbeddingRequest, EmbeddingResponse
@@ -69,7 +68,7 @@ class ResilientProvider:
         self._clock = clock
         self._rng = rng
         self._prices = prices
-        self._turns = None if limiter is None else Turns(limiter, target.retry, counts_attempts=counts_attempts)
+        self._turns = Turns(limiter, target, counts_attempts=counts_attempts)
         self.memory = memory
         self.purse = None if budget is None else Purse(budget, target.name, self.cost_of)
         self._reply_tokens = EXPECTED_REPLY_TOKENS
@@ -98,39 +97,35 @@ class ResilientProvider:
         total_s: float | None,
         on_retry: Callable[[CallRecord, float], None] | None = None,
         before_repeat: Callable[[], Awaitable[None]] | None = None,
-    ) -> Coroutine[Any, Any, ProviderResponse]:
+    ) -> Awaitable[ProviderResponse]:
         """Answer a case, with `total_s` for all tries together; `before_repeat` makes all ready for another try."""
         if self.memory is None:
             return self._ask(request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
         ask = partial(self._ask, request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
         return self.memory.recall(request, ask, is_judge=False)
 
-    async def _ask(
+    def _ask(
         self,
         request: ProviderRequest,
         *,
         total_s: float | None = None,
         on_retry: Callable[[CallRecord, float], None] | None = None,
         before_repeat: Callable[[], Awaitable[None]] | None = None,
-    ) -> ProviderResponse:
-        invoke = self.provider.invoke
-
-        def one_try(number: int, timeout_s: float) -> Awaitable[ProviderResponse]:
-            attempt = number if self.counts_attempts else request.attempt
-            is_ready = timeout_s == request.timeout_s and attempt == request.attempt
-            timed = request if is_ready else changed(request, attempt=attempt, timeout_s=timeout_s)
-            # No second watch is set for those that are known to keep it.
-            return invoke(timed) if self._keeps_deadlines else within(invoke, timed, timeout_s)
-
+    ) -> Awaitable[ProviderResponse]:
         asked = reply = 0.0
         if self._is_counting:
             asked = asked_tokens(request)
             reply = min(self._reply_tokens, longest_reply(request, self.target) or math.inf)
-        call = Call(one_try, asked, reply, request.model, before_repeat)
-        response = await self._dependably(call, total_s=total_s, on_retry=on_retry)
-        if response.usage is not None:
-            self._reply_tokens += (response.usage.output - self._reply_tokens) / 10
-        return response
+        one_try = partial(self._try, request)
+        return self._dependably(Call(one_try, asked, reply, request.model, total_s, on_retry, before_repeat))
+
+    def _try(self, request: ProviderRequest, number: int, timeout_s: float) -> Awaitable[ProviderResponse]:
+        attempt = number if self.counts_attempts else request.attempt
+        is_ready = timeout_s == request.timeout_s and attempt == request.attempt
+        timed = request if is_ready else changed(request, attempt=attempt, timeout_s=timeout_s)
+        invoke = self.provider.invoke
+        # No second watch is set for those that are known to keep it.
+        return invoke(timed) if self._keeps_deadlines else within(invoke, timed, timeout_s)
 
     async def embed(self, texts: tuple[str, ...], *, began: Callable[[], None]) -> EmbeddingResponse:
         """Return the vectors of texts, with as many tries as the policy allows.
@@ -149,39 +144,28 @@ class ResilientProvider:
             return response
 
         tokens = sum(map(len, texts)) / CHARACTERS_PER_TOKEN
-        return await self._dependably(Call(one_try, tokens), total_s=None)
+        return await self._dependably(Call(one_try, tokens))
 
-    def _dependably(
-        self, call: "Call[R]", *, total_s: float | None, on_retry: Callable[[CallRecord, float], None] | None = None
-    ) -> Awaitable[R]:
+    def _dependably(self, call: "Call[R]") -> Awaitable[R]:
         """Make one call with as many tries as the policy allows, within the budget if there is one."""
         if self._stopped is not None:
             raise self._refused(self._stopped)
         if self.purse is None:
-            return self._in_turn(call, total_s=total_s, on_retry=on_retry)
-        go = partial(self._in_turn, call, total_s=total_s, on_retry=on_retry)
-        return self.purse.pay(go, guess_usd=self.cost_of(call.usage, call.model) or 0.0)
+            return self._in_turn(call)
+        return self.purse.pay(partial(self._in_turn, call), guess_usd=self.cost_of(call.usage, call.model) or 0.0)
 
-    async def _in_turn(
-        self, call: "Call[R]", *, total_s: float | None, on_retry: Callable[[CallRecord, float], None] | None
-    ) -> R:
+    async def _in_turn(self, call: "Call[R]") -> R:
         """Make one call, each try in its turn at the account."""
-        attempt_s = self.target.try_timeout_s
         # Waiting for one's turn is no fault of the target's: the deadline for all tries begins when the first may go.
-        first = None if self._turns is None else await self._turns.take(call.tokens)
-        now = asyncio.get_running_loop().time
-        ends_at = math.inf if total_s is None else now() + total_s
-
-        tries = TriesInTurn(call, self._turns, first, attempt_s=attempt_s, ends_at=ends_at, now=now)
+        first = await self._turns.take(call.tokens)
         try:
             response, calls = await retry_call(
-                tries.one,
+                partial(self._turns.one_try, call, first),
                 self.target.retry,
                 rng=self._rng,
                 clock=self._clock,
-                sleep=asyncio.sleep,
-                on_retry=on_retry,
-                deadline_s=total_s,
+                on_retry=call.on_retry,
+                deadline_s=call.total_s,
             )
         except ProviderError as error:
             self._note_failure(error)
@@ -191,11 +175,16 @@ class ResilientProvider:
             raise
         self._transport_failures = 0
         response = changed(response, calls=calls, cost_usd=self._cost_usd(response))
-        lost = total_usage(call.usage for call in calls[:-1]) if len(calls) > 1 else None
-        return response if lost is None else self._with_lost(response, lost)
+        if len(calls) > 1:
+            response = self._with_lost(response, total_usage(one.usage for one in calls[:-1]))
+        if call.reply_tokens and response.usage is not None:
+            self._reply_tokens += (response.usage.output - self._reply_tokens) / 10
+        return response
 
-    def _with_lost(self, response: R, lost: Usage) -> R:
+    def _with_lost(self, response: R, lost: Usage | None) -> R:
         """Add what the tries before it used up: it was paid for, too."""
+        if lost is None:
+            return response
         costs = (response.cost_usd, self.cost_of(lost, response.model))
         return replace(
             response,

@@ -2,8 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
-from typing import Generic
+from collections.abc import Awaitable
 
 from agentv.execution.foreign import off_the_clock
 from agentv.execution.limits import AccountLimiter, Permit
@@ -11,7 +10,7 @@ from agentv.execution.retry import delay_asked_s, usage_before
 from agentv.pipeline.calls import Call, R
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
-from agentv.types.targets import RetryPolicy
+from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
 REFUSED_STATUS = 429
@@ -19,18 +18,37 @@ REFUSED_STATUS = 429
 
 
 class Turns:
-    """The turns of one target, at the pace of its account."""
+    """The tries of one target, each in its turn at the pace of its account; without a limiter all may go at once."""
 
-    def __init__(self, limiter: AccountLimiter, policy: RetryPolicy, *, counts_attempts: bool) -> None:
+    def __init__(self, limiter: AccountLimiter | None, target: ResolvedTarget, *, counts_attempts: bool) -> None:
         self._limiter = limiter
-        self._policy = policy
+        self._policy = target.retry
+        self._try_s = target.try_timeout_s
         self._counts_attempts = counts_attempts
 
-    async def take(self, tokens: float, *, until: float = math.inf) -> Permit:
+    def one_try(self, call: "Call[R]", first: Permit | None, number: int, ends_at: float) -> Awaitable[R]:
+        """Make the try of this number, from 0, before all are to be over; the `first` has its permit already."""
+        return self._again(call, number, ends_at) if number else self._permitted(call, first, 0, ends_at)
+
+    async def _again(self, call: "Call[R]", number: int, ends_at: float) -> R:
+        if call.before_repeat is not None:
+            await call.before_repeat()
+        return await self._permitted(call, await self.take(call.tokens, until=ends_at), number, ends_at)
+
+    def _permitted(self, call: "Call[R]", permit: Permit | None, number: int, ends_at: float) -> Awaitable[R]:
+        timeout_s = self._try_s
+        if ends_at != math.inf:
+            timeout_s = max(0.0, min(timeout_s, ends_at - asyncio.get_running_loop().time()))
+        answered = call.one_try(number, timeout_s)
+        return answered if permit is None else self._used(permit, answered)
+
+    async def take(self, tokens: float, *, until: float = math.inf) -> Permit | None:
         """Wait for a turn, at most until then; the deadlines of those who wait do not run. Raises ProviderError.
 
         `tokens` is what the try will probably use.
         """
+        if self._limiter is None:
+            return None
         permit = self._limiter.acquire_now(tokens)
         if permit is not None:
             return permit
@@ -42,7 +60,7 @@ class Turns:
             failure = Failure("deadline", "no turn at the account came in the time for all tries")
             raise ProviderError(failure) from None
 
-    async def used(self, permit: Permit, one_try: Awaitable[R]) -> R:
+    async def _used(self, permit: Permit, one_try: Awaitable[R]) -> R:
         """Return what a try brings, and tell the account how it went."""
         try:
             response = await one_try
@@ -71,50 +89,6 @@ class Turns:
     def _requests(self, usage: Usage | None) -> int:
         """Return how many requests of the account one call made: an agent's own are not the account's."""
         return 1 if usage is None or self._counts_attempts else max(1, usage.requests)
-
-
-class TriesInTurn(Generic[R]):
-    """The tries of one call, each in its turn; the `first` one has its permit already. Without `turns` all may go.
-
-    A try may take `attempt_s` seconds, and all of them may last until `ends_at` of the clock `now`.
-    """
-
-    __slots__ = ("_attempt_s", "_call", "_ends_at", "_first", "_now", "_turns")
-
-    def __init__(
-        self,
-        call: Call[R],
-        turns: Turns | None,
-        first: Permit | None,
-        *,
-        attempt_s: float,
-        ends_at: float,
-        now: Callable[[], float],
-    ) -> None:
-        self._call: Call[R] = call
-        self._turns = turns
-        self._first = first
-        self._attempt_s = attempt_s
-        self._ends_at = ends_at
-        self._now = now
-
-    def one(self, number: int) -> Awaitable[R]:
-        """Make the try of this number, from 0."""
-        return self._again(number) if number else self._permitted(0, self._first)
-
-    async def _again(self, number: int) -> R:
-        if self._call.before_repeat is not None:
-            await self._call.before_repeat()
-        turns = self._turns
-        permit = None if turns is None else await turns.take(self._call.tokens, until=self._ends_at)
-        return await self._permitted(number, permit)
-
-    def _permitted(self, number: int, permit: Permit | None) -> Awaitable[R]:
-        timeout_s = self._attempt_s
-        if self._ends_at != math.inf:
-            timeout_s = max(0.0, min(timeout_s, self._ends_at - self._now()))
-        answered = self._call.one_try(number, timeout_s)
-        return answered if permit is None or self._turns is None else self._turns.used(permit, answered)
 
 
 def _tokens(usage: Usage | None) -> int | None:
