@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.virtual_time import run_virtually
 
 from agentv.execution.retry import OVERTIME_S, delay_s, is_retryable, retry_call
 from agentv.types.errors import ProviderError
@@ -184,6 +185,22 @@ def test_a_try_that_keeps_no_deadline_is_cancelled_and_recorded() -> None:
 
     assert raised.value.failure.kind == "deadline"
     assert [call.kind for call in raised.value.calls] == ["deadline"]
+
+
+def test_a_repeat_that_keeps_no_deadline_is_cancelled_when_the_time_for_all_tries_is_over() -> None:
+    async def never_again(number: int, _ends_at: float) -> ProviderResponse:
+        if number == 0:
+            raise ProviderError(BUSY)
+        return await asyncio.Future()
+
+    async def run() -> float:
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(ProviderError, match=r"no answer within 60 s \(tries: 2\)") as raised:
+            await retry_call(never_again, RetryPolicy(), rng=random.Random(1), clock=lambda: NOON, deadline_s=60.0)
+        assert [call.kind for call in raised.value.calls] == ["server_error", "deadline"]
+        return asyncio.get_running_loop().time() - began
+
+    assert run_virtually(run()) == pytest.approx(60.0 + OVERTIME_S)
 
 
 def test_a_time_out_of_the_callee_itself_is_its_own_error() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol, TypeVar
 
 from agentv.types.errors import ProviderError
@@ -119,7 +119,7 @@ def _failed(failure: Failure, started_at: datetime, ended_at: datetime, wait_s: 
         kind=failure.kind,
         started_at=started_at,
         wait_ms=wait_s * 1000,
-        duration_ms=_ms(ended_at - started_at),
+        duration_ms=(ended_at - started_at).total_seconds() * 1000,
         status=failure.http_status,
         request_id=request_id if isinstance(request_id, str) else None,
         error=failure.message,
@@ -142,11 +142,7 @@ def _answered(reply: Reply, started_at: datetime, ended_at: datetime, wait_s: fl
         kind="ok",
         started_at=started_at,
         wait_ms=wait_s * 1000,
-        duration_ms=_ms(ended_at - started_at),
+        duration_ms=(ended_at - started_at).total_seconds() * 1000,
         request_id=reply.request_id,
         usage=reply.usage,
     )
-
-
-def _ms(span: timedelta) -> float:
-    return span.total_seconds() * 1000

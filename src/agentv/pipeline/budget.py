@@ -1,7 +1,8 @@
 """`--budget-usd`: what a call may cost is reserved before it is sent, and nothing is sent that could pass the limit."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import field
 from typing import TypeVar
@@ -193,20 +194,22 @@ class Purse:
 _refusals: ContextVar[list[Failure] | None] = ContextVar("budget_refusals", default=None)
 
 
-class RefusedCalls:
-    """Notes the calls that the budget refuses within its `with` block: what was made of them is no result."""
+_NONE_REFUSED: AbstractContextManager[Sequence[Failure]] = nullcontext(())
 
-    def __init__(self) -> None:
-        self.failures: list[Failure] = []
 
-    def __enter__(self) -> list[Failure]:
-        """Begin to note; the list fills up."""
-        self._token = _refusals.set(self.failures)
-        return self.failures
+def refused_calls(budget: Budget | None) -> AbstractContextManager[Sequence[Failure]]:
+    """Return what notes the calls that a budget refuses in a `with` block: what was made of them is no result."""
+    return _NONE_REFUSED if budget is None else _noting_refusals()
 
-    def __exit__(self, *_error: object) -> None:
-        """Note no more."""
-        _refusals.reset(self._token)
+
+@contextmanager
+def _noting_refusals() -> Iterator[Sequence[Failure]]:
+    failures: list[Failure] = []
+    token = _refusals.set(failures)
+    try:
+        yield failures
+    finally:
+        _refusals.reset(token)
 
 
 def note_refusal(failure: Failure) -> None:

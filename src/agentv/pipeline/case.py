@@ -7,7 +7,7 @@ from typing import Protocol
 from agentv.evaluators.isolation import config_of
 from agentv.execution.callables import raised_at
 from agentv.pipeline.answer import OnRetry, Reply, ask, make_answer
-from agentv.pipeline.budget import RefusedCalls
+from agentv.pipeline.budget import refused_calls
 from agentv.pipeline.context import build_context
 from agentv.pipeline.desk import Desk
 from agentv.pipeline.fingerprints import Fingerprints
@@ -112,7 +112,7 @@ class CaseRunner:
         return await self._netted(task, question.case, self._judge(self._desk(task), question, answer))
 
     async def _netted(self, task: CaseTask, case: EvalCase, work: Coroutine[None, None, CaseResult]) -> CaseResult:
-        with RefusedCalls() as refused:
+        with refused_calls(self.toolbox.budget) as refused:
             try:
                 row = await work
             except StorageError:

@@ -121,11 +121,11 @@ class ResilientProvider:
 
     def _try(self, request: ProviderRequest, number: int, timeout_s: float) -> Awaitable[ProviderResponse]:
         attempt = number if self.counts_attempts else request.attempt
-        is_ready = timeout_s == request.timeout_s and attempt == request.attempt
-        timed = request if is_ready else changed(request, attempt=attempt, timeout_s=timeout_s)
+        if timeout_s != request.timeout_s or attempt != request.attempt:
+            request = changed(request, attempt=attempt, timeout_s=timeout_s)
         invoke = self.provider.invoke
         # No second watch is set for those that are known to keep it.
-        return invoke(timed) if self._keeps_deadlines else within(invoke, timed, timeout_s)
+        return invoke(request) if self._keeps_deadlines else within(invoke, request, timeout_s)
 
     async def embed(self, texts: tuple[str, ...], *, began: Callable[[], None]) -> EmbeddingResponse:
         """Return the vectors of texts, with as many tries as the policy allows.
@@ -156,11 +156,12 @@ class ResilientProvider:
 
     async def _in_turn(self, call: "Call[R]") -> R:
         """Make one call, each try in its turn at the account."""
+        turns = self._turns
         # Waiting for one's turn is no fault of the target's: the deadline for all tries begins when the first may go.
-        first = await self._turns.take(call.tokens)
+        first = None if turns.limiter is None else await turns.take(call.tokens)
         try:
             response, calls = await retry_call(
-                partial(self._turns.one_try, call, first),
+                partial(turns.one_try, call, first),
                 self.target.retry,
                 rng=self._rng,
                 clock=self._clock,

@@ -72,7 +72,7 @@ class Toolbox:
         self.note = note
         self._workers = workers
         self._cache = cache
-        self._budget = budget
+        self.budget = budget
         self._unasked = unasked
         self.shared: SharedParts = Shared()
         self.recorded = RecordedAnswers(self.find_run)
@@ -114,7 +114,7 @@ class Toolbox:
             return known[1]
         spec = self.specs.providers.get(target.provider)
         # Planning refuses such a target; a judge that only a late line of a stream names comes to light here.
-        is_watched = self._budget is not None and not any(target is other for other in self._unasked)
+        is_watched = self.budget is not None and not any(target is other for other in self._unasked)
         if is_watched and (problem := budget_problem(target, spec, self._prices)):
             raise ConfigError(problem)
         provider = spec.load_factory()(target, self)
@@ -129,7 +129,7 @@ class Toolbox:
             prices=self._prices,
             limiter=self._limiter(target) if spec.is_model_api or target.requests_per_minute else None,
             memory=None if self._cache is None else self._cache.memory(target, spec),
-            budget=None if spec.is_canned else self._budget,
+            budget=None if spec.is_canned else self.budget,
         )
         self._providers[id(target)] = (target, resilient)
         return resilient

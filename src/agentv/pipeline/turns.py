@@ -21,7 +21,7 @@ class Turns:
     """The tries of one target, each in its turn at the pace of its account; without a limiter all may go at once."""
 
     def __init__(self, limiter: AccountLimiter | None, target: ResolvedTarget, *, counts_attempts: bool) -> None:
-        self._limiter = limiter
+        self.limiter = limiter
         self._policy = target.retry
         self._try_s = target.try_timeout_s
         self._counts_attempts = counts_attempts
@@ -47,15 +47,15 @@ class Turns:
 
         `tokens` is what the try will probably use.
         """
-        if self._limiter is None:
+        if self.limiter is None:
             return None
-        permit = self._limiter.acquire_now(tokens)
+        permit = self.limiter.acquire_now(tokens)
         if permit is not None:
             return permit
         try:
             with off_the_clock():
                 async with asyncio.timeout_at(None if math.isinf(until) else until):
-                    return await self._limiter.acquire(tokens)
+                    return await self.limiter.acquire(tokens)
         except TimeoutError:
             failure = Failure("deadline", "no turn at the account came in the time for all tries")
             raise ProviderError(failure) from None
