@@ -1,6 +1,6 @@
 """One evaluator on one context: whatever it does becomes a score, and nobody waits longer than its deadline."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from agentv.evaluators.own_context import own_context
 from agentv.execution.callables import raised_at
@@ -40,28 +40,40 @@ async def isolated_score(
         evaluator = make()
         if not is_evaluator(evaluator):
             return failed_score(f"{type(evaluator).__name__} is no evaluator: it needs `kind` and `evaluate(context)`")
-        if not config.per_turn:
-            narrowed = context if config.window is None else last_turns(context, config.window)
-            return await _isolated(evaluator, narrowed, config, timeout_s)
-        turns = contexts_by_turn(context, config.window)
-        turns = turns[-1:] if config.aggregate == "last" else turns
-        scores = [TurnScore(number, await _isolated(evaluator, turn, config, timeout_s)) for number, turn in turns]
-        return fold_turns(scores, config.aggregate, criteria=context.criteria)
+        if config.per_turn:
+            return await _score_by_turn(evaluator, context, config, timeout_s)
+        narrowed = context if config.window is None else last_turns(context, config.window)
+        return _completed(await _judgement(evaluator, narrowed, config, timeout_s), context, config)
     except Exception as error:  # noqa: BLE001 - plug-in code: its fault is its own result, never the run's end
         return _score_of(error, timeout_s)
 
 
-async def _isolated(
+async def _score_by_turn(
     evaluator: Evaluator, context: EvaluationContext, config: EvaluatorConfig, timeout_s: float | None
 ) -> EvaluationScore:
-    try:
-        if not getattr(evaluator, "reusable", False):
-            context = own_context(context, config)
-        limit_s = None if getattr(evaluator, "times_its_parts", False) else timeout_s
-        inline = bool(getattr(evaluator, "inline", False))
-        output = await call_foreign(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
-    except Exception as error:  # noqa: BLE001 - as in `isolated_score`; other turns are judged
-        return _score_of(error, timeout_s)
+    turns = contexts_by_turn(context, config.window)
+    scores: list[TurnScore] = []
+    for number, turn in turns[-1:] if config.aggregate == "last" else turns:
+        try:
+            score = _completed(await _judgement(evaluator, turn, config, timeout_s), turn, config)
+        except Exception as error:  # noqa: BLE001 - as in `isolated_score`; other turns are judged
+            score = _score_of(error, timeout_s)
+        scores.append(TurnScore(number, score))
+    return fold_turns(scores, config.aggregate, criteria=context.criteria)
+
+
+def _judgement(
+    evaluator: Evaluator, context: EvaluationContext, config: EvaluatorConfig, timeout_s: float | None
+) -> Awaitable[object]:
+    """Return what brings what an evaluator says of a context, as it came."""
+    if not getattr(evaluator, "reusable", False):
+        context = own_context(context, config)
+    limit_s = None if getattr(evaluator, "times_its_parts", False) else timeout_s
+    inline = getattr(evaluator, "inline", False)
+    return call_foreign(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
+
+
+def _completed(output: object, context: EvaluationContext, config: EvaluatorConfig) -> EvaluationScore:
     name = config.criterion or config.name
     return to_score(output, name=name, kind=config.type, criteria=context.criteria, negate=config.negate)
 

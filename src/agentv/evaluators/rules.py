@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -59,8 +60,10 @@ class RuleEvaluator:
 
 def judged_text(context: EvaluationContext, source: str) -> str:
     """Return the text an evaluator looks at. Raises EvaluatorError when `source` leads nowhere."""
+    if source == "response":
+        return context.candidate
     workspace = context.workspace_path
-    read_file = None if workspace is None else lambda path: _read_workspace_file(Path(workspace), path)
+    read_file = None if workspace is None else partial(_read_workspace_file, Path(workspace))
     return source_text(context, source, read_file=read_file)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import field
+from operator import contains
 from typing import Literal, TypeAlias
 
 from agentv.evaluators.rules import Check, Finding, RuleEvaluator, quoted
@@ -103,7 +104,7 @@ def make_one_of(config: EvaluatorConfig, settings: OneOfSettings, _tools: Evalua
 
 def contains_check(settings: ContainsSettings) -> Check:
     """Return the check whether a text contains others."""
-    return _check(settings, lambda text, wanted: wanted in text, ("contains", "expected"))
+    return _check(settings, contains, ("contains", "expected"))
 
 
 def starts_with_check(settings: EdgeSettings) -> Check:
@@ -156,17 +157,16 @@ def _check(settings: ContainsSettings | EdgeSettings | EqualsSettings, holds: Ho
     form = literal_form(case_sensitive=settings.case_sensitive)
     wanted = {each: form(each) for each in texts_of(settings.value)}
     hit, miss = words
-    shown = {each: f"{hit} {quoted(each)}" for each in wanted}
+    lines = [(plain, f"{hit} {quoted(each)}") for each, plain in wanted.items()]
 
     def check(text: str) -> Finding:
         formed = form(text)
-        found = [each for each, plain in wanted.items() if holds(formed, plain)]
-        hits = tuple([shown[each] for each in found])
+        hits = tuple([line for plain, line in lines if holds(formed, plain)])
         if settings.expect == "all":
-            absent = [each for each in wanted if each not in found]
+            absent = [each for each, plain in wanted.items() if not holds(formed, plain)]
             return Finding(not absent, hits, tuple([f"{miss} {quoted(each)}, got {quoted(text)}" for each in absent]))
-        if found:
-            return Finding(passed=True, hits=hits)
+        if hits:
+            return Finding(True, hits)
         one_of = "any of " if len(wanted) > 1 else ""
         return Finding(passed=False, misses=(f"{miss} {one_of}{_listed(wanted)}, got {quoted(text)}",))
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from agentv.scoring.traces import summarize_trace
 from agentv.types.cases import EvalCase, EvalSuite
 from agentv.types.evaluation import EvaluationContext, PromptInputs
+from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, TraceEvent, TraceSummary
 from agentv.types.messages_json import reference_answer
 from agentv.types.provider import Provider
@@ -28,14 +29,14 @@ def build_context(
     """Return the context of an answer. The trace summary comes from output messages, else from the trace."""
     reference = reference_answer(case.expected_messages)
     return EvaluationContext(
-        eval_case=case,
-        candidate=answer.text,
-        target=target,
-        provider=provider,
-        prompt_inputs=prompt,
-        attempt=answer.attempt,
-        now=now,
-        judge_provider=judge,
+        case,
+        answer.text,
+        target,
+        provider,
+        prompt,
+        answer.attempt,
+        now,
+        judge,
         reference_answer=reference,
         output_messages=answer.output_messages,
         trace=answer.trace,
@@ -46,7 +47,7 @@ def build_context(
         message_history=_history(case),
         metadata=case.metadata,
         workspace_path=workspace_path,
-        diff=_diff_of(answer),
+        diff=None if answer.workspace is None else _diff_of(answer.workspace),
         suite=answer.slot.suite,
         trial=answer.slot.trial,
         duration_ms=answer.duration_ms,
@@ -60,12 +61,14 @@ def _history(case: EvalCase) -> tuple[Message, ...]:
 
     It would otherwise pass for a record of what the agent did, and of an agent that told nothing nothing is known.
     """
-    messages = case.input_messages
-    return messages if [message for message in messages if message.role in {"assistant", "tool"}] else ()
+    for message in case.input_messages:
+        if message.role in {"assistant", "tool"}:
+            return case.input_messages
+    return ()
 
 
-def _diff_of(answer: Answer) -> str | None:
-    diff = None if answer.workspace is None else answer.workspace.get("diff")
+def _diff_of(workspace: JsonObject) -> str | None:
+    diff = workspace.get("diff")
     return diff if isinstance(diff, str) else None
 
 

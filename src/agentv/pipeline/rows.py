@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeAlias
 
 from agentv.pipeline.context import tags_of, trace_summary
 from agentv.pipeline.fingerprints import WrittenEvaluators
@@ -10,15 +11,19 @@ from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.question import Question, slot_of
 from agentv.scoring.aggregation import case_fields, case_verdict, evaluators_score, first_broken, row_status
 from agentv.scoring.identity import case_key, criterion_to_json, files_of
-from agentv.types.cases import BrokenCase, EvalCase
-from agentv.types.dataclass import dataclass
+from agentv.types.cases import BrokenCase, EvalCase, Location
 from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import reference_answer
-from agentv.types.quick import quick
 from agentv.types.results import Answer, CaseRecord, CaseResult, RowStatus
 from agentv.types.usage import Usage, total_usage
+
+_Outcome: TypeAlias = tuple[RowStatus, float | None, Verdict | None, Failure | None]
+"""How a row ends: its status, score, verdict and error."""
+
+_NOWHERE = Location("")
+"""Where a case stands that came from Python."""
 
 
 def case_record(question: Question, evaluators: WrittenEvaluators) -> CaseRecord:
@@ -92,7 +97,7 @@ def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -
 
 def unanswered_row(run_id: str, question: Question, answer: Answer, *, is_model: bool) -> CaseResult:
     """Return the row of a target that did not answer: no score, no verdict, never an average."""
-    return _row(run_id, question, answer, _Outcome("error", None, None, answer.error), (), {}, is_model=is_model)
+    return _row(run_id, question, answer, ("error", None, None, answer.error), (), {}, is_model=is_model)
 
 
 def judged_row(
@@ -108,26 +113,14 @@ def judged_row(
     return _row(run_id, question, answer, _outcome(results), results, score_keys, is_model=is_model)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """How a row ends."""
-
-    status: RowStatus
-    score: float | None
-    verdict: Verdict | None
-    error: Failure | None = None
-
-
 def _outcome(results: tuple[EvaluatorResult, ...]) -> _Outcome:
     if results and results[0].status == "skipped" and all(result.status == "skipped" for result in results):
-        return _Outcome("skipped", None, None)
-    score = evaluators_score(results)
-    broken = first_broken(results)
+        return "skipped", None, None, None
+    score, broken = evaluators_score(results), first_broken(results)
     if broken is not None and broken.error is not None:
         message = f"evaluator {broken.name!r}: {broken.error.message}"
-        return _Outcome("error", score, None, replace(broken.error, message=message, stage="evaluator"))
-    return _Outcome(row_status(score), score, case_verdict(score, results))
+        return "error", score, None, replace(broken.error, message=message, stage="evaluator")
+    return row_status(score), score, case_verdict(score, results), None
 
 
 def _row(  # noqa: PLR0917 - all of what a row is made of
@@ -140,48 +133,50 @@ def _row(  # noqa: PLR0917 - all of what a row is made of
     *,
     is_model: bool,
 ) -> CaseResult:
-    # Made in one go: each `replace` of a class with so many fields takes longer than judging by a rule.
     task, case, fields = question.task, question.case, case_fields(results)
+    status, score, verdict, error = outcome
     judge_usage, judge_cost = _judges_spent(results)
-    return CaseResult(
-        run_id=run_id,
-        timestamp=answer.ended_at,
-        slot=answer.slot,
-        dataset=task.suite.dataset,
-        status=outcome.status,
-        score=outcome.score,
-        verdict=outcome.verdict,
-        answer_key=answer.answer_key,
-        score_keys=score_keys,
-        answer_seq=answer.seq,
-        generation=task.generation,
-        attempt=answer.attempt,
-        conversation_id=case.conversation_id,
-        tags=tags_of(case, task.suite),
-        metadata=case.metadata,
-        hits=fields.hits,
-        misses=fields.misses,
-        reasoning=fields.reasoning,
-        expected_aspect_count=fields.expected_aspect_count,
-        raw_aspects=fields.raw_aspects,
-        candidate_answer=answer.text,
-        evaluator_results=results,
-        single_form=question.single_form and answer.error is None,
-        trace_summary=trace_summary(answer.output_messages, answer.trace),
-        trace=answer.trace,
-        output_messages=answer.output_messages,
-        agent_provider_request=None if is_model else answer.request,
-        lm_provider_request=answer.request if is_model else None,
-        target_usage=answer.usage,
-        judge_usage=judge_usage,
-        target_cost_usd=answer.cost_usd,
-        judge_cost_usd=judge_cost,
-        cost_usd=_total_cost(answer.cost_usd, judge_usage, judge_cost),
-        duration_ms=answer.duration_ms,
-        cached=answer.cached is not None,
-        error=outcome.error,
-        file=case.location.path if case.location else "",
-        line=case.location.line if case.location else 0,
+    location = case.location or _NOWHERE
+    # Made in one go: each `replace` of a class with so many fields takes longer than judging by a rule.
+    return CaseResult(  # in order, not by name: so many names take longer than all the rest
+        run_id,
+        answer.ended_at,
+        answer.slot,
+        task.suite.dataset,
+        status,
+        score,
+        verdict,
+        answer.answer_key,
+        score_keys,
+        answer.seq,
+        task.generation,
+        answer.attempt,
+        case.conversation_id,
+        tags_of(case, task.suite),
+        case.metadata,
+        fields.hits,
+        fields.misses,
+        fields.reasoning,
+        fields.expected_aspect_count,
+        fields.raw_aspects,
+        answer.text,
+        results,
+        question.single_form and answer.error is None,
+        trace_summary(answer.output_messages, answer.trace),
+        answer.trace,
+        answer.output_messages,
+        None if is_model else answer.request,
+        answer.request if is_model else None,
+        answer.usage,
+        judge_usage,
+        answer.cost_usd,
+        judge_cost,
+        _total_cost(answer.cost_usd, judge_usage, judge_cost),
+        answer.duration_ms,
+        answer.cached is not None,
+        error,
+        location.path,
+        location.line,
     )
 
 

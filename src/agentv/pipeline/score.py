@@ -1,6 +1,7 @@
 """The score stage: evaluators judge one context, one after another, each isolated from the others' faults."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from agentv.evaluators.isolation import config_of, isolated_score
 from agentv.pipeline.embedding_models import embeds_for_money
@@ -47,6 +48,13 @@ class SuiteTools:
         """Return what a stored run answered to the context's case."""
         return await self.toolbox.recorded.text(run, context, base_dir=base_dir)
 
+    def live(self, evaluator: EvaluatorLike) -> object:
+        """Return who judges: an object as it is, or what is made of a config. Its warnings are told."""
+        made = self.toolbox.evaluator(evaluator, self) if isinstance(evaluator, EvaluatorConfig) else evaluator
+        for warning in getattr(made, "warnings", ()):
+            self.toolbox.note(f"evaluator {config_of(evaluator).name!r}: {warning}")
+        return made
+
     async def score(
         self, context: EvaluationContext, evaluators: Sequence[EvaluatorLike]
     ) -> tuple[EvaluatorResult, ...]:
@@ -58,25 +66,18 @@ async def score_context(
     context: EvaluationContext, evaluators: Sequence[EvaluatorLike], *, tools: SuiteTools
 ) -> tuple[EvaluatorResult, ...]:
     """Return one result per evaluator, in order. Never raises for an evaluator's own failure."""
-    return tuple([await _score_one(context, evaluator, tools) for evaluator in evaluators])
-
-
-async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike, tools: SuiteTools) -> EvaluatorResult:
-    config = config_of(evaluator)
-    if tools.only_free and costs_money(config, tools.toolbox, tools.known):
-        return EvaluatorResult(config.name, config.type, 0.0, status="skipped", weight=0.0)
-    clock, toolbox = tools.toolbox.clock, tools.toolbox
-
-    def make() -> object:
-        live = toolbox.evaluator(config, tools) if isinstance(evaluator, EvaluatorConfig) else evaluator
-        for warning in getattr(live, "warnings", ()):
-            toolbox.note(f"evaluator {config.name!r}: {warning}")
-        return live
-
-    started = clock()
-    timeout_s = config.timeout_s or tools.timeout_s
-    score = await isolated_score(make, context, config, timeout_s=timeout_s)
-    return to_result(score, config, duration_ms=(clock() - started).total_seconds() * 1000)
+    toolbox, results = tools.toolbox, []
+    for evaluator in evaluators:
+        config = config_of(evaluator)
+        if tools.only_free and costs_money(config, toolbox, tools.known):
+            results.append(EvaluatorResult(config.name, config.type, 0.0, status="skipped", weight=0.0))
+            continue
+        started = toolbox.clock()
+        timeout_s = config.timeout_s or tools.timeout_s
+        score = await isolated_score(partial(tools.live, evaluator), context, config, timeout_s=timeout_s)
+        duration_ms = (toolbox.clock() - started).total_seconds() * 1000
+        results.append(to_result(score, config, duration_ms=duration_ms))
+    return tuple(results)
 
 
 def costs_money(config: EvaluatorConfig, toolbox: Toolbox, known: KnownTargets) -> bool:

@@ -15,6 +15,7 @@ BORDERLINE_SCORE = 0.6
 TOLERANCE = 1e-9
 _PASS = PASS_SCORE - TOLERANCE
 _BORDERLINE = BORDERLINE_SCORE - TOLERANCE
+_WHOLE = 1.0 - TOLERANCE
 
 
 @quick
@@ -58,6 +59,9 @@ def evaluators_score(results: Sequence[EvaluatorResult]) -> float:
 
     What was skipped counts for nothing.
     """
+    if len(results) == 1:
+        only = results[0]
+        return only.score if only.weight > 0 and only.status != "skipped" else 0.0
     return weighted_mean([(result.weight, result.score) for result in results if result.status != "skipped"])
 
 
@@ -75,8 +79,11 @@ def is_met(value: float | None) -> bool:
 
 def required_items_met(results: Iterable[EvaluationResult]) -> bool:
     """Whether every rubric item that is marked `required` was answered and met."""
-    required = [item for item in results if item.metadata is not None and item.metadata.get("required")]
-    return not required or all(is_met(item.value) for item in required)
+    for item in results:
+        is_required = item.metadata is not None and item.metadata.get("required")
+        if is_required and not is_met(item.value):
+            return False
+    return True
 
 
 def result_verdict(result: EvaluatorResult) -> Verdict:
@@ -91,13 +98,13 @@ def is_requirement_met(result: EvaluatorResult) -> bool:
     """
     if result.status == "skipped":
         return True
-    if result.required is True:
-        held = result_verdict(result) == "pass"
-    elif result.required is False:
-        held = True
-    else:
-        held = reaches(result.score, result.required)
-    return held and required_items_met(result.results) and all(map(is_requirement_met, result.evaluator_results))
+    required = result.required
+    if required is not False:
+        held = result_verdict(result) == "pass" if required is True else reaches(result.score, required)
+        if not held:
+            return False
+    members = result.evaluator_results
+    return required_items_met(result.results) and (not members or all(map(is_requirement_met, members)))
 
 
 def case_verdict(score: float, results: Sequence[EvaluatorResult]) -> Verdict:
@@ -107,7 +114,7 @@ def case_verdict(score: float, results: Sequence[EvaluatorResult]) -> Verdict:
 
 def row_status(score: float) -> RowStatus:
     """Return the strict status of a judged row: `pass` iff its score is 1.0 within 1e-9."""
-    return "pass" if reaches(score, 1.0) else "fail"
+    return "pass" if score >= _WHOLE else "fail"
 
 
 def row_state(result: CaseResult) -> RowState:
@@ -125,8 +132,9 @@ def first_broken(results: Sequence[EvaluatorResult]) -> EvaluatorResult | None:
     for result in results:
         if result.weight <= 0 and result.required is False:
             continue
-        broken = result if result.error is not None else first_broken(result.evaluator_results)
-        if broken is not None:
+        if result.error is not None:
+            return result
+        if result.evaluator_results and (broken := first_broken(result.evaluator_results)):
             return broken
     return None
 

@@ -17,17 +17,21 @@ def applicable_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[tuple[Evalu
 
     An empty list names nobody, as an absent one does.
     """
-    listed = case.evaluators or None
-    if listed is None:
+    listed = case.evaluators
+    if not listed:
         single = case.evaluator or case.grader
         if single is None:
-            listed, single = suite.evaluators or None, suite.evaluator
-        if listed is None and single is not None:
-            return _with_rubrics(case, _single(single, suite.base_dir), single_form=True)
-    if listed is None:
-        alone = () if case.rubrics else _single(DEFAULT_EVALUATOR, suite.base_dir)
-        return _with_rubrics(case, alone, single_form=True)
-    return _with_rubrics(case, listed, single_form=False)
+            listed, single = suite.evaluators, suite.evaluator
+        if not listed:
+            return _alone(case, single, suite.base_dir)
+    return ((_rubric(case), *listed) if case.rubrics else listed), False
+
+
+def _alone(case: EvalCase, single: str | None, base_dir: str) -> tuple[tuple[EvaluatorLike, ...], bool]:
+    """Return the one evaluator of a case that has no list; none beside its rubrics."""
+    if not case.rubrics:
+        return _single(DEFAULT_EVALUATOR if single is None else single, base_dir), True
+    return (_rubric(case), *(() if single is None else _single(single, base_dir))), False
 
 
 @lru_cache(maxsize=256)
@@ -36,14 +40,10 @@ def _single(kind: str, base_dir: str) -> tuple[EvaluatorConfig]:
     return (EvaluatorConfig(name=kind, type=kind, base_dir=base_dir),)
 
 
-def _with_rubrics(
-    case: EvalCase, listed: tuple[EvaluatorLike, ...], *, single_form: bool
-) -> tuple[tuple[EvaluatorLike, ...], bool]:
-    if not case.rubrics:
-        return listed, single_form
+def _rubric(case: EvalCase) -> EvaluatorConfig:
+    """Return what the items of a case's `rubrics` stand for."""
     items: list[JsonValue] = [_item_to_json(item) for item in case.rubrics]
-    rubric = EvaluatorConfig(name=RUBRIC_EVALUATOR, type=RUBRIC_EVALUATOR, settings={"rubrics": items})
-    return (rubric, *listed), False
+    return EvaluatorConfig(name=RUBRIC_EVALUATOR, type=RUBRIC_EVALUATOR, settings={"rubrics": items})
 
 
 def _item_to_json(item: RubricItem) -> dict[str, JsonValue]:

@@ -9,7 +9,8 @@ from agentv.scoring.criteria_score import mean_over_criteria, weights_of
 from agentv.scoring.criterion_results import criterion_named, failed_result, result_of
 from agentv.scoring.plain_values import described, plain_text, unit_number
 from agentv.scoring.scales import denormalize, normalize
-from agentv.scoring.score_fields import checked_result, checked_score
+from agentv.scoring.score_fields import checked_result, checked_score, is_plain
+from agentv.types.changed import changed
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
 from agentv.types.failures import Failure, FailureKind
@@ -36,12 +37,12 @@ def to_score(
     type, becomes an `evaluator_error` score that says so.
     """
     try:
-        score = _complete(output, name, kind, criteria)
+        score = output if is_plain(output) else _complete(output, name, kind, criteria)
         if score.status == "skipped":  # nothing was judged, so that there is no criterion with a value
             return score
         if negate and score.error is None:
             score = _negated(score, criteria)
-        return score if score.results else _with_result(score, _implicit_result(score, name, kind, criteria))
+        return score if score.results else changed(score, results=(_implicit_result(score, name, kind, criteria),))
     except EvaluatorError as error:
         failed = failed_score(str(error))
     except Exception as error:  # noqa: BLE001 - looking at a plug-in's object runs the plug-in's code
@@ -49,30 +50,9 @@ def to_score(
     return replace(failed, results=(_implicit_result(failed, name, kind, criteria),))
 
 
-def _with_result(score: EvaluationScore, result: EvaluationResult) -> EvaluationScore:
-    # Written out: `replace` takes twice as long, and this is done for every evaluator of every answer.
-    return EvaluationScore(
-        score.score,
-        score.hits,
-        score.misses,
-        score.expected_aspect_count,
-        score.reasoning,
-        score.raw_aspects,
-        score.evaluator_raw_request,
-        score.verdict,
-        score.status,
-        score.error,
-        (result,),
-        score.judge_calls,
-        score.members,
-    )
-
-
 def _complete(output: object, name: str, kind: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationScore:
     if isinstance(output, EvaluationScore):
-        checked = checked_score(output)
-        named = len(checked.hits) + len(checked.misses)
-        return checked if checked.expected_aspect_count >= named else replace(checked, expected_aspect_count=named)
+        return checked_score(output)
     if isinstance(output, EvaluationResult):
         return score_of_results((output,), kind, criteria)
     if isinstance(output, Real):

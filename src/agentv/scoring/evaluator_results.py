@@ -3,13 +3,13 @@
 from agentv.scoring.aggregation import verdict_of
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationScore, EvaluatorResult
-from agentv.types.usage import Usage
+from agentv.types.usage import Usage, total_usage
 
 
 def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: float | None = None) -> EvaluatorResult:
     """Return an evaluator's score as a row keeps it. Its verdict is None when nothing was judged."""
     is_judged = score.error is None and score.status != "skipped"
-    is_judge = bool(score.judge_calls or score.members)
+    usage, cost_usd = _spent(score) if score.judge_calls or score.members else (None, None)
     return EvaluatorResult(  # in order, not by name: so many names take longer than all the rest
         config.name,
         config.type,
@@ -28,26 +28,21 @@ def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: f
         score.evaluator_raw_request,
         score.judge_calls,
         duration_ms,
-        _usage(score) if is_judge else None,
-        _cost_usd(score) if is_judge else None,
+        usage,
+        cost_usd,
         score.members,
     )
 
 
-def _spent(score: EvaluationScore) -> list[tuple[Usage | None, float | None]]:
+def _spent(score: EvaluationScore) -> tuple[Usage | None, float | None]:
+    """Return what the judges used and cost.
+
+    The cost is None when one of them used tokens at an unknown price, or nothing was used.
+    """
     calls = [(call.usage, call.cost_usd) for call in score.judge_calls]
-    return calls + [(member.usage, member.cost_usd) for member in score.members]
-
-
-def _usage(score: EvaluationScore) -> Usage | None:
-    known = [usage for usage, _ in _spent(score) if usage is not None]
-    return sum(known[1:], start=known[0]) if known else None
-
-
-def _cost_usd(score: EvaluationScore) -> float | None:
-    """Return what the judges cost; None when one of them used tokens at an unknown price, or nothing was used."""
-    parts = _spent(score)
+    parts = calls + [(member.usage, member.cost_usd) for member in score.members]
+    usage = total_usage(usage for usage, _ in parts)
     if any(usage is not None and cost is None for usage, cost in parts):
-        return None
+        return usage, None
     costs = [cost for _, cost in parts if cost is not None]
-    return sum(costs) if costs else None
+    return usage, sum(costs) if costs else None

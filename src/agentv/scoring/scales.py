@@ -38,18 +38,27 @@ def denormalize(value: float, criterion: EvaluationCriteria) -> float | bool | s
     """
     if criterion.labels:
         return criterion.labels[round(value * (len(criterion.labels) - 1))]
-    if criterion.scale in {"binary", "pass/fail"} and value in {0.0, 1.0}:
-        passed = value == 1.0
-        return passed if criterion.scale == "binary" else ("pass" if passed else "fail")
-    if criterion.scale == "likert5":
-        return 1 + 4 * value
-    if criterion.scale == "percent":
-        return 100 * value
-    if criterion.scale == "numeric" and (bounds := _bounds(criterion)) is not None:
-        low, high = bounds
-        # Not low + value * (high - low), whose difference may be too large for a float.
-        return min(max(low * (1 - value) + high * value, low), high)
-    return value
+    match criterion.scale:
+        case "numeric":
+            return _number_between(_bounds(criterion), value)
+        case "binary" if value in {0.0, 1.0}:
+            return value == 1.0
+        case "pass/fail" if value in {0.0, 1.0}:
+            return "pass" if value == 1.0 else "fail"
+        case "likert5":
+            return 1 + 4 * value
+        case "percent":
+            return 100 * value
+        case _:
+            return value
+
+
+def _number_between(bounds: tuple[float, float] | None, value: float) -> float:
+    if bounds is None:
+        return value
+    low, high = bounds
+    # Not low + value * (high - low), whose difference may be too large for a float.
+    return min(max(low * (1 - value) + high * value, low), high)
 
 
 def _place_among(score: float | str, labels: tuple[str, ...]) -> float:

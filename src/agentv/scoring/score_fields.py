@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any, TypeAlias, TypeVar, get_args
+from typing import Any, TypeAlias, TypeGuard, TypeVar, get_args
 
 from agentv.scoring.aggregation import TOLERANCE
 from agentv.scoring.plain_values import (
@@ -34,19 +34,22 @@ from agentv.types.failures import FAILURE_KINDS, Failure, Stage
 from agentv.types.usage import Usage
 
 Part = TypeVar("Part")
-_NOTHING: object = ()  # where an interpreter has several empty tuples, a score is merely looked at twice
+# Where an interpreter has several of these, a score is merely looked at twice.
+_NOTHING: object = ()
+_SCORED: object = "scored"
 # What a check returns goes into a field by its name, which no type checker can follow.
 Check: TypeAlias = Callable[[object, str], Any]
 
 
 def checked_score(score: EvaluationScore) -> EvaluationScore:
-    """Return a score of plain types and finite numbers; its number is 0.0 when it carries an error.
+    """Return a score of plain types and finite numbers, with as many aspects as it has hits and misses, or more.
 
-    Raises EvaluatorError that names the first field which is not what EvaluationScore says.
+    Its number is 0.0 when it carries an error. Raises EvaluatorError that names the first field which is not what
+    EvaluationScore says.
     """
-    if _is_plain(score):
-        return score
     checked = _fields(score, EvaluationScore, "")
+    named = len(checked["hits"]) + len(checked["misses"])
+    checked["expected_aspect_count"] = max(checked["expected_aspect_count"], named)
     if checked["error"] is not None:
         return EvaluationScore(**{**checked, "score": 0.0, "status": "error"})
     if checked["status"] == "error":
@@ -54,27 +57,28 @@ def checked_score(score: EvaluationScore) -> EvaluationScore:
     return EvaluationScore(**checked, score=unit_number(score.score, "evaluator"))
 
 
-def _is_plain(score: EvaluationScore) -> bool:
-    """Whether a score is one that rules give: exact types, nothing nested. Most are, and need no second look."""
-    status: object = score.status
+def is_plain(score: object) -> TypeGuard[EvaluationScore]:
+    """Whether something is a score as rules give it: exact types, nothing nested. Most are, and need no second look."""
+    if type(score) is not EvaluationScore:
+        return False
+    number, hits, misses, aspects = score.score, score.hits, score.misses, score.expected_aspect_count
     return (
-        type(score) is EvaluationScore
-        and type(score.score) is float
-        and 0.0 <= score.score <= 1.0
-        and type(score.expected_aspect_count) is int
-        and score.expected_aspect_count >= 1
-        and type(status) is str
-        and status == "scored"
+        type(number) is float
+        and 0.0 <= number <= 1.0
+        and type(hits) is tuple
+        and type(misses) is tuple
+        and type(aspects) is int
+        and aspects >= (len(lines := hits + misses) or 1)
+        and not [line for line in lines if type(line) is not str]
         and (score.reasoning is None or type(score.reasoning) is str)
         and score.raw_aspects is None
         and score.evaluator_raw_request is None
         and score.verdict is None
+        and score.status is _SCORED
         and score.error is None
         and score.results is _NOTHING
         and score.judge_calls is _NOTHING
         and score.members is _NOTHING
-        and type(score.hits) is type(score.misses) is tuple
-        and all(type(line) is str for line in (*score.hits, *score.misses))
     )
 
 
