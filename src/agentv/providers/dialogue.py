@@ -12,11 +12,11 @@ from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, ToolCall
 from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest, Quota
-from agentv.types.quick import quick
+from agentv.types.quick import quick_data
 from agentv.types.usage import Usage
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """What a model is told at first. `images` are shown with the last turn of the user."""
@@ -33,7 +33,7 @@ class Prompt:
             yield turn, self.images if index == at else ()
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class Talk:
     """A conversation so far. `items` are its turns in the form of the API, without the system prompt."""
@@ -43,7 +43,7 @@ class Talk:
     items: tuple[JsonObject, ...]
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What the model said. `items` are its turn as it came, to be sent back when the conversation goes on.

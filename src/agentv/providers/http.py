@@ -10,14 +10,14 @@ from agentv.types.dataclass import dataclass
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import Quota
-from agentv.types.quick import quick
+from agentv.types.quick import quick_data
 
 _EXCERPT = 2_000
 _MESSAGE = 500
 _BAD_REQUEST, _SERVER_ERRORS = 400, 500
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
     """One request, ready to be sent."""
@@ -28,7 +28,7 @@ class HttpRequest:
     method: str = "POST"
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class HttpReply:
     """One reply, unpacked. Header names are in lower case."""

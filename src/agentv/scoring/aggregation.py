@@ -6,7 +6,7 @@ from operator import mul
 
 from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
-from agentv.types.quick import quick
+from agentv.types.quick import quick_data
 from agentv.types.results import CaseResult, RowState, RowStatus
 
 PASS_SCORE = 0.8
@@ -18,7 +18,7 @@ _BORDERLINE = BORDERLINE_SCORE - TOLERANCE
 _WHOLE = 1.0 - TOLERANCE
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class CaseFields:
     """What a row says over all its evaluators (decisions.md, "Case-level fields with several evaluators")."""

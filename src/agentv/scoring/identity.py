@@ -16,7 +16,7 @@ from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
 from agentv.types.messages_json import message_to_json
-from agentv.types.quick import quick
+from agentv.types.quick import quick_data
 from agentv.types.results import CaseRecord
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import ResolvedTarget
@@ -57,7 +57,7 @@ def files_of(messages: Iterable[Message]) -> tuple[FilePart, ...]:
     return tuple(found)
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class CaseKeys:
     """The keys of a case's two halves, in hex: what is asked, and what is expected."""

@@ -9,7 +9,7 @@ from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
-from agentv.types.quick import quick, set_field
+from agentv.types.quick import quick, quick_data, set_field
 from agentv.types.scales import EvaluationCriteria
 
 
@@ -65,7 +65,7 @@ EvaluatorLike: TypeAlias = EvaluatorConfig | EvaluatorObject
 """What may stand in a list of evaluators: a config (data), or an object that evaluates."""
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class Location:
     """Where something stands in a file; `line` counts from 1, 0 when it came from Python."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from agentv.types.dataclass import dataclass
 from agentv.types.provider import CallRecord, Provider, Quota
-from agentv.types.quick import quick
+from agentv.types.quick import quick_data
 from agentv.types.usage import Usage
 
 # Before Python 3.12 an array says at run time not what it holds.
@@ -25,7 +25,7 @@ class EmbeddingRequest:
     timeout_s: float | None = None
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class EmbeddingResponse:
     """One vector per text, in their order. `cut` are the numbers of texts of which only the beginning was read."""

@@ -14,7 +14,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, Message, TraceEvent, TraceSummary
 from agentv.types.messages_json import content_text
 from agentv.types.provider import Provider
-from agentv.types.quick import quick
+from agentv.types.quick import quick, quick_data
 from agentv.types.scales import EvaluationCriteria, EvaluationScale
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
@@ -25,7 +25,7 @@ EvaluatorStatus: TypeAlias = Literal["scored", "error", "skipped", "unverified"]
 JudgeRole: TypeAlias = Literal["sample", "repair", "swap", "member", "embedding"]
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class PromptInputs:
     """A case's messages as one target is asked them (formats.md, "From messages to a prompt").
@@ -41,7 +41,7 @@ class PromptInputs:
     file_paths: tuple[str, ...] = ()
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class EvaluationResult:
     """The judgement of one criterion: `score` on the criterion's own scale, `value` the same on 0..1.
@@ -104,7 +104,7 @@ def _own_score(value: JsonValue) -> float | bool | str:
     raise ValueError(f"must be a number, true, false or a text, got {type(value).__name__}")
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class JudgeCall:
     """One call of a judge model, with its reply as it came. `score` is None when the reply held none.
@@ -122,7 +122,7 @@ class JudgeCall:
     cached: bool = False
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class EvaluationScore:
     """What one evaluator says about one answer (seed REQ-EVAL-005).
@@ -147,7 +147,7 @@ class EvaluationScore:
     members: "tuple[EvaluatorResult, ...]" = ()
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class EvaluatorResult:
     """One evaluator's score as it is kept in a row, with its name, weight and what it cost."""

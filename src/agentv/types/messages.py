@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.quick import quick
+from agentv.types.quick import quick_data
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
@@ -58,7 +58,7 @@ class ToolCall:
     timestamp: str | None = None
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class Message:
     """One turn of a conversation. `content` is text, parts, or an object; None when there are only tool calls."""
@@ -100,7 +100,7 @@ class TraceSummary:
     error_count: int
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
     """One message of a chat model's prompt: plain text only, roles merged as formats.md section 1 says."""

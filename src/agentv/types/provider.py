@@ -9,14 +9,14 @@ from agentv.types.dataclass import dataclass
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, Message, TraceEvent
-from agentv.types.quick import quick
+from agentv.types.quick import quick_data
 from agentv.types.usage import Usage
 
 GUIDELINES_HEADING = "[[ ## Guidelines ## ]]"
 """What stands above the guidelines in a system message."""
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class ProviderRequest:
     """One question for a provider.
@@ -47,7 +47,7 @@ class ProviderRequest:
     response_schema: JsonObject | None = None
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class CallRecord:
     """One try of a call: `kind` is `ok` or a failure kind; `wait_ms` is the pause before it."""
@@ -87,7 +87,7 @@ class CachedFrom:
     nonce: str | None = None
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class ProviderResponse:
     """What a provider answered. `trace` is given only by providers that have one; `request` is kept with the row."""

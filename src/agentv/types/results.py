@@ -13,14 +13,14 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, TraceEvent, TraceSummary
 from agentv.types.provider import CallRecord
-from agentv.types.quick import quick
+from agentv.types.quick import quick_data
 from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary
 from agentv.types.usage import Usage
 
 RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class Slot:
     """Where a row belongs in a plan: suite path, case id, target name, trial (from 0)."""
@@ -35,7 +35,7 @@ class Slot:
         return {"suite": self.suite, "eval_id": self.eval_id, "target": self.target, "trial": self.trial}
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a target returned for one slot, or why it did not (`error` set, `text` empty).
@@ -72,7 +72,7 @@ class Answer:
     seq: int | None = None
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class CaseResult:
     """One attempt at one case: the record that every store keeps.
@@ -207,7 +207,7 @@ class RunReport:
         return total
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class CaseRecord:
     """A planned case as `cases.jsonl` keeps it when it is first used."""

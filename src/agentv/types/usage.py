@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from agentv.types.dataclass import dataclass
-from agentv.types.quick import quick
+from agentv.types.quick import quick_data
 
 
-@quick
+@quick_data
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one or more calls. `cached_input` is part of `input`, `reasoning` part of `output`."""
