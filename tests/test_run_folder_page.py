@@ -15,6 +15,7 @@ from agentv.storage.entry import Entry
 from agentv.storage.record_answer import AnswerEntry, CallEntry
 from agentv.storage.record_evaluator import CriterionEntry, EvaluatorEntry, JudgeCallEntry
 from agentv.storage.record_result import ResultEntry
+from agentv.storage.record_run import CaseEntry
 from agentv.types.evaluation import EvaluatorStatus, JudgeRole
 from agentv.types.failures import FAILURE_KINDS
 from agentv.types.results import Slot
@@ -29,12 +30,12 @@ NAME = re.compile(r"`([^`]+)`")
 RECORDS = {
     "run.json": [("storage/record_run.py", "run_to_record")],
     "plan": [("pipeline/plan.py", "to_json"), ("pipeline/run.py", "_run_record")],
-    "cases.jsonl": [("storage/record_run.py", "case_to_record")],
     "labels.jsonl": [("storage/labels.py", "label_to_record")],
     "usage": [("storage/record_fields.py", "usage_to_record")],
     "error": [("storage/record_fields.py", "failure_to_record")],
 }
 ENTRIES: dict[str, type[Entry]] = {
+    "cases.jsonl": CaseEntry,
     "answers.jsonl": AnswerEntry,
     "calls": CallEntry,
     "results.jsonl": ResultEntry,

@@ -1,11 +1,16 @@
 """Every record survives its way to a line of JSON and back; newer ones are refused, unknown keys ignored."""
 
+import math
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from tests.stored import make_answer, make_result
 from tests.strategies import answers, case_records, case_results, events, run_records
 
 from agentv.storage.json_line import decode, encode
+from agentv.storage.record_fields import milliseconds
 from agentv.storage.records import (
     EventRecord,
     answer_to_record,
@@ -121,3 +126,14 @@ def test_a_row_without_an_answer_says_null_for_score_and_verdict_and_leaves_out_
 
 def test_durations_are_kept_to_the_microsecond() -> None:
     assert result_to_record(make_result(duration_ms=0.05774600049335277))["duration_ms"] == 0.058
+
+
+@given(st.integers(0, 10**15))
+def test_a_measured_duration_is_kept_with_three_digits(microseconds: int) -> None:
+    measured = timedelta(microseconds=microseconds).total_seconds() * 1000
+    assert milliseconds(measured) == round(measured, 3)
+
+
+@pytest.mark.parametrize("claimed", [None, 0.0, math.inf, -math.inf, 1e308, -1e308])
+def test_what_no_clock_measured_is_kept_as_it_is(claimed: float | None) -> None:
+    assert milliseconds(claimed) == claimed

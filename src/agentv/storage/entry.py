@@ -1,6 +1,7 @@
 """The shape of an object in a line, declared once: its fields, in the order in which they are written."""
 
 from datetime import datetime
+from typing import Any, Final
 
 import msgspec
 
@@ -9,11 +10,15 @@ from agentv.types.json_value import JsonValue
 from agentv.types.results import Slot
 from agentv.types.usage import Usage
 
+ALWAYS: Final[Any] = object()
+"""The default of a field that is always written: nothing that it can be is this."""
+
 
 class Entry(msgspec.Struct, omit_defaults=True, gc=False):
-    """An object that is written. A field that is its default is left out; one that has none is always written.
+    """An object that is written. A field that is its default is left out; one without, or ALWAYS, is always written.
 
-    Made and encoded in C, it takes half the time of a dict that is filled key by key. Times in it are in UTC.
+    Times in it are in UTC. Made and encoded in C, it takes a third of the time of a dict that is filled key by key. Its
+    values are given in order: msgspec looks for one that is given by name among all names, which takes as long again.
     """
 
     def to_record(self) -> dict[str, JsonValue]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal, cast
 
-from agentv.storage.entry import Entry
+from agentv.storage.entry import ALWAYS, Entry
 from agentv.storage.record_fields import (
     failure_to_record,
     milliseconds,
@@ -40,30 +40,30 @@ def read_slot(record: JsonObject) -> Slot:
     )
 
 
-class CallEntry(Entry, kw_only=True):
+class CallEntry(Entry):
     """One try of a call."""
 
     kind: str
     status: int | None = None
-    started_at: datetime
-    wait_ms: float | None
-    duration_ms: float | None
+    started_at: datetime = ALWAYS
+    wait_ms: float | None = ALWAYS
+    duration_ms: float | None = ALWAYS
     request_id: str | None = None
     usage: Usage | None = None
     error: str | None = None
 
 
-class AnswerEntry(Entry, kw_only=True):
+class AnswerEntry(Entry):
     """A line of answers.jsonl."""
 
     schema: str
     run_id: str
     seq: int | None = None
-    slot: Slot
-    generation: int
-    answer_key: str
-    kind: str
-    text: str
+    slot: Slot = ALWAYS
+    generation: int = ALWAYS
+    answer_key: str = ALWAYS
+    kind: str = ALWAYS
+    text: str = ALWAYS
     output_messages: Sequence[JsonValue] | None = None
     trace: Sequence[JsonValue] | None = None
     finish_reason: str | None = None
@@ -71,11 +71,11 @@ class AnswerEntry(Entry, kw_only=True):
     usage: Usage | None = None
     cost_usd: float | None = None
     billed_usd: float | None = None
-    started_at: datetime
-    ended_at: datetime
+    started_at: datetime = ALWAYS
+    ended_at: datetime = ALWAYS
     first_token_ms: float | None = None
-    duration_ms: float | None
-    attempt: int
+    duration_ms: float | None = ALWAYS
+    attempt: int = ALWAYS
     calls: Sequence[CallEntry] = ()
     cached: JsonObject | None = None
     workspace: JsonObject | None = None
@@ -89,34 +89,34 @@ class AnswerEntry(Entry, kw_only=True):
 def answer_to_entry(answer: Answer, *, run_id: str) -> AnswerEntry:
     """Return an answer as the line of answers.jsonl has it; what is not known is absent."""
     return AnswerEntry(
-        schema=ANSWER_SCHEMA,
-        run_id=run_id,
-        seq=answer.seq,
-        slot=answer.slot,
-        generation=answer.generation,
-        answer_key=answer.answer_key,
-        kind=answer.kind,
-        text=answer.text,
-        output_messages=None if answer.output_messages is None else messages_to_json(answer.output_messages),
-        trace=None if answer.trace is None else trace_to_json(answer.trace),
-        finish_reason=answer.finish_reason,
-        session=answer.session,
-        usage=answer.usage,
-        cost_usd=answer.cost_usd,
-        billed_usd=answer.billed_usd,
-        started_at=answer.started_at.astimezone(UTC),
-        ended_at=answer.ended_at.astimezone(UTC),
-        first_token_ms=milliseconds(answer.first_token_ms),
-        duration_ms=milliseconds(answer.duration_ms),
-        attempt=answer.attempt,
-        calls=[call_to_entry(call) for call in answer.calls] if answer.calls else (),
-        cached=answer.cached,
-        workspace=answer.workspace,
-        exit_code=answer.exit_code,
-        log_paths=answer.log_paths or (),
-        request=answer.request,
-        error=None if answer.error is None else failure_to_record(answer.error),
-        repaired=answer.repaired,
+        ANSWER_SCHEMA,
+        run_id,
+        answer.seq,
+        answer.slot,
+        answer.generation,
+        answer.answer_key,
+        answer.kind,
+        answer.text,
+        None if answer.output_messages is None else messages_to_json(answer.output_messages),
+        None if answer.trace is None else trace_to_json(answer.trace),
+        answer.finish_reason,
+        answer.session,
+        answer.usage,
+        answer.cost_usd,
+        answer.billed_usd,
+        answer.started_at.astimezone(UTC),
+        answer.ended_at.astimezone(UTC),
+        milliseconds(answer.first_token_ms),
+        milliseconds(answer.duration_ms),
+        answer.attempt,
+        [call_to_entry(call) for call in answer.calls] if answer.calls else (),
+        answer.cached,
+        answer.workspace,
+        answer.exit_code,
+        answer.log_paths or (),
+        answer.request,
+        None if answer.error is None else failure_to_record(answer.error),
+        answer.repaired,
     )
 
 
@@ -161,14 +161,14 @@ def record_to_answer(record: JsonObject) -> Answer:
 def call_to_entry(call: CallRecord) -> CallEntry:
     """Return one try of a call as a line has it."""
     return CallEntry(
-        kind=call.kind,
-        status=call.status,
-        started_at=call.started_at.astimezone(UTC),
-        wait_ms=milliseconds(call.wait_ms),
-        duration_ms=milliseconds(call.duration_ms),
-        request_id=call.request_id,
-        usage=call.usage,
-        error=call.error,
+        call.kind,
+        call.status,
+        call.started_at.astimezone(UTC),
+        milliseconds(call.wait_ms),
+        milliseconds(call.duration_ms),
+        call.request_id,
+        call.usage,
+        call.error,
     )
 
 

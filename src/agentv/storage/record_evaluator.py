@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
-from agentv.storage.entry import Entry
+from agentv.storage.entry import ALWAYS, Entry
 from agentv.storage.record_fields import (
     failure_to_record,
     milliseconds,
@@ -27,20 +27,20 @@ _REQUEST_NAMES = ("evaluator_provider_request", "evaluator_raw_request", "grader
 """What a judge was asked has had three names; the first is written, all are read."""
 
 
-class CriterionEntry(Entry, kw_only=True):
+class CriterionEntry(Entry):
     """What was found of one criterion: an entry of `results`."""
 
     criterion_name: str
     score: float | str | None = None
     value: float | None = None
-    scale: str
+    scale: str = ALWAYS
     reasoning: str | None = None
-    evaluator_type: str
+    evaluator_type: str = ALWAYS
     error: str | None = None
     metadata: JsonObject | None = None
 
 
-class JudgeCallEntry(Entry, kw_only=True):
+class JudgeCallEntry(Entry):
     """One call of a judge: an entry of `judge_calls`."""
 
     judge: str
@@ -50,10 +50,10 @@ class JudgeCallEntry(Entry, kw_only=True):
     usage: Usage | None = None
     cost_usd: float | None = None
     duration_ms: float | None = None
-    cached: bool
+    cached: bool = ALWAYS
 
 
-class EvaluatorEntry(Entry, kw_only=True):
+class EvaluatorEntry(Entry):
     """What one evaluator said: an entry of `evaluator_results`."""
 
     name: str
@@ -63,10 +63,10 @@ class EvaluatorEntry(Entry, kw_only=True):
     weight: float
     required: bool | float
     verdict: str | None = None
-    hits: Sequence[str]
-    misses: Sequence[str]
+    hits: Sequence[str] = ALWAYS
+    misses: Sequence[str] = ALWAYS
     reasoning: str | None = None
-    expected_aspect_count: int
+    expected_aspect_count: int = ALWAYS
     raw_aspects: Sequence[str] | None = None
     error: JsonObject | None = None
     results: Sequence[CriterionEntry] = ()
@@ -81,26 +81,26 @@ class EvaluatorEntry(Entry, kw_only=True):
 def evaluator_to_entry(result: EvaluatorResult) -> EvaluatorEntry:
     """Return one evaluator's result as a row has it; what is not known is absent."""
     return EvaluatorEntry(
-        name=result.name,
-        type=result.type,
-        status=result.status,
-        score=result.score,
-        weight=result.weight,
-        required=result.required,
-        verdict=result.verdict,
-        hits=result.hits,
-        misses=result.misses,
-        reasoning=result.reasoning,
-        expected_aspect_count=result.expected_aspect_count,
-        raw_aspects=result.raw_aspects,
-        error=None if result.error is None else failure_to_record(result.error, at="evaluator"),
-        results=[_criterion_to_entry(each) for each in result.results] if result.results else (),
-        evaluator_provider_request=result.evaluator_provider_request,
-        judge_calls=[_judge_call_to_entry(call) for call in result.judge_calls] if result.judge_calls else (),
-        duration_ms=milliseconds(result.duration_ms),
-        usage=result.usage,
-        cost_usd=result.cost_usd,
-        evaluator_results=[evaluator_to_entry(each) for each in result.evaluator_results] or (),
+        result.name,
+        result.type,
+        result.status,
+        result.score,
+        result.weight,
+        result.required,
+        result.verdict,
+        result.hits,
+        result.misses,
+        result.reasoning,
+        result.expected_aspect_count,
+        result.raw_aspects,
+        None if result.error is None else failure_to_record(result.error, at="evaluator"),
+        [_criterion_to_entry(each) for each in result.results] if result.results else (),
+        result.evaluator_provider_request,
+        [_judge_call_to_entry(call) for call in result.judge_calls] if result.judge_calls else (),
+        milliseconds(result.duration_ms),
+        result.usage,
+        result.cost_usd,
+        [evaluator_to_entry(each) for each in result.evaluator_results] if result.evaluator_results else (),
     )
 
 
@@ -161,14 +161,14 @@ def _read_request(record: JsonObject) -> JsonObject | None:
 
 def _criterion_to_entry(result: EvaluationResult) -> CriterionEntry:
     return CriterionEntry(
-        criterion_name=result.criterion_name,
-        score=result.score,
-        value=result.value,
-        scale=result.scale,
-        reasoning=result.reasoning,
-        evaluator_type=result.evaluator_type,
-        error=result.error,
-        metadata=result.metadata,
+        result.criterion_name,
+        result.score,
+        result.value,
+        result.scale,
+        result.reasoning,
+        result.evaluator_type,
+        result.error,
+        result.metadata,
     )
 
 
@@ -188,14 +188,14 @@ def _record_to_criterion(record: JsonObject) -> EvaluationResult:
 
 def _judge_call_to_entry(call: JudgeCall) -> JudgeCallEntry:
     return JudgeCallEntry(
-        judge=call.judge,
-        role=call.role,
-        reply=call.reply,
-        score=call.score,
-        usage=call.usage,
-        cost_usd=call.cost_usd,
-        duration_ms=milliseconds(call.duration_ms),
-        cached=call.cached,
+        call.judge,
+        call.role,
+        call.reply,
+        call.score,
+        call.usage,
+        call.cost_usd,
+        milliseconds(call.duration_ms),
+        call.cached,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
-from agentv.storage.entry import Entry
+from agentv.storage.entry import ALWAYS, Entry
 from agentv.storage.record_answer import read_slot
 from agentv.storage.record_evaluator import EvaluatorEntry, evaluator_to_entry, read_evaluators
 from agentv.storage.record_fields import (
@@ -39,37 +39,37 @@ from agentv.types.results import CaseResult, RowStatus, Slot
 from agentv.types.usage import Usage
 
 
-class ResultEntry(Entry, kw_only=True):
+class ResultEntry(Entry):
     """A line of results.jsonl."""
 
     schema: str
     run_id: str
     seq: int | None = None
-    slot: Slot
+    slot: Slot = ALWAYS
     answer_key: str = ""
     score_key: Mapping[str, str] | None = None
     answer_ref: JsonObject | None = None
-    timestamp: datetime
-    eval_id: str
-    suite: str
-    dataset: str
+    timestamp: datetime = ALWAYS
+    eval_id: str = ALWAYS
+    suite: str = ALWAYS
+    dataset: str = ALWAYS
     conversation_id: str | None = None
     tags: Sequence[str] = ()
     metadata: JsonObject | None = None
-    target: str
-    trial: int
-    attempt: int
-    generation: int
-    status: str
-    score: float | None
-    verdict: str | None
-    hits: Sequence[str]
-    misses: Sequence[str]
+    target: str = ALWAYS
+    trial: int = ALWAYS
+    attempt: int = ALWAYS
+    generation: int = ALWAYS
+    status: str = ALWAYS
+    score: float | None = ALWAYS
+    verdict: str | None = ALWAYS
+    hits: Sequence[str] = ALWAYS
+    misses: Sequence[str] = ALWAYS
     reasoning: str | None = None
-    expected_aspect_count: int
+    expected_aspect_count: int = ALWAYS
     raw_aspects: Sequence[str] | None = None
-    candidate_answer: str
-    evaluator_results: Sequence[EvaluatorEntry]
+    candidate_answer: str = ALWAYS
+    evaluator_results: Sequence[EvaluatorEntry] = ALWAYS
     trace_summary: JsonObject | None = None
     trace: Sequence[JsonValue] | None = None
     output_messages: Sequence[JsonValue] | None = None
@@ -78,7 +78,7 @@ class ResultEntry(Entry, kw_only=True):
     usage_by: JsonObject | None = None
     cost_usd: float | None = None
     duration_ms: float | None = None
-    cached: bool
+    cached: bool = ALWAYS
     error: JsonObject | None = None
     single_form: bool = False
     file: str = ""
@@ -92,47 +92,47 @@ def result_to_entry(result: CaseResult, *, with_trace: bool = True) -> ResultEnt
     """
     slot = result.slot
     return ResultEntry(
-        schema=RESULT_SCHEMA,
-        run_id=result.run_id,
-        seq=result.seq,
-        slot=slot,
-        answer_key=result.answer_key,
-        score_key=result.score_keys or None,
-        answer_ref=None if result.answer_seq is None else {"seq": result.answer_seq},
-        timestamp=result.timestamp.astimezone(UTC),
-        eval_id=slot.eval_id,
-        suite=slot.suite,
-        dataset=result.dataset,
-        conversation_id=result.conversation_id,
-        tags=result.tags or (),
-        metadata=result.metadata or None,
-        target=slot.target,
-        trial=slot.trial,
-        attempt=result.attempt,
-        generation=result.generation,
-        status=result.status,
-        score=result.score,
-        verdict=result.verdict,
-        hits=result.hits,
-        misses=result.misses,
-        reasoning=result.reasoning,
-        expected_aspect_count=result.expected_aspect_count,
-        raw_aspects=result.raw_aspects,
-        candidate_answer=result.candidate_answer,
-        evaluator_results=[evaluator_to_entry(each) for each in result.evaluator_results],
-        trace_summary=None if result.trace_summary is None else trace_summary_to_json(result.trace_summary),
-        trace=trace_to_json(result.trace) if with_trace else None,
-        output_messages=messages_to_json(result.output_messages) if with_trace else None,
-        agent_provider_request=result.agent_provider_request,
-        lm_provider_request=result.lm_provider_request,
-        usage_by=_usage_by(result) or None,
-        cost_usd=result.cost_usd,
-        duration_ms=milliseconds(result.duration_ms),
-        cached=result.cached,
-        error=None if result.error is None else failure_to_record(result.error),
-        single_form=result.single_form,
-        file=result.file,
-        line=result.line,
+        RESULT_SCHEMA,
+        result.run_id,
+        result.seq,
+        slot,
+        result.answer_key,
+        result.score_keys or None,
+        None if result.answer_seq is None else {"seq": result.answer_seq},
+        result.timestamp.astimezone(UTC),
+        slot.eval_id,
+        slot.suite,
+        result.dataset,
+        result.conversation_id,
+        result.tags or (),
+        result.metadata or None,
+        slot.target,
+        slot.trial,
+        result.attempt,
+        result.generation,
+        result.status,
+        result.score,
+        result.verdict,
+        result.hits,
+        result.misses,
+        result.reasoning,
+        result.expected_aspect_count,
+        result.raw_aspects,
+        result.candidate_answer,
+        [evaluator_to_entry(each) for each in result.evaluator_results],
+        None if result.trace_summary is None else trace_summary_to_json(result.trace_summary),
+        trace_to_json(result.trace) if with_trace else None,
+        messages_to_json(result.output_messages) if with_trace else None,
+        result.agent_provider_request,
+        result.lm_provider_request,
+        _usage_by(result) or None,
+        result.cost_usd,
+        milliseconds(result.duration_ms),
+        result.cached,
+        None if result.error is None else failure_to_record(result.error),
+        result.single_form,
+        result.file,
+        result.line,
     )
 
 

@@ -1,8 +1,9 @@
 """Runs, their events and their planned cases ↔ records: run.json, events.jsonl and cases.jsonl."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from agentv.storage.entry import ALWAYS, Entry
 from agentv.storage.record_fields import (
     optional_object,
     optional_text,
@@ -80,29 +81,52 @@ def record_to_event(record: JsonObject) -> EventRecord:
     return EventRecord(read_text(record, "type"), read_time(record, "time"), fields, read_integer(record, "seq"))
 
 
-def case_to_record(case: CaseRecord) -> dict[str, JsonValue]:
+class CaseEntry(Entry):
+    """A line of cases.jsonl."""
+
+    schema: str
+    case_key: str
+    suite: str
+    eval_id: str
+    file: str
+    line: int
+    question: str
+    input_messages: Sequence[JsonValue]
+    expected_outcome: str
+    expected_messages: Sequence[JsonValue]
+    reference_answer: str | None = None
+    criteria: Sequence[JsonObject] = ALWAYS
+    evaluators: JsonValue = None
+    files: Sequence[JsonObject] = ALWAYS
+    tags: Sequence[str] = ALWAYS
+    metadata: JsonObject = ALWAYS
+
+
+def case_to_entry(case: CaseRecord) -> CaseEntry:
     """Return a planned case as cases.jsonl has it."""
-    record: dict[str, JsonValue] = {
-        "schema": CASE_SCHEMA,
-        "case_key": case.case_key,
-        "suite": case.suite,
-        "eval_id": case.eval_id,
-        "file": case.file,
-        "line": case.line,
-        "question": case.question,
-        "input_messages": case_messages_to_record(case.input_messages),
-        "expected_outcome": case.expected_outcome,
-        "expected_messages": case_messages_to_record(case.expected_messages),
-    }
-    if case.reference_answer is not None:
-        record["reference_answer"] = case.reference_answer
-    record["criteria"] = case.criteria
-    if case.evaluators is not None:
-        record["evaluators"] = case.evaluators
-    record["files"] = case.files
-    record["tags"] = case.tags
-    record["metadata"] = case.metadata
-    return record
+    return CaseEntry(
+        CASE_SCHEMA,
+        case.case_key,
+        case.suite,
+        case.eval_id,
+        case.file,
+        case.line,
+        case.question,
+        case_messages_to_record(case.input_messages),
+        case.expected_outcome,
+        case_messages_to_record(case.expected_messages),
+        case.reference_answer,
+        case.criteria,
+        case.evaluators,
+        case.files,
+        case.tags,
+        case.metadata,
+    )
+
+
+def case_to_record(case: CaseRecord) -> dict[str, JsonValue]:
+    """Return the same as a dict."""
+    return case_to_entry(case).to_record()
 
 
 def case_name(suite: str, eval_id: str, case_key: str) -> str:

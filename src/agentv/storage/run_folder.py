@@ -21,7 +21,7 @@ from agentv.storage.records import (
     answer_to_entry,
     case_name,
     case_name_of_record,
-    case_to_record,
+    case_to_entry,
     event_to_record,
     result_to_entry,
     run_to_record,
@@ -109,7 +109,7 @@ class RunFolder:
             for part in files_of((*case.input_messages, *case.expected_messages)):
                 if part.text is None:
                     self._save_attachment(part)
-            self._write(self._cases, case_to_record(case))
+            self._write(self._cases, case_to_entry(case))
 
     def append_answer(self, answer: Answer, *, run_id: str | None = None) -> Answer:
         """Write what a target returned; the answer comes back with its `seq`. `run_id` is of another run's answer."""
