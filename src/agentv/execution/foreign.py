@@ -8,6 +8,8 @@ from contextvars import ContextVar
 from types import CoroutineType, GeneratorType, coroutine
 from typing import Any, Optional
 
+import msgspec
+
 from agentv.execution.threads import AbandonedError, call_in_thread
 
 
@@ -19,23 +21,21 @@ class StrayCancelError(RuntimeError):
     """The code raised CancelledError although nobody had cancelled it; passed on, it would end a worker in silence."""
 
 
-class Deadline:
+class Deadline(msgspec.Struct, eq=False):
     """How long a call may take, with the time spent waiting for others left out.
 
     The timer is set by `watch`, when the call waits for the first time: what never waits needs none, and could not be
     ended by one.
     """
 
-    timer: asyncio.Timeout | None = None
-    is_over = False
-    """Whether the call has ended: a task that it left behind changes nothing any more."""
-    _waiting = 0
+    _loop: asyncio.AbstractEventLoop
+    _ends_at: float | None
+    _outer: Optional["Deadline"]
+    _waiting: int = 0
     _left_s: float | None = None
-
-    def __init__(self, timeout_s: float, outer: Optional["Deadline"]) -> None:
-        self._outer = outer
-        self._loop = asyncio.get_running_loop()
-        self._ends_at: float | None = self._loop.time() + timeout_s
+    timer: asyncio.Timeout | None = None
+    is_over: bool = False
+    """Whether the call has ended: a task that it left behind changes nothing any more."""
 
     def watch(self) -> asyncio.Timeout:
         """Return the timer, to be entered."""
@@ -104,10 +104,11 @@ async def call_foreign(
             return output
         if timeout_s is None:
             return await output
-        deadline = Deadline(timeout_s, _current.get())
+        loop = asyncio.get_running_loop()
+        deadline = Deadline(loop, loop.time() + timeout_s, _current.get())
         token = _current.set(deadline)
-        steps = output.__await__()
         try:
+            steps = output.__await__()
             waits_for = next(steps)
         except StopIteration as stop:
             return stop.value
