@@ -11,7 +11,7 @@ from agentv.types.events import Observer, RunEvent
 from agentv.types.protocols import Clock
 
 DISPLAYS = ("auto", "live", "plain", "json", "none")
-_TICK_S = 5.0
+_TICK_S = 1.0
 
 
 class Silence:

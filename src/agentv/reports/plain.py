@@ -13,9 +13,7 @@ from agentv.reports.row_text import PLAIN_LABELS, RowLabels, failure_line
 from agentv.reports.signs import Signs, signs_for
 from agentv.scoring.aggregation import row_state
 from agentv.types.events import (
-    RowBegun,
     RowFinished,
-    RowKept,
     RunEnded,
     RunEvent,
     RunNote,
@@ -47,9 +45,9 @@ class PlainLines:
         self._signs: Signs = signs_for(stream.encoding)
         self._progress: Progress | None = None
         self._labels = PLAIN_LABELS
-        self._last_beat: datetime | None = None
+        self._last_beat = clock()
         self._next_share = HEARTBEAT_SHARE
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # held while lines are written
         self._closed = threading.Event()
         self._ticker = None if tick_s is None else threading.Thread(target=self._tick, args=(tick_s,), daemon=True)
         if self._ticker is not None:
@@ -57,13 +55,20 @@ class PlainLines:
 
     def notify(self, event: RunEvent) -> None:
         """Take note of one event."""
-        with self._lock:
-            self._take(event)
+        if self._progress is not None:
+            self._progress.add(event)
+        if isinstance(event, RowFinished):
+            self._row(event.result)
+        elif isinstance(event, _TOLD):
+            with self._lock:
+                self._line(self._text(event))
 
     def beat(self) -> None:
         """Write where the run stands, if nothing was written of it for 30 s."""
         with self._lock:
-            self._beat()
+            now = self._clock()
+            if self._progress is not None and (now - self._last_beat).total_seconds() >= HEARTBEAT_S:
+                self._stand(self._progress, now)
 
     def close(self) -> None:
         """Stop the thread and hand over what is written."""
@@ -79,19 +84,6 @@ class PlainLines:
             except (OSError, ValueError):
                 # The reader is gone, or the stream closed: the next event says so where somebody can act on it.
                 return
-
-    def _take(self, event: RunEvent) -> None:
-        if self._progress is not None:
-            self._progress.add(event)
-        kind = type(event)
-        if kind is RowBegun or kind is RowKept:
-            return  # nothing is new; a run that is taken up again is told from its first new row on
-        if isinstance(event, RowFinished):
-            self._row(event.result)
-        elif isinstance(event, _TOLD):
-            self._line(self._text(event))
-            return
-        self._beat()
 
     def _text(self, event: RunStarted | RunNote | RunStopping | RunEnded) -> str:
         match event:
@@ -109,21 +101,19 @@ class PlainLines:
 
     def _row(self, result: CaseResult) -> None:
         word = _WORDS.get(row_state(result))
-        if word is None:
-            return
-        self._line(failure_line(word, result, self._labels, signs=self._signs, width=_LONGEST_LINE))
-        if self._github:
-            self._write(error_command(result, self._labels))
-
-    def _beat(self) -> None:
+        if word is not None:
+            with self._lock:
+                self._line(failure_line(word, result, self._labels, signs=self._signs, width=_LONGEST_LINE))
+                if self._github:
+                    self._write(error_command(result, self._labels))
         progress = self._progress
-        if progress is None or self._last_beat is None:
-            return
-        now = self._clock()
+        if progress is not None and (progress.share or 0.0) >= self._next_share - 1e-9:
+            with self._lock:
+                self._stand(progress, self._clock())
+
+    def _stand(self, progress: Progress, now: datetime) -> None:
+        """Write where the run stands."""
         share = progress.share
-        reached = share is not None and share >= self._next_share - 1e-9
-        if not reached and (now - self._last_beat).total_seconds() < HEARTBEAT_S:
-            return
         if share is not None:
             self._next_share = (int(share / HEARTBEAT_SHARE + 1e-9) + 1) * HEARTBEAT_SHARE
         self._last_beat = now
