@@ -39,6 +39,14 @@ def test_a_lone_surrogate_becomes_the_replacement_character_and_is_told() -> Non
     assert cleaner.repaired
 
 
+def test_what_is_cleaned_next_is_not_called_repaired() -> None:
+    cleaner = Cleaner(Redactor())
+    cleaner.clean_all("a\ud800b", {})
+    assert cleaner.repaired
+    cleaner.clean_all("ab", {})
+    assert not cleaner.repaired
+
+
 def test_two_halves_that_belong_together_become_their_character() -> None:
     assert Cleaner(Redactor()).text("\ud83d\ude00") == "\U0001f600"
 

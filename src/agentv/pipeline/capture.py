@@ -67,10 +67,10 @@ def _compile(pattern: str) -> "regex.Pattern[str]":
 
 
 class Cleaner:
-    """Makes one answer, or what was said of it, fit to be kept.
+    """Makes answers, and what is said of them, fit to be kept.
 
     Secrets are struck, lone surrogates and numbers that are not finite replaced, and what is nested deeper than
-    anything reads is cut off. `repaired` tells whether a surrogate was met.
+    anything reads is cut off. `repaired` tells whether a surrogate was met since `clean_all` was last asked.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -91,6 +91,7 @@ class Cleaner:
 
     def clean_all(self, *values: Any) -> tuple[Any, ...]:
         """Return several values cleaned, with one look at all of them when there is nothing to clean."""
+        self.repaired = False
         return values if self._is_clean(values) else tuple(map(self.clean, values))
 
     def _is_clean(self, value: object) -> bool:

@@ -2,7 +2,7 @@
 
 from functools import cached_property
 
-from agentv.pipeline.capture import Cleaner, Redactor
+from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.fingerprints import Fingerprints
 from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.resilience import ResilientProvider
@@ -21,7 +21,7 @@ class Desk:
         self._suite, self._target = task.suite, task.target  # held: their ids say which desk this is
         self._known = task.known
         self._toolbox = toolbox
-        self._redactor: Redactor | None = None
+        self._cleaner: Cleaner | None = None
         self._secrets_of = 0
         self.is_model = spec.is_model_api
         self.names_files = spec.has_files
@@ -40,9 +40,9 @@ class Desk:
         return self._toolbox.own_judge(self._target, self._known)
 
     def cleaner(self) -> Cleaner:
-        """Return what makes one answer fit to be kept. Targets that a late line names bring secrets of their own."""
+        """Return what makes answers fit to be kept. Targets that a late line names bring secrets of their own."""
         known = len(self._known.resolved)
-        if self._redactor is None or self._secrets_of != known:
+        if self._cleaner is None or self._secrets_of != known:
             self._secrets_of = known
-            self._redactor = self._toolbox.redactor(self._known, self._suite.redact)
-        return Cleaner(self._redactor)
+            self._cleaner = Cleaner(self._toolbox.redactor(self._known, self._suite.redact))
+        return self._cleaner

@@ -1,6 +1,6 @@
 """What has happened in a run so far: written to the store first, then told, then counted."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import field
 
@@ -67,6 +67,18 @@ class Stop:
         self.state, self.reason = "failed", reason
 
 
+class Hearers(dict[type[RunEvent], list[Observer]]):
+    """The observers that hear of each kind of event, looked for once: what nobody hears of need not be made."""
+
+    def __init__(self, observers: Sequence[Observer] = ()) -> None:
+        super().__init__()
+        self._observers = observers
+
+    def __missing__(self, kind: type[RunEvent]) -> list[Observer]:
+        """Look for those who hear of it."""
+        return self.setdefault(kind, [observer for observer in self._observers if _hears(observer, kind)])
+
+
 @dataclass(slots=True)
 class Ledger:
     """The owner of a run's store, observers and counts. `invalid_rows` are lines that could not be read."""
@@ -81,10 +93,11 @@ class Ledger:
     notes: dict[str, None] = field(default_factory=dict)
     has_trials: bool = False
     beside: BesideBaseline | None = None
-    _hearers: dict[type, list[Observer]] = field(default_factory=dict)
+    _hearers: Hearers = field(default_factory=Hearers)
 
     def __post_init__(self) -> None:
         """Count apart what has gates of its own, and what is compared with a baseline."""
+        self._hearers = Hearers(self.observers)
         self.beside = None if self.plan.baseline is None else BesideBaseline(self.plan.baseline)
         self.summary = summary_for(self.plan.gates, has_targets=len(self.plan.targets) > 1)
 
@@ -100,25 +113,18 @@ class Ledger:
             if self.stop.reason is not None:
                 return
             self.has_trials = self.has_trials or task.trials > 1
-            if self._hearing(RowBegun):
+            if self._hearers[RowBegun]:
                 self.tell(RowBegun(slot_of(task)))
             yield task
 
     def tell(self, event: RunEvent) -> None:
         """Tell every observer that hears of such events. One whose output is gone (a closed pipe) is left out then."""
-        for observer in self._hearing(type(event)):
+        for observer in self._hearers[type(event)]:
             try:
                 observer.notify(event)
             except OSError:
                 self.observers.remove(observer)
-                self._hearers = {}
-
-    def _hearing(self, kind: type[RunEvent]) -> list[Observer]:
-        """Return the observers that hear of a kind of event: what nobody hears of need not be made."""
-        hearers = self._hearers.get(kind)
-        if hearers is None:
-            hearers = self._hearers[kind] = [observer for observer in self.observers if _hears(observer, kind)]
-        return hearers
+                self._hearers.clear()
 
     def note(self, message: str) -> None:
         """Tell people something once; after a hundred different things, that there are more."""
@@ -136,16 +142,16 @@ class Ledger:
 
     def answer(self, answer: Answer) -> Answer:
         """Keep an answer before it is judged; none where the budget had no room for the question."""
-        if _is_unpaid(answer):
+        if answer.error is not None and answer.error.kind == "budget":
             return answer
         kept = self.store.append_answer(answer)
-        if self._hearing(AnswerArrived):
+        if self._hearers[AnswerArrived]:
             self.tell(AnswerArrived(kept))
         return kept
 
     def row(self, result: CaseResult) -> None:
         """Keep, count and tell a finished row; one that the budget had no room for is left to whoever goes on."""
-        if _is_unpaid(result):
+        if result.error is not None and result.error.kind == "budget":
             self.tell(RowLeft(result.slot))
             return
         kept = self.store.append(result)
@@ -224,8 +230,3 @@ def _hears(observer: Observer, kind: type[RunEvent]) -> bool:
     """Whether an observer takes note of a kind of event: of all, unless it names some."""
     kinds = getattr(observer, "hears", None)
     return not isinstance(kinds, tuple) or kind in kinds
-
-
-def _is_unpaid(made: Answer | CaseResult) -> bool:
-    """Whether something was not made, or not to its end, because of the budget."""
-    return made.error is not None and made.error.kind == "budget"

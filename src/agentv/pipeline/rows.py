@@ -15,6 +15,7 @@ from agentv.types.cases import BrokenCase, EvalCase, Location
 from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
+from agentv.types.messages import FilePart
 from agentv.types.messages_json import reference_answer
 from agentv.types.results import Answer, CaseRecord, CaseResult, RowStatus
 from agentv.types.usage import Usage, total_usage
@@ -29,26 +30,27 @@ _NOWHERE = Location("")
 def case_record(question: Question, evaluators: WrittenEvaluators) -> CaseRecord:
     """Return what `cases.jsonl` keeps of a case."""
     case, suite = question.case, question.task.suite
-    files: tuple[JsonObject, ...] = tuple(
-        {"path": file.path, "sha256": file.sha256, "bytes": file.size} for file in files_of(case.input_messages)
-    )
     return CaseRecord(
-        case_key=case_key(question.keys, evaluators.canonical),
-        suite=suite.path,
-        eval_id=case.id,
-        file=case.location.path if case.location else suite.path,
-        line=case.location.line if case.location else 0,
-        question=question.prompt.question,
-        input_messages=case.input_messages,
-        expected_outcome=case.expected_outcome,
-        expected_messages=case.expected_messages,
-        reference_answer=reference_answer(case.expected_messages),
-        criteria=tuple(criterion_to_json(criterion) for criterion in question.criteria),
-        evaluators=evaluators.json,
-        files=files,
-        tags=tags_of(case, suite),
-        metadata=case.metadata,
+        case_key(question.keys, evaluators.canonical),
+        suite.path,
+        case.id,
+        case.location.path if case.location else suite.path,
+        case.location.line if case.location else 0,
+        question.prompt.question,
+        case.input_messages,
+        case.expected_outcome,
+        case.expected_messages,
+        reference_answer(case.expected_messages),
+        tuple(map(criterion_to_json, question.criteria)),
+        evaluators.json,
+        tuple(map(_file_to_json, files_of(case.input_messages))),
+        tags_of(case, suite),
+        case.metadata,
     )
+
+
+def _file_to_json(file: FilePart) -> JsonObject:
+    return {"path": file.path, "sha256": file.sha256, "bytes": file.size}
 
 
 def broken_row(run_id: str, task: CaseTask, case: BrokenCase, *, now: datetime) -> CaseResult:

@@ -90,7 +90,7 @@ def question_key(case: EvalCase) -> str:
     messages = case.input_messages
     parts: JsonObject = {
         "id": case.id,
-        "messages": [message_to_json(message) for message in messages],
+        "messages": list(map(message_to_json, messages)),
         "files": [(part.path, part.sha256) for part in files_of(messages)],
     }
     return _digest(parts, messages)
@@ -108,7 +108,7 @@ def answer_key(question: str, target: str, trial: int) -> str:
 
 def expectation_key(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> str:
     """Return the key of what is expected: outcome, messages, criteria."""
-    return _expectation(case, [criterion_to_json(criterion) for criterion in criteria])
+    return _expectation(case, list(map(criterion_to_json, criteria)))
 
 
 def stored_expectation_key(case: CaseRecord) -> str:
@@ -119,7 +119,7 @@ def stored_expectation_key(case: CaseRecord) -> str:
 def _expectation(case: EvalCase | CaseRecord, criteria: Sequence[JsonObject]) -> str:
     if type(case.expected_outcome) is str and not (criteria or case.expected_messages):
         return _outcome_key(case.expected_outcome)
-    messages = [message_to_json(message) for message in case.expected_messages]
+    messages = list(map(message_to_json, case.expected_messages))
     expected = [case.expected_outcome, messages, criteria]
     return digest(expected) if criteria else _digest(expected, case.expected_messages)
 

@@ -109,7 +109,7 @@ def answer_to_entry(answer: Answer, *, run_id: str) -> AnswerEntry:
         milliseconds(answer.first_token_ms),
         milliseconds(answer.duration_ms),
         answer.attempt,
-        [call_to_entry(call) for call in answer.calls] if answer.calls else (),
+        list(map(call_to_entry, answer.calls)) if answer.calls else (),
         answer.cached,
         answer.workspace,
         answer.exit_code,

@@ -94,13 +94,13 @@ def evaluator_to_entry(result: EvaluatorResult) -> EvaluatorEntry:
         result.expected_aspect_count,
         result.raw_aspects,
         None if result.error is None else failure_to_record(result.error, at="evaluator"),
-        [_criterion_to_entry(each) for each in result.results] if result.results else (),
+        list(map(_criterion_to_entry, result.results)) if result.results else (),
         result.evaluator_provider_request,
-        [_judge_call_to_entry(call) for call in result.judge_calls] if result.judge_calls else (),
+        list(map(_judge_call_to_entry, result.judge_calls)) if result.judge_calls else (),
         milliseconds(result.duration_ms),
         result.usage,
         result.cost_usd,
-        [evaluator_to_entry(each) for each in result.evaluator_results] if result.evaluator_results else (),
+        list(map(evaluator_to_entry, result.evaluator_results)) if result.evaluator_results else (),
     )
 
 

@@ -12,7 +12,7 @@ from agentv.types.messages_json import message_from_json, message_to_json, part_
 
 def case_messages_to_record(messages: Iterable[Message]) -> list[JsonValue]:
     """Return a case's messages as records, attached files with path, hash, size and text."""
-    return [_message_to_record(message) for message in messages]
+    return list(map(_message_to_record, messages))
 
 
 def _message_to_record(message: Message) -> dict[str, JsonValue]:

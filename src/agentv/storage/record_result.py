@@ -119,7 +119,7 @@ def result_to_entry(result: CaseResult, *, with_trace: bool = True) -> ResultEnt
         result.expected_aspect_count,
         result.raw_aspects,
         result.candidate_answer,
-        [evaluator_to_entry(each) for each in result.evaluator_results],
+        list(map(evaluator_to_entry, result.evaluator_results)),
         None if result.trace_summary is None else trace_summary_to_json(result.trace_summary),
         trace_to_json(result.trace) if with_trace else None,
         messages_to_json(result.output_messages) if with_trace else None,

@@ -87,8 +87,9 @@ def message_to_json(message: Message) -> dict[str, JsonValue]:
     fields: dict[str, JsonValue] = {"role": message.role}
     if message.name is not None:
         fields["name"] = message.name
-    if message.content is not None:
-        fields["content"] = content_to_json(message.content)
+    content = message.content
+    if content is not None:
+        fields["content"] = content if isinstance(content, str) else content_to_json(content)
     if message.tool_calls:
         fields["tool_calls"] = [tool_call_to_json(call) for call in message.tool_calls]
     if message.tool_call_id is not None:
