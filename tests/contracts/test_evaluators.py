@@ -15,7 +15,9 @@ from tests.judging import Judge, Tools, make_context, make_evaluator, signed
 
 from agentv.evaluators import EVALUATORS
 from agentv.evaluators.composite import CompositeEvaluator
+from agentv.evaluators.rules import RuleEvaluator
 from agentv.scoring.completion import to_score
+from agentv.scoring.score_fields import is_plain
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator
@@ -104,6 +106,7 @@ async def judge_with(type_: str, context: EvaluationContext) -> EvaluationScore:
         output = evaluator.evaluate(context)
         complete = to_score(await output if inspect.isawaitable(output) else output, name=type_, kind=type_)
         assert evaluator.kind
+        assert type(evaluator) is not RuleEvaluator or is_plain(output)  # nobody looks at these again
         return complete
 
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.judging import evaluator_of, make_context
 
+from agentv.evaluators.isolation import isolated_score
 from agentv.evaluators.json_rule import fenced_text
 from agentv.evaluators.number_rules import count_units, last_number
-from agentv.evaluators.rules import quoted
+from agentv.evaluators.rules import Finding, RuleEvaluator, quoted
+from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvalFileError, EvaluatorError
-from agentv.types.evaluation import EvaluationScore
+from agentv.types.evaluation import EvaluationContext, EvaluationScore
 
 ANSWER = "We will look into it."
 NAMED: dict[str, Any] = {"properties": {"name": {}}, "patternProperties": {"^a": {}}}
@@ -357,3 +360,14 @@ def test_rules_are_plain_functions_that_need_no_event_loop() -> None:
     assert not inspect.iscoroutinefunction(evaluator.evaluate)
     with pytest.raises(RuntimeError):
         asyncio.get_running_loop()
+
+
+def test_a_score_of_a_rule_that_is_not_ours_is_held_to_its_types() -> None:
+    class Generous(RuleEvaluator):
+        def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+            return replace(super().evaluate(context), score=2.0)
+
+    rule = Generous("generous", lambda _text: Finding(passed=True))
+    config = EvaluatorConfig("generous", "generous")
+    score = asyncio.run(isolated_score(lambda: rule, make_context(), config, timeout_s=None))
+    assert score.misses == ("the score of 'evaluator' is 2; allowed: 0 to 1",)

@@ -28,16 +28,26 @@ def score_of_failure(failure: Failure) -> EvaluationScore:
 
 
 def to_score(
-    output: object, *, name: str = "", kind: str = "", criteria: Sequence[EvaluationCriteria] = (), negate: bool = False
+    output: object,
+    *,
+    name: str = "",
+    kind: str = "",
+    criteria: Sequence[EvaluationCriteria] = (),
+    negate: bool = False,
+    is_ours: bool = False,
 ) -> EvaluationScore:
     """Complete what an evaluator returned: a score, a number, a bool, or results per criterion.
 
     `name` is the criterion when the evaluator names none, `kind` the evaluator's type, `criteria` the scales and
     weights of named criteria. Never raises: whatever is no judgement in 0..1, or has a field that is not of its
-    type, becomes an `evaluator_error` score that says so.
+    type, becomes an `evaluator_error` score that says so. `is_ours` tells of a score that a rule of agentv's own has
+    made, whose fields need no look.
     """
     try:
-        score = output if is_plain(output) else _complete(output, name, kind, criteria)
+        if (is_ours and isinstance(output, EvaluationScore)) or is_plain(output):
+            score = output
+        else:
+            score = _complete(output, name, kind, criteria)
         if score.status == "skipped":  # nothing was judged, so that there is no criterion with a value
             return score
         if negate and score.error is None:
@@ -146,6 +156,8 @@ def _implicit_result(
     score: EvaluationScore, name: str, kind: str, criteria: Sequence[EvaluationCriteria]
 ) -> EvaluationResult:
     """Return the judgement of the one criterion that an evaluator stands for when it names none."""
+    if not criteria and score.error is None:  # on a scale without bounds that nobody defined a value is its own score
+        return EvaluationResult(name or kind, score.score, score.score, "numeric", score.reasoning, kind)
     criterion = criterion_named(name or kind, criteria, scale="numeric")
     if score.error is not None:
         return failed_result(score.error.message, criterion, kind=kind, reasoning=score.reasoning)
