@@ -4,6 +4,7 @@ from tests.rows import make_row
 
 from agentv.scoring.aggregation import row_state
 from agentv.scoring.groups import GROUPS_KEPT, OTHERS, Groups
+from agentv.scoring.row_kinds import kind_of
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.results import CaseResult
@@ -15,7 +16,7 @@ BROKEN = Failure("server_error", "HTTP 503")
 def grouped(by: str, *rows: CaseResult) -> dict[str, GroupSummary]:
     groups = Groups([by])
     for row in rows:
-        groups.add(row, row_state(row), None)
+        groups.add(kind_of(row, row_state(row)), metadata=row.metadata)
     return {each.name: each for each in groups.summaries()}
 
 

@@ -1,5 +1,7 @@
+import math
 import tracemalloc
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from tests.rows import make_row
 
 from agentv.scoring.summary import Summary
-from agentv.types.evaluation import EvaluatorResult, JudgeCall
+from agentv.types.evaluation import EvaluationResult, EvaluatorResult, JudgeCall
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, TraceEvent
 from agentv.types.results import CaseResult
@@ -72,8 +74,24 @@ def test_a_judge_that_tells_neither_tokens_nor_cost_is_not_free() -> None:
     assert summary_of(judged_by(priced, JudgeCall("j", "sample", "{}", cached=True))).cost_usd == 0.75
 
 
-@given(st.lists(st.sampled_from([None, 0.0, 0.7, 1.0]), max_size=120), st.integers(1, 4))
-@example([0.7] * 33, 1)
+def judged_row(number: int, score: float | None, *, trials: int = 1) -> CaseResult:
+    """Return a row of its own kind or of another's: with tags, a dataset and criteria that follow from its number."""
+    row = make_row(
+        f"c{number // trials}",
+        score=score,
+        error=BROKEN if score is None else None,
+        trial=number % trials,
+        duration_ms=float(number),
+        tags=("x", "y")[: number % 3],
+    )
+    value = 0.0 if score is None else score
+    polite = EvaluationResult("polite", score, score, error="broken" if score is None else None)
+    judges = [replace(row.evaluator_results[0], name=name, results=(polite,)) for name in ("one", "two")]
+    return replace(row, dataset=f"d{number % 2}", evaluator_results=tuple(judges[: 1 + (value < 1)]))
+
+
+@given(st.lists(st.sampled_from([None, 0.0, 0.7, 1.0]), max_size=60), st.integers(1, 4))
+@example([0.7, 0.1, 0.7] * 100, 1)
 def test_whoever_asks_in_the_middle_sees_every_row_so_far_and_changes_nothing(
     scores: list[float | None], trials: int
 ) -> None:
@@ -82,10 +100,7 @@ def test_whoever_asks_in_the_middle_sees_every_row_so_far_and_changes_nothing(
 
     asked, left_alone = summary(), summary()
     for number, score in enumerate(scores):
-        error = BROKEN if score is None else None
-        row = make_row(
-            f"c{number // trials}", score=score, error=error, trial=number % trials, duration_ms=float(number)
-        )
+        row = judged_row(number, score, trials=trials)
         asked.add(row, has_trials=trials > 1)
         left_alone.add(row, has_trials=trials > 1)
         assert (asked.all.rows, asked.of_suite("evals/s.yaml").all.rows) == (number + 1, number + 1)
@@ -94,6 +109,22 @@ def test_whoever_asks_in_the_middle_sees_every_row_so_far_and_changes_nothing(
         assert (one.all.counts, one.all.scores()) == (other.all.counts, other.all.scores())
         assert (one.targets(), one.groups(), one.evaluators()) == (other.targets(), other.groups(), other.evaluators())
         assert (one.flaky, one.counts.histogram) == (other.flaky, other.counts.histogram)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=150), st.randoms())
+def test_the_order_in_which_rows_finish_changes_no_number(scores: list[float], random: Random) -> None:
+    rows = [judged_row(number, score) for number, score in enumerate(scores)]
+    once, again = Summary(has_targets=False), Summary(has_targets=False)
+    for row in rows:
+        once.add(row, has_trials=False)
+    random.shuffle(rows)
+    for row in rows:
+        again.add(row, has_trials=False)
+    assert once.all.mean == pytest.approx(math.fsum(scores) / len(scores), rel=1e-15)
+    assert (once.targets(), set(once.evaluators())) == (again.targets(), set(again.evaluators()))
+    assert {(each.by, each.name): each for each in once.groups()} == {
+        (each.by, each.name): each for each in again.groups()
+    }
 
 
 @pytest.mark.parametrize("name", ["candidate_answer", "trace", "output_messages"])

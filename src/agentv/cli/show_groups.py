@@ -7,6 +7,7 @@ from agentv.reports.group_table import group_tables
 from agentv.scoring.aggregation import row_state
 from agentv.scoring.case_sums import case_of
 from agentv.scoring.groups import KINDS, Groups, kind_named
+from agentv.scoring.row_kinds import kind_of
 from agentv.types.errors import ConfigError
 from agentv.types.results import CaseResult
 from agentv.types.summaries import GroupSummary
@@ -17,7 +18,7 @@ def count_groups(rows: Iterable[CaseResult], words: Sequence[str]) -> tuple[Grou
     kinds = tuple(dict.fromkeys(map(kind_named, words)))
     groups = Groups(kinds)
     for row in rows:
-        groups.add(row, row_state(row), case_of(row.slot))
+        groups.add(kind_of(row, row_state(row)), case=case_of(row.slot), metadata=row.metadata)
     found = groups.summaries()
     missing = [kind for kind in kinds if kind not in {group.by for group in found}]
     if missing:

@@ -100,7 +100,7 @@ class _Counted:
         if opinion is None:
             return
         tally = self.tallies.setdefault(slot.target, Tally())
-        tally.add("pass" if opinion.passed else "fail", opinion.value, case_of(slot))
+        tally.add("pass" if opinion.passed else "fail", opinion.value, case=case_of(slot))
         is_known = self._holds_for(judgement, expectations.get((slot.suite, slot.eval_id), ()))
         self.matched[slot.target] = self.matched.get(slot.target, 0) + is_known
 

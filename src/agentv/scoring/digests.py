@@ -3,13 +3,12 @@
 import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Literal
 
 _BUCKETS = 1024
 _DIGEST_BITS = 64
-_DIGESTS = 2**_DIGEST_BITS
 
 
 def digest_of(key: str) -> int:
@@ -17,9 +16,10 @@ def digest_of(key: str) -> int:
     return int.from_bytes(blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
-def _digest_here(key: str) -> int:
-    """Return a 64-bit digest that holds in this process alone: Python's own hash where that is as long."""
-    return hash(key) % _DIGESTS if sys.hash_info.width == _DIGEST_BITS else digest_of(key)
+_HAS_LONG_HASH = sys.hash_info.width == _DIGEST_BITS
+# Python's own hash holds in this process alone, which is as long as a set lives.
+_digest_here: Callable[[str], int] = hash if _HAS_LONG_HASH else digest_of
+_TYPE_HERE = "q" if _HAS_LONG_HASH else "Q"
 
 
 class DigestSet:
@@ -29,14 +29,14 @@ class DigestSet:
     """
 
     def __init__(self) -> None:
-        self._buckets = [array("Q") for _ in range(_BUCKETS)]
+        self._buckets = [array(_TYPE_HERE) for _ in range(_BUCKETS)]
 
     def add(self, key: str) -> bool:
         """Remember `key`; return False when it was there already."""
         digest = _digest_here(key)
         bucket = self._buckets[digest % _BUCKETS]
         place = bisect_left(bucket, digest)
-        if _is_at(bucket, place, digest):
+        if place < len(bucket) and bucket[place] == digest:
             return False
         bucket.insert(place, digest)
         return True

@@ -44,8 +44,10 @@ class Durations:
 
         `case` (case_sums.case_of) says that there may be others of its case. Of 100,000 cases two may count as one.
         """
-        self._latest.append(round(min(max(seconds, 0.0), _LONGEST_S) * 1_000_000))
-        self._cases.append(_NO_CASE if case is None else case & _LARGEST_OF_FOUR_BYTES)
+        if not 0 <= seconds <= _LONGEST_S:
+            seconds = min(max(seconds, 0.0), _LONGEST_S)
+        self._latest.append(round(seconds * 1_000_000))
+        self._cases.append(case & _LARGEST_OF_FOUR_BYTES if case else _NO_CASE)
         if len(self._latest) == _RUN:
             self._runs.append(_sorted(self._latest, self._cases))
             self._begin()

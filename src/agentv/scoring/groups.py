@@ -1,14 +1,11 @@
 """Rows counted by what they have in common: a tag, a dataset, a criterion, a target, a key of their metadata."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from agentv.scoring.aggregation import result_verdict, verdict_of
-from agentv.scoring.case_sums import case_of
+from agentv.scoring.row_kinds import RowKind, Scored
 from agentv.scoring.tallies import Tally
-from agentv.types.evaluation import EvaluatorResult
-from agentv.types.json_value import JsonValue
-from agentv.types.results import CaseResult, RowState
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.results import RowState
 from agentv.types.summaries import GroupSummary
 
 ALWAYS_BY = ("tag", "dataset", "criterion")
@@ -18,15 +15,12 @@ METADATA = "metadata."
 GROUPS_KEPT = 1000
 OTHERS = "(others)"
 """Stands for all groups of a kind after the first 1,000; tags are all kept, and what a gate asks for."""
+_NO_METADATA: JsonObject = {}
 
 
 def kind_named(word: str) -> str:
     """Return the kind of group that people mean by a word: one of KINDS, else a key of the metadata."""
     return word if word in KINDS or word.startswith(METADATA) else METADATA + word
-
-
-_Member: TypeAlias = tuple[str, RowState, float | None]
-"""One result in a row that is counted by itself: its group, its state, its score."""
 
 
 class Groups:
@@ -40,20 +34,33 @@ class Groups:
         self._kept = kept
         self._tallies: dict[str, dict[str, Tally]] = {kind: {} for kind in by}
 
-    def add(self, result: CaseResult, state: RowState, case: int | None) -> None:
-        """Count a row in every group that it belongs to. `case` is as for a tally."""
+    def add(
+        self, kind: RowKind, rows: int = 1, case: int | None = None, *, metadata: JsonObject = _NO_METADATA
+    ) -> None:
+        """Count rows of one kind in every group that they belong to. `rows` and `case` are as for a tally.
+
+        `metadata` is that of their cases, wanted where rows are grouped by it.
+        """
         for by, tallies in self._tallies.items():
-            if by in _OF_RESULTS:
-                members = _OF_RESULTS[by](result)
-                # A criterion that several evaluators of a row judge is one case, however often cases are asked.
-                of_row = case or (case_of(result.slot) if _has_twice(members) else None)
-                for group, member_state, score in members:
-                    tally = tallies.get(group) or self._made(by, group)
-                    tally.add(member_state, score, of_row)
-                continue
-            for group in _names(result, by):
+            if by in _PARTS:
+                parts = _PARTS[by](kind)
+                if case is None and _has_twice(parts):
+                    self._add_whole(by, parts, rows)
+                    continue
+            else:
+                parts = [(group, kind.state, kind.score) for group in _names(kind, by, metadata)]
+            for group, state, score in parts:
                 tally = tallies.get(group) or self._made(by, group)
-                tally.add(state, result.score, case)
+                tally.add(state, score, rows, case)
+
+    def _add_whole(self, by: str, parts: Iterable[Scored], cases: int) -> None:
+        """Count parts of rows that are whole cases: those of one name are of one case."""
+        by_name: dict[str, list[tuple[RowState, float | None]]] = {}
+        for name, state, score in parts:
+            by_name.setdefault(name, []).append((state, score))
+        for name, named in by_name.items():
+            tally = self._tallies[by].get(name) or self._made(by, name)
+            tally.add_whole(named, cases)
 
     def _made(self, by: str, group: str) -> Tally:
         """Return the tally of a group that has none of its own yet: a new one, or that of all others."""
@@ -89,50 +96,32 @@ def group_summary(by: str, name: str, tally: Tally) -> GroupSummary:
     )
 
 
-def evaluator_state(result: EvaluatorResult) -> RowState:
-    """Return the state of one evaluator's result, as rows have one."""
-    if result.status in ("error", "skipped"):
-        return result.status
-    return result_verdict(result)
+def _has_twice(parts: Sequence[Scored]) -> bool:
+    """Whether two parts have one name, as a criterion that two evaluators judge."""
+    return len(parts) > 1 and len({name for name, _, _ in parts}) < len(parts)
 
 
-def _of_evaluators(row: CaseResult) -> list[_Member]:
-    return [(each.name, evaluator_state(each), each.score) for each in row.evaluator_results]
+def _scored_evaluators(kind: RowKind) -> list[Scored]:
+    return [(name, state, score) for name, _, state, score in kind.scored_evaluators()]
 
 
-def _of_criteria(row: CaseResult) -> list[_Member]:
-    """Return the criteria that have a value or an error; one on a scale that cannot be averaged has neither."""
-    told: list[_Member] = []
-    for evaluator in row.evaluator_results:
-        for each in evaluator.results:
-            if each.error is not None:
-                told.append((each.criterion_name, "error", None))
-            elif each.value is not None:
-                told.append((each.criterion_name, verdict_of(each.value), each.value))
-    return told
-
-
-def _has_twice(members: list[_Member]) -> bool:
-    return len(members) > 1 and len({group for group, _, _ in members}) < len(members)
-
-
-_OF_RESULTS: dict[str, Callable[[CaseResult], list[_Member]]] = {
-    "evaluator": _of_evaluators,
-    "criterion": _of_criteria,
+_PARTS: dict[str, Callable[[RowKind], list[Scored]]] = {
+    "evaluator": _scored_evaluators,
+    "criterion": RowKind.scored_criteria,
 }
 """Kinds of groups whose members are parts of a row; those of all others are rows."""
 
 
-def _names(result: CaseResult, by: str) -> tuple[str, ...]:
+def _names(kind: RowKind, by: str, metadata: JsonObject) -> tuple[str, ...]:
     if by == "tag":
-        return result.tags
+        return kind.tags
     if by == "dataset":
-        return (result.dataset,)
+        return (kind.dataset,)
     if by == "target":
-        return (result.slot.target,)
+        return (kind.target,)
     if by == "suite":
-        return (result.slot.suite,)
-    return tuple(dict.fromkeys(_texts(result.metadata.get(by.removeprefix(METADATA)))))
+        return (kind.suite,)
+    return tuple(dict.fromkeys(_texts(metadata.get(by.removeprefix(METADATA)))))
 
 
 def _texts(value: JsonValue) -> Iterator[str]:

@@ -1,27 +1,34 @@
-"""What finished rows come to, counted one by one: in constant memory but for four bytes a duration, and its case."""
+"""What finished rows come to: in constant memory but for four bytes a duration, and its case."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Collection, Iterable
 
 from agentv.scoring.aggregation import row_state
 from agentv.scoring.case_sums import case_of
-from agentv.scoring.groups import Groups, evaluator_state
+from agentv.scoring.groups import Groups
+from agentv.scoring.row_kinds import RowKind, kind_of
 from agentv.scoring.tallies import JUDGED_STATES, Tally
 from agentv.scoring.target_tally import TargetTally
 from agentv.scoring.trial_verdicts import TrialVerdicts
-from agentv.types.evaluation import EvaluatorResult
-from agentv.types.results import CaseResult, RowState
+from agentv.types.results import CaseResult
 
 HISTOGRAM_BINS = 10
 _BIN_EDGES = tuple(n / HISTOGRAM_BINS for n in range(1, HISTOGRAM_BINS))
 FAILING_KEPT = 10
+_COUNTED_AT_ONCE = 256
+"""Rows that wait to be counted, those of one kind together: rules judge any number of rows in a handful of ways."""
 
 
 class RowCounts:
-    """Counts of rows: all of them, and by target, evaluator and group. `by`, `kept`, `has_targets` as for Summary."""
+    """Counts of rows: all of them, and by target, evaluator and group. `by`, `kept`, `has_targets` as for Summary.
+
+    Of rows that are the only ones of their cases the kinds wait until `settle`.
+    """
 
     def __init__(self, by: Iterable[str], kept: Collection[tuple[str, str]], *, has_targets: bool) -> None:
         self._has_targets = has_targets
+        self._waiting: list[RowKind] = []
         self.all = Tally()
         self.histogram = [0] * HISTOGRAM_BINS
         self.failing: list[CaseResult] = []
@@ -35,30 +42,44 @@ class RowCounts:
         """Count one finished row."""
         state = row_state(result)
         case = case_of(result.slot) if has_trials or self._has_targets else None
-        self.all.add(state, result.score, case)
-        self.groups.add(result, state, case)
-        for evaluator in result.evaluator_results:
-            self._tally_of(evaluator).add(evaluator_state(evaluator), evaluator.score, case)
         target = self.targets.get(result.slot.target)
-        if target is None:  # not by `setdefault`, which would make one for every row
+        if target is None:
             target = self.targets[result.slot.target] = TargetTally()
-        target.add(result, state, case, has_trials=has_trials)
+        target.add(result, state, case)
         if has_trials:
             self.trials.add(result.slot, state)
-        self._show(result, state)
-
-    def _tally_of(self, evaluator: EvaluatorResult) -> Tally:
-        name = (evaluator.name, evaluator.type)
-        tally = self.evaluators.get(name)
-        if tally is None:
-            tally = self.evaluators[name] = Tally()
-        return tally
-
-    def _show(self, result: CaseResult, state: RowState) -> None:
-        """Take a row into the histogram and the list of failing rows."""
-        if state in JUDGED_STATES and result.score is not None:
-            self.histogram[bisect_right(_BIN_EDGES, result.score)] += 1
         if state not in ("pass", "skipped"):
             self.failing_total += 1
             if len(self.failing) < FAILING_KEPT:
                 self.failing.append(result)
+        kind = kind_of(result, state)
+        if case is None:
+            self._waiting.append(kind)
+            if len(self._waiting) == _COUNTED_AT_ONCE:
+                self.settle()
+        else:
+            self.settle()
+            self._count(kind, 1, case, has_trials=has_trials)
+
+    def settle(self) -> None:
+        """Count the rows that wait. When that happens changes no sum: all are exact."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for kind, rows in Counter(waiting).items():
+                self._count(kind, rows, None, has_trials=False)
+
+    def _count(self, kind: RowKind, rows: int, case: int | None, *, has_trials: bool) -> None:
+        """Count rows of one kind. Their case is shared with other targets unless it `has_trials`."""
+        self.all.add(kind.state, kind.score, rows, case)
+        self.targets[kind.target].rows.add(kind.state, kind.score, rows, case if has_trials else None)
+        self.groups.add(kind, rows, case)
+        for name, type_, state, score in kind.scored_evaluators():
+            self._tally_of(name, type_).add(state, score, rows, case)
+        if kind.state in JUDGED_STATES and kind.score is not None:
+            self.histogram[bisect_right(_BIN_EDGES, kind.score)] += rows
+
+    def _tally_of(self, name: str, type_: str) -> Tally:
+        tally = self.evaluators.get((name, type_))
+        if tally is None:  # not by `setdefault`, which would make one each time
+            tally = self.evaluators[name, type_] = Tally()
+        return tally

@@ -15,11 +15,6 @@ from agentv.types.intervals import Interval
 from agentv.types.results import CaseResult
 from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary
 
-# A row counted by itself, between all else that is done for it, takes twice as long as one of several. Large ones, with
-# what an agent did in them, do not wait: sixteen of them may take a lot of memory.
-_COUNTED_AT_ONCE = 16
-_LARGE_ANSWER = 10_000
-
 
 class Summary:
     """Adds up rows as they finish, and answers what gates and reports ask.
@@ -40,28 +35,20 @@ class Summary:
         kinds = tuple(by)
         self._suites = {suite: Summary(by=kinds, kept=kept, has_targets=has_targets) for suite in suites}
         self._counts = RowCounts(kinds, kept, has_targets=has_targets)
-        self._waiting: list[tuple[CaseResult, bool]] = []
 
     def add(self, result: CaseResult, *, has_trials: bool = True) -> None:
         """Count one finished row.
 
         `has_trials` False promises that its case is asked once of each target: then nothing is remembered of it.
         """
-        self._waiting.append((result, has_trials))
-        if len(self._waiting) == _COUNTED_AT_ONCE or _is_large(result):
-            self._count()
-
-    def _count(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for result, has_trials in waiting:
-            self._counts.add(result, has_trials=has_trials)
-            if result.slot.suite in self._suites:
-                self._suites[result.slot.suite].counts.add(result, has_trials=has_trials)
+        self._counts.add(result, has_trials=has_trials)
+        if self._suites and result.slot.suite in self._suites:
+            self._suites[result.slot.suite].add(result, has_trials=has_trials)
 
     @property
     def counts(self) -> RowCounts:
         """The counts of every row so far."""
-        self._count()
+        self._counts.settle()
         return self._counts
 
     @property
@@ -70,8 +57,7 @@ class Summary:
         return self.counts.all
 
     def of_suite(self, suite: str) -> "Summary":
-        """Return the counts of one of the suites that are counted apart; those of now, however many rows follow."""
-        self._count()
+        """Return the counts of one of the suites that are counted apart."""
         return self._suites[suite]
 
     @property
@@ -178,11 +164,6 @@ class Summary:
 
     def _latencies(self) -> list[Durations]:
         return [tally.latencies for tally in self.counts.targets.values()]
-
-
-def _is_large(result: CaseResult) -> bool:
-    is_agents = result.trace is not None or result.output_messages is not None
-    return is_agents or len(result.candidate_answer) > _LARGE_ANSWER
 
 
 def _share(percentile: str) -> float:

@@ -1,9 +1,8 @@
 """Counts of a group of rows, with how sure its rate and its mean are."""
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from collections.abc import Sequence
+from dataclasses import field
 
 from agentv.scoring.case_sums import CaseSums
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
@@ -16,48 +15,31 @@ _NOTHING = ClusterMoments.of_passes(0, 0)
 JUDGED_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail")
 
 
+_PER_POINT = 2**64
+"""Scores are added up as whole numbers, in units of 2**-64: such sums are exact, and the same in any order."""
+_UNALIKE = 64
+"""How many states and scores are counted apart before they are added up. A rule's rows have a handful."""
+
+
 @dataclass(slots=True)
 class SingleRows:
-    """Judged rows that are the only ones of their cases."""
+    """Judged rows that are the only ones of their cases, with the sums of their scores' powers in units."""
 
     rows: int = 0
     passed: int = 0
-    score_sum: float = 0.0
-    squares: float = 0.0
-    cubes: float = 0.0
+    total: int = 0
+    squares: int = 0
+    cubes: int = 0
 
     def add(self, rows: int, score: float, *, passed: bool) -> None:
         """Count so many rows of one score."""
+        units = round(score * _PER_POINT)
+        total = rows * units
         self.rows += rows
         self.passed += rows * passed
-        self.score_sum += rows * score
-        self.squares += rows * score * score
-        self.cubes += rows * score * score * score
-
-
-@dataclass(slots=True)
-class _Sums:
-    """Rows by state, the sum of their scores, and what is known of those that are alone."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    score_sum: float = 0.0
-    single: SingleRows = field(default_factory=SingleRows)
-
-    def add(self, waiting: Iterable[tuple[RowState, float | None]]) -> None:
-        """Count rows that are the only ones of their cases, equal ones as one."""
-        for (state, score), rows in Counter(waiting).items():
-            self.counts[state] += rows
-            if score is not None and state in JUDGED_STATES:
-                self.score_sum += rows * score
-                self.single.add(rows, score, passed=state == "pass")
-
-    def copy(self) -> "_Sums":
-        """Return sums that may be added to while these stay as they are."""
-        return _Sums(self.counts.copy(), self.score_sum, replace(self.single))
-
-
-_ADDED_AT_ONCE = 32
-"""Rows that wait to be counted: equal ones, as a rule's are, are then counted as one."""
+        self.total += total
+        self.squares += total * units
+        self.cubes += total * units * units
 
 
 @dataclass(slots=True)
@@ -65,60 +47,72 @@ class Tally:
     """Counts and score sum of one group of rows. Only where cases have several rows is anything kept by case."""
 
     cases: CaseSums | None = None
-    whole_passes: ClusterMoments = _NOTHING
-    whole_scores: ClusterMoments = _NOTHING
-    _sums: _Sums = field(default_factory=_Sums)
-    _waiting: list[tuple[RowState, float | None]] = field(default_factory=list)
+    _counts: Counter[str] = field(default_factory=Counter)
+    _single: SingleRows = field(default_factory=SingleRows)
+    _passes: ClusterMoments = _NOTHING
+    _units: ClusterMoments = _NOTHING
+    _repeated_sum: float = 0.0
+    _alike: Counter[tuple[RowState, float | None]] = field(default_factory=Counter)
+    _alike_cases: Counter[tuple[int, int, int]] = field(default_factory=Counter)
 
-    def add(self, state: RowState, score: float | None, case: int | None = None) -> None:
-        """Count one row. `case` (case_sums.case_of) says that its case may have other rows in this group."""
+    def add(self, state: RowState, score: float | None, rows: int = 1, case: int | None = None) -> None:
+        """Count equal rows. `case` (case_sums.case_of) says of one row that its case may have others in this group."""
         if case is None:
-            self._waiting.append((state, score))
-            if len(self._waiting) == _ADDED_AT_ONCE:
-                self._sums.add(self._waiting)
-                self._waiting.clear()
+            self._alike[state, score] += rows
+            if len(self._alike) == _UNALIKE:
+                self._settle()
             return
-        self._sums.counts[state] += 1
+        self._counts[state] += rows
         if score is None or state not in JUDGED_STATES:
             return
-        self._sums.score_sum += score
+        self._repeated_sum += score
         if self.cases is None:
             self.cases = CaseSums()
         self.cases.add(case, passed=state == "pass", score=score)
 
-    def _now(self) -> _Sums:
-        """Return the sums of all rows so far. Nobody who asks changes in which order rows are added up."""
-        if not self._waiting:
-            return self._sums
-        sums = self._sums.copy()
-        sums.add(self._waiting)
-        return sums
+    def add_whole(self, rows: Sequence[tuple[RowState, float | None]], cases: int = 1) -> None:
+        """Count all rows of so many equal cases that have no others in this group: nothing is kept of a case."""
+        judged = [(state, score) for state, score in rows if score is not None and state in JUDGED_STATES]
+        for state, _ in rows:
+            self._counts[state] += cases
+        if not judged:
+            return
+        passed = sum(state == "pass" for state, _ in judged)
+        units = sum(round(score * _PER_POINT) for _, score in judged)
+        self._alike_cases[len(judged), passed, units] += cases
+        if len(self._alike_cases) == _UNALIKE:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Add up what is counted apart."""
+        for (state, score), rows in self._alike.items():
+            self._counts[state] += rows
+            if score is not None and state in JUDGED_STATES:
+                self._single.add(rows, score, passed=state == "pass")
+        self._alike.clear()
+        if self._alike_cases:
+            cases = list(self._alike_cases.elements())
+            self._alike_cases.clear()
+            self._passes += ClusterMoments.of_clusters((size, passed) for size, passed, _ in cases)
+            self._units += ClusterMoments.of_clusters((size, units) for size, _, units in cases)
 
     @property
     def counts(self) -> Counter[str]:
         """How many rows are in each state."""
-        return self._now().counts
-
-    @property
-    def score_sum(self) -> float:
-        """The sum of the judged rows' scores."""
-        return self._now().score_sum
+        self._settle()
+        return self._counts
 
     @property
     def single(self) -> SingleRows:
         """The judged rows that are the only ones of their cases."""
-        return self._now().single
+        self._settle()
+        return self._single
 
-    def add_whole(self, rows: Sequence[tuple[RowState, float | None]]) -> None:
-        """Count all rows of a case that has no others in this group: sums are kept, and nothing of the case."""
-        judged = [(state, score) for state, score in rows if score is not None and state in JUDGED_STATES]
-        self._sums.counts.update(state for state, _ in rows)
-        if not judged:
-            return
-        passed, total = sum(state == "pass" for state, _ in judged), math.fsum(score for _, score in judged)
-        self._sums.score_sum += total
-        self.whole_passes += ClusterMoments.of_clusters([(len(judged), passed)])
-        self.whole_scores += ClusterMoments.of_clusters([(len(judged), total)])
+    @property
+    def score_sum(self) -> float:
+        """The sum of the judged rows' scores."""
+        self._settle()
+        return (self._single.total + self._units.total) / _PER_POINT + self._repeated_sum
 
     @property
     def rows(self) -> int:
@@ -149,14 +143,14 @@ class Tally:
         """Return what an interval of the pass rate needs."""
         alone = ClusterMoments.of_passes(self.single.rows, self.single.passed)
         repeated = ClusterMoments.of_clusters((case.rows, case.passed) for case in self.cases or ())
-        return alone + repeated + self.whole_passes
+        return alone + repeated + self._passes
 
     def scores(self) -> ClusterMoments:
         """Return what an interval of the mean needs."""
         single = self.single
-        alone = ClusterMoments.of_rows(single.rows, single.score_sum, single.squares, single.cubes)
+        alone = ClusterMoments.of_rows(single.rows, single.total, single.squares, single.cubes)
         repeated = ClusterMoments.of_clusters((case.rows, case.score_sum) for case in self.cases or ())
-        return alone + repeated + self.whole_scores
+        return (alone + self._units).in_units(_PER_POINT) + repeated
 
     @property
     def pass_rate_interval(self) -> Interval | None:

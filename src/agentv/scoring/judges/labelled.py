@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from agentv.scoring.aggregation import verdict_of
-from agentv.scoring.groups import evaluator_state
+from agentv.scoring.row_kinds import evaluator_state
 from agentv.scoring.scales import normalize
 from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult

@@ -38,7 +38,8 @@ class ClusterMoments:
     def of_clusters(cls, clusters: Iterable[tuple[int, float]]) -> Self:
         """Return the moments of clusters, each given by its number of rows and the sum of its values."""
         count, rows, sizes, cubed_sizes = 0, 0, 0, 0
-        total = squares = crosses = cubes = by_size = by_squared_size = 0.0
+        nothing: float = 0  # a whole number, so that sums of such are exact
+        total = squares = crosses = cubes = by_size = by_squared_size = nothing
         for size, value in clusters:
             count += 1
             rows += size
@@ -67,6 +68,19 @@ class ClusterMoments:
                 self.cubes[2] + other.cubes[2],
                 self.cubes[3] + other.cubes[3],
             ),
+        )
+
+    def in_units(self, per_one: int) -> "ClusterMoments":
+        """Return the moments of the values that these are of when so many make one."""
+        cubes, by_size, by_squared_size, sizes = self.cubes
+        return ClusterMoments(
+            clusters=self.clusters,
+            rows=self.rows,
+            total=self.total / per_one,
+            squares=self.squares / per_one**2,
+            crosses=self.crosses / per_one,
+            sizes=self.sizes,
+            cubes=(cubes / per_one**3, by_size / per_one**2, by_squared_size / per_one, sizes),
         )
 
     @property
