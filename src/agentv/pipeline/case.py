@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import field, replace
+from functools import partial
 from typing import Protocol
 
 from agentv.evaluators.isolation import config_of
 from agentv.execution.callables import raised_at
-from agentv.pipeline.answer import OnRetry, Reply, ask, make_answer
+from agentv.pipeline.answer import Reply, ask, make_answer
 from agentv.pipeline.budget import refused_calls
 from agentv.pipeline.context import build_context
 from agentv.pipeline.desk import Desk
@@ -25,7 +26,7 @@ from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonObject
-from agentv.types.provider import ProviderResponse
+from agentv.types.provider import CallRecord, ProviderResponse
 from agentv.types.results import Answer, CaseRecord, CaseResult
 
 
@@ -47,7 +48,7 @@ class CaseRunner:
     toolbox: Toolbox
     sink: RowSink
     fingerprints: Fingerprints
-    on_retry: Callable[[CaseTask], OnRetry]
+    on_retry: Callable[[CaseTask, CallRecord, float], None]
     desks: dict[tuple[int, int], Desk] = field(default_factory=dict)
 
     async def run(self, task: CaseTask) -> CaseResult:
@@ -58,9 +59,8 @@ class CaseRunner:
         case = task.case
         if isinstance(case, BrokenCase):
             return broken_row(self.run_id, task, case, now=self.toolbox.clock())
-        if self.has_nothing_to_judge(task):
+        if task.only_free and self.has_nothing_to_judge(task):
             return skipped_row(self.run_id, task, case, now=self.toolbox.clock())
-
         return await self._netted(task, case, self._made(task, case))
 
     async def _made(self, task: CaseTask, case: EvalCase) -> CaseResult:
@@ -71,7 +71,7 @@ class CaseRunner:
         wanted = wanted_workspace(case, task.suite, task.target)
         if wanted is not None:
             return await self._in_workspace(desk, question, wanted)
-        reply = await ask(question, desk.provider, clock=self.toolbox.clock, on_retry=self.on_retry(task))
+        reply = await ask(question, desk.provider, clock=self.toolbox.clock, on_retry=partial(self.on_retry, task))
         return await self._judge(desk, question, self._keep(desk, question, reply))
 
     def has_nothing_to_judge(self, task: CaseTask) -> bool:
@@ -93,7 +93,7 @@ class CaseRunner:
                     question,
                     desk.provider,
                     clock=toolbox.clock,
-                    on_retry=self.on_retry(task),
+                    on_retry=partial(self.on_retry, task),
                     before_repeat=workspace.reset,
                 )
                 captured = await workspace.capture()

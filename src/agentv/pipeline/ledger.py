@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import field
 
-from agentv.pipeline.answer import OnRetry
 from agentv.pipeline.baseline import BesideBaseline
 from agentv.pipeline.plan import CaseTask, RunPlan
 from agentv.pipeline.question import slot_of
@@ -180,13 +179,9 @@ class Ledger:
             rows = "1 row" if self.not_passed == 1 else f"{self.not_passed} rows"
             self.stop.drain(f"{rows} did not pass (--fail-fast)")
 
-    def on_retry(self, task: CaseTask) -> OnRetry:
-        """Return what tells people about the repeats of one task's call."""
-
-        def tell(call: CallRecord, wait_s: float) -> None:
-            self.tell(RetryNoted(task.target.name, task.case.id, call.kind, wait_s))
-
-        return tell
+    def on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:
+        """Tell people that a task's call is made again."""
+        self.tell(RetryNoted(task.target.name, task.case.id, call.kind, wait_s))
 
     def report(self, duration_s: float) -> RunReport:
         """Return the report of everything so far, with the one verdict."""
