@@ -3,6 +3,7 @@
 import pytest
 from scipy import stats
 
+from agentv.scoring.statistics.distributions import beta_share
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.scoring.statistics.percentiles import percentile_shares, repeated_percentile_shares
 
@@ -14,6 +15,16 @@ def test_the_ranks_leave_two_and_a_half_percent_on_either_side(share: float, cou
     ranks = [each * (count + 1) for each in shares]
     below = [stats.beta.cdf(share, rank, count + 1 - rank) for rank in ranks]
     assert below == pytest.approx([0.975, 0.025], abs=1e-9)
+
+
+@pytest.mark.parametrize(("share", "fewest"), [(0.5, 6), (0.95, 72), (0.99, 368), (0.01, 368)])
+def test_they_are_found_for_any_number_of_values(share: float, fewest: int) -> None:
+    for count in range(fewest, fewest + 300):
+        shares = percentile_shares(share, count)
+        assert shares is not None
+        ranks = [each * (count + 1) for each in shares]
+        below = [beta_share(share, rank, count + 1 - rank) for rank in ranks]
+        assert below == pytest.approx([0.975, 0.025], abs=1e-12)
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.5, 40), (0.9, 60), (0.95, 500)])
