@@ -32,12 +32,15 @@ class WrittenEvaluators:
 
 
 class Fingerprints:
-    """Keys of targets and scores. Files are read once a run; setups of a suite's evaluators are worked out once."""
+    """Keys of targets and scores. Files are read once a run; setups of a suite's evaluators are worked out once.
+
+    What is known of an object is kept by its id, with the object itself: nothing else can have its id meanwhile.
+    """
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
         self._files: dict[str, str | None] = {}
-        self._setups: dict[tuple[int, int], tuple[EvaluatorLike, str]] = {}
+        self._setups: dict[tuple[int, int], tuple[EvaluatorLike, ResolvedTarget, str]] = {}
         self._targets: dict[int, tuple[ResolvedTarget, str]] = {}
         self._written: dict[int, tuple[tuple[EvaluatorLike, ...], WrittenEvaluators]] = {}
 
@@ -51,7 +54,7 @@ class Fingerprints:
     def written(self, evaluators: tuple[EvaluatorLike, ...], *, single_form: bool) -> WrittenEvaluators:
         """Return how evaluators are kept with their case: the single form as the one name it was written as."""
         kept = self._written.get(id(evaluators))
-        if kept is not None and kept[0] is evaluators:
+        if kept is not None:
             return kept[1]
         json: JsonValue = [evaluator_to_json(evaluator) for evaluator in evaluators]
         if single_form and isinstance(evaluators[0], EvaluatorConfig):
@@ -75,15 +78,15 @@ class Fingerprints:
         """Return the digest of all that an evaluator's scores depend on besides the answer and what is expected."""
         place = (id(evaluator), id(task.target))
         kept = self._setups.get(place)
-        if kept is not None and kept[0] is evaluator:
-            return kept[1]
+        if kept is not None:
+            return kept[2]
         files: dict[str, JsonValue] = {}
         judges: list[JsonValue] = []
         if isinstance(evaluator, EvaluatorConfig):
             files = {path: self._digest(path) for path in self._paths(evaluator)}
             judges = [*self._judges(evaluator, task), *self._runs(evaluator)]
         setup = digest([evaluator_to_json(evaluator), files, judges])
-        _keep(self._setups, place, (evaluator, setup))
+        _keep(self._setups, place, (evaluator, task.target, setup))
         return setup
 
     def _paths(self, config: EvaluatorConfig) -> Iterator[str]:

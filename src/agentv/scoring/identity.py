@@ -21,7 +21,7 @@ from agentv.types.results import CaseRecord
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import ResolvedTarget
 
-KEY_VERSION = "v1"
+KEY_START = "v1:"
 
 
 def _plain(value: object) -> object:
@@ -145,7 +145,7 @@ def case_key(keys: CaseKeys, evaluators: str) -> str:
 
 def _key_of(canonical: str) -> str:
     """Return the key over canonical JSON that is put together by hand: keys in hex need no escapes."""
-    return f"{KEY_VERSION}:{sha256(canonical.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    return KEY_START + sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def criterion_to_json(criterion: EvaluationCriteria) -> dict[str, JsonValue]:
