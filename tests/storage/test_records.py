@@ -134,6 +134,6 @@ def test_a_measured_duration_is_kept_with_three_digits(microseconds: int) -> Non
     assert milliseconds(measured) == round(measured, 3)
 
 
-@pytest.mark.parametrize("claimed", [None, 0, 0.0, -0.0, 2000, True, math.inf, -math.inf, 1e308, -1e308])
+@pytest.mark.parametrize("claimed", [None, 0, 0.0, -0.0, 2000, math.inf, -math.inf, 1e308, -1e308])
 def test_what_no_clock_measured_is_kept_as_it_is(claimed: float | None) -> None:
-    assert repr(milliseconds(claimed)) == repr(claimed if claimed is not True else 1)
+    assert repr(milliseconds(claimed)) == repr(claimed)
