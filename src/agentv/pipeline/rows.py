@@ -99,7 +99,7 @@ def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -
 
 def unanswered_row(run_id: str, question: Question, answer: Answer, *, is_model: bool) -> CaseResult:
     """Return the row of a target that did not answer: no score, no verdict, never an average."""
-    return _row(run_id, question, answer, ("error", None, None, answer.error), (), {}, is_model=is_model)
+    return judged_row(run_id, question, answer, (), score_keys={}, is_model=is_model)
 
 
 def judged_row(
@@ -112,31 +112,8 @@ def judged_row(
     is_model: bool,
 ) -> CaseResult:
     """Return the row of an answer that was judged; when a judge failed it keeps its number but no verdict."""
-    return _row(run_id, question, answer, _outcome(results), results, score_keys, is_model=is_model)
-
-
-def _outcome(results: tuple[EvaluatorResult, ...]) -> _Outcome:
-    if results and results[0].status == "skipped" and all(result.status == "skipped" for result in results):
-        return "skipped", None, None, None
-    score, broken = evaluators_score(results), first_broken(results)
-    if broken is not None and broken.error is not None:
-        message = f"evaluator {broken.name!r}: {broken.error.message}"
-        return "error", score, None, replace(broken.error, message=message, stage="evaluator")
-    return row_status(score), score, case_verdict(score, results), None
-
-
-def _row(  # noqa: PLR0917 - all of what a row is made of
-    run_id: str,
-    question: Question,
-    answer: Answer,
-    outcome: _Outcome,
-    results: tuple[EvaluatorResult, ...],
-    score_keys: Mapping[str, str],
-    *,
-    is_model: bool,
-) -> CaseResult:
     task, case, fields = question.task, question.case, case_fields(results)
-    status, score, verdict, error = outcome
+    status, score, verdict, error = _outcome(answer, results)
     judge_usage, judge_cost = _judges_spent(results)
     location = case.location or _NOWHERE
     # Made in one go: each `replace` of a class with so many fields takes longer than judging by a rule.
@@ -180,6 +157,18 @@ def _row(  # noqa: PLR0917 - all of what a row is made of
         location.path,
         location.line,
     )
+
+
+def _outcome(answer: Answer, results: tuple[EvaluatorResult, ...]) -> _Outcome:
+    if answer.error is not None:
+        return "error", None, None, answer.error
+    if results and results[0].status == "skipped" and all(result.status == "skipped" for result in results):
+        return "skipped", None, None, None
+    score, broken = evaluators_score(results), first_broken(results)
+    if broken is not None and broken.error is not None:
+        message = f"evaluator {broken.name!r}: {broken.error.message}"
+        return "error", score, None, replace(broken.error, message=message, stage="evaluator")
+    return row_status(score), score, case_verdict(score, results), None
 
 
 def _judges_spent(results: tuple[EvaluatorResult, ...]) -> tuple[Usage | None, float | None]:

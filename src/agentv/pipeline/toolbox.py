@@ -194,6 +194,9 @@ class Toolbox:
         An object that can be `configured` takes over the config's own settings (a judge its custom prompt). A registry
         of objects answers for types that nobody registered, too (seed REQ-EVAL-006).
         """
+        known = self._reusable.get(config)
+        if known is not None:
+            return known
         given = self._overrides.get(config.type) if self._is_overridden(config.type) else None
         if given is not None:
             configure = getattr(given, "configured", None)
@@ -201,9 +204,6 @@ class Toolbox:
                 return given
             configured: Evaluator = configure(config, self.settings(config), tools)
             return configured
-        known = self._reusable.get(config)
-        if known is not None:
-            return known
         spec = self.specs.evaluators.get(config.type)
         evaluator = spec.load_factory()(config, self.settings(config), tools)
         if not is_evaluator(evaluator):
