@@ -54,12 +54,10 @@ class PythonProvider:
         except (Exception, SystemExit) as error:
             message = f"{self._name} raised {type(error).__name__}: {error}{raised_at(error)}"
             raise ProviderError(Failure("plugin_error", message)) from error
-        return self._response(returned)
+        return ProviderResponse(returned) if isinstance(returned, str) else self._response(returned)
 
     def _response(self, returned: object) -> ProviderResponse:
         match returned:
-            case str():
-                return ProviderResponse(returned)
             case ProviderResponse():
                 return returned
             case Mapping():
