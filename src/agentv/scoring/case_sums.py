@@ -56,9 +56,10 @@ class CaseSums:
         return (CaseSum(*place) for place in places if place[0])
 
     def _place(self, case: int) -> int:
-        last = len(self._cases) - 1
+        cases = self._cases
+        last = len(cases) - 1
         at = case & last
-        while self._cases[at] not in (0, case):
+        while cases[at] and cases[at] != case:
             at = (at + 1) & last
         return at
 
