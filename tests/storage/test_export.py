@@ -1,17 +1,21 @@
 """Exported rows: the keys of the format, in its order, and the single form flat."""
 
+import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import cast
 
 from hypothesis import given
 from tests.stored import CONTAINS, JUDGE, make_result
 from tests.strategies import case_results
 
-from agentv.storage.records import EXPORT_KEYS, export_record, record_to_result
+from agentv.storage.json_line import decode, encode
+from agentv.storage.records import EXPORT_KEYS, export_record, record_to_result, result_to_entry
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, TraceEvent
+from agentv.types.messages_json import compact_json
 from agentv.types.results import CaseResult
 
 STORED_ONLY = {"seq", "slot", "answer_key", "score_key", "answer_ref", "single_form", "file", "line"}
@@ -70,7 +74,7 @@ def test_the_single_form_stands_flat_at_the_top() -> None:
     assert record["evaluator_raw_request"] == JUDGE.evaluator_provider_request
     assert record["evaluator_error"] == {"kind": "judge_error", "message": "no JSON"}
     assert record["reasoning"] == JUDGE.reasoning
-    assert record["misses"] == ("no JSON",)
+    assert record["misses"] == ["no JSON"]
 
 
 def test_traces_are_exported_on_request_only() -> None:
@@ -100,3 +104,17 @@ def test_an_exported_row_of_the_single_form_can_be_read_again() -> None:
             evaluator_provider_request=JUDGE.evaluator_provider_request,
         ),
     )
+
+
+def test_what_a_plugin_gave_that_is_no_json_is_exported_as_the_run_folder_has_it() -> None:
+    odd = {"thing": object(), "at": datetime(2026, 1, 31, 12, tzinfo=UTC), "nan": float("nan"), "kept": [1, "a", None]}
+    result = make_result(agent_provider_request=odd, lm_provider_request=None)
+    exported = export_record(result)["agent_provider_request"]
+    assert exported == decode(encode(result_to_entry(result)))["agent_provider_request"]
+    assert exported == {
+        "thing": "[object: no JSON value]",
+        "at": "2026-01-31T12:00:00Z",
+        "nan": None,
+        "kept": [1, "a", None],
+    }
+    assert json.loads(compact_json(exported)) == exported

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
+from agentv.storage.json_line import decode, encode
 from agentv.storage.record_evaluator import evaluator_to_record
 from agentv.storage.record_result import result_to_record
 from agentv.types.evaluation import EvaluatorResult
-from agentv.types.json_value import JsonValue
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import CaseResult
 
 EXPORT_KEYS = (
@@ -51,10 +52,11 @@ EXPORT_KEYS = (
 _SINGLE_FORM_FIELDS = ("hits", "misses", "reasoning", "expected_aspect_count", "raw_aspects")
 
 
-def export_record(result: CaseResult, *, include_trace: bool = False) -> dict[str, JsonValue]:
+def export_record(result: CaseResult, *, include_trace: bool = False) -> JsonObject:
     """Return a row as exports write it; `trace` and `output_messages` only with `include_trace`.
 
     A case of the single form has no `evaluator_results`: its evaluator's fields stand at the top (seed REQ-EVAL-008).
+    What a plug-in gave that is no JSON is as the run folder has it, in every format.
     """
     record = result_to_record(result, with_trace=include_trace)
     if result.single_form:
@@ -62,7 +64,7 @@ def export_record(result: CaseResult, *, include_trace: bool = False) -> dict[st
         record.pop("evaluator_results", None)
     else:
         record["evaluator_results"] = [_with_both_names(evaluator_to_record(e)) for e in result.evaluator_results]
-    return {key: record[key] for key in EXPORT_KEYS if key in record}
+    return decode(encode({key: record[key] for key in EXPORT_KEYS if key in record}))
 
 
 def _flat_fields(evaluators: tuple[EvaluatorResult, ...]) -> dict[str, JsonValue]:
