@@ -29,6 +29,7 @@ texts = st.text(max_size=8)
 names = st.text(min_size=1, max_size=8)
 counts = st.integers(0, 10**6)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
+units = st.floats(0, 1)
 milliseconds = numbers.map(lambda value: round(value, 3))
 moments = st.datetimes(min_value=datetime(1970, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - the strategy adds it
 
@@ -184,7 +185,7 @@ def evaluator_results(members: st.SearchStrategy = no_members) -> st.SearchStrat
         EvaluatorResult,
         name=texts,
         type=texts,
-        score=numbers,
+        score=units,
         status=st.sampled_from(get_args(EvaluatorStatus)),
         weight=numbers,
         required=st.booleans() | numbers,
@@ -215,7 +216,7 @@ def case_results(draw: st.DrawFn) -> CaseResult:
             slot=slots,
             dataset=texts,
             status=st.sampled_from(get_args(RowStatus)),
-            score=maybe(numbers),
+            score=maybe(units),
             verdict=verdicts,
             answer_key=texts,
             score_keys=st.dictionaries(texts, texts, max_size=2),

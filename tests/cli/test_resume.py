@@ -99,6 +99,16 @@ def test_a_case_that_was_taken_out_stays_in_the_run_and_counts_nowhere_until_it_
     assert (list(current(project)), project.calls()) == (["a", "b", "c"], [])
 
 
+def test_a_kept_row_that_cannot_be_read_is_named_and_nothing_is_asked(project: Project) -> None:
+    interrupt(project, judged=2, answered=2)
+    rows = project.run / "results.jsonl"
+    rows.write_text(rows.read_text("utf-8").replace('"score":1.0', '"score":5.0', 1), "utf-8")
+    code, said = project.call("resume")
+    assert (code, project.calls()) == (3, [])
+    assert "what is kept of case 'a' cannot be read: score: expected a score from 0 to 1, found 5.0" in said
+    assert "Traceback" not in said
+
+
 def test_a_suite_that_was_renamed_keeps_its_answers_and_scores(project: Project) -> None:
     judge = f"{{name: code, type: code_judge, script: [{sys.executable}, judge.py]}}"
     project.evaluators = judge

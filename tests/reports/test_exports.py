@@ -238,7 +238,7 @@ def test_a_full_disk_is_said_and_leaves_the_file_of_before(tmp_path: Path) -> No
 def test_half_a_character_does_not_stop_an_export(tmp_path: Path) -> None:
     export(tmp_path / "x.jsonl", make_result(candidate_answer="\ud83d"))
     export(tmp_path / "x.yaml", make_result(candidate_answer="\ud83d"))
-    assert json.loads((tmp_path / "x.jsonl").read_text())["candidate_answer"] == "?"
+    assert json.loads((tmp_path / "x.jsonl").read_text())["candidate_answer"] == "\ufffd"
 
 
 def test_a_run_that_never_began_leaves_the_file_of_before(tmp_path: Path) -> None:

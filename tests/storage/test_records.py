@@ -10,7 +10,7 @@ from tests.stored import make_answer, make_result
 from tests.strategies import answers, case_records, case_results, events, run_records
 
 from agentv.storage.json_line import decode, encode
-from agentv.storage.record_fields import milliseconds
+from agentv.storage.record_fields import milliseconds, read_objects
 from agentv.storage.records import (
     EventRecord,
     answer_to_record,
@@ -137,3 +137,13 @@ def test_a_measured_duration_is_kept_with_three_digits(microseconds: int) -> Non
 @pytest.mark.parametrize("claimed", [None, 0, 0.0, -0.0, 2000, math.inf, -math.inf, 1e308, -1e308])
 def test_what_no_clock_measured_is_kept_as_it_is(claimed: float | None) -> None:
     assert repr(milliseconds(claimed)) == repr(claimed)
+
+
+@pytest.mark.parametrize("score", [5.0, -0.5, 1e300])
+def test_a_score_that_none_can_be_is_refused(score: float) -> None:
+    record = through_json(result_to_record(make_result()))
+    with pytest.raises(ValueError, match="score: expected a score from 0 to 1, found"):
+        record_to_result({**record, "score": score})
+    (first, *others) = read_objects(record, "evaluator_results")
+    with pytest.raises(ValueError, match="score: expected a score from 0 to 1, found"):
+        record_to_result({**record, "evaluator_results": [{**first, "score": score}, *others]})

@@ -1,7 +1,8 @@
 """What a run has kept, by what is looked for when it goes on: the current row of a slot, the answer with a key."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -15,6 +16,8 @@ from agentv.storage.stored_run import StoredRun
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject
 from agentv.types.results import Answer, CaseResult, Slot
+
+Kept = TypeVar("Kept", Answer, CaseResult)
 
 _NONE = -1
 
@@ -45,6 +48,7 @@ class KeptRows:
     """
 
     def __init__(self, run: StoredRun) -> None:
+        self._folder = run.folder
         self._blobs = BlobFolder(run.folder / "blobs")
         rows, answers = run.folder / "results.jsonl", run.folder / "answers.jsonl"
         self._rows = LineIndex(rows, lambda line: slot_name(_decode_head(line).slot))
@@ -59,23 +63,21 @@ class KeptRows:
 
     def take(self, slot: Slot) -> CaseResult | None:
         """Return the current row of a slot, None when there is none; what is taken is not among those left."""
-        line = self._rows.pop(slot_name(slot))
-        return None if line is None else record_to_result(self._record(line))
+        return self._made(self._rows.pop(slot_name(slot)), record_to_result)
 
     def left(self) -> Iterator[Slot]:
         """Yield the slots of rows that were not taken."""
         for line in self._rows.lines():
-            yield record_to_result(self._record(line)).slot
+            slot = _decode_head(line).slot
+            yield Slot(slot.suite, slot.eval_id, slot.target, slot.trial)
 
     def find(self, slot: Slot) -> CaseResult | None:
         """Return the current row of a slot and leave it where it is."""
-        line = self._rows.get(slot_name(slot))
-        return None if line is None else record_to_result(self._record(line))
+        return self._made(self._rows.get(slot_name(slot)), record_to_result)
 
     def answer(self, suite: str, key: str) -> Answer | None:
         """Return a suite's answer with a key, the latest; one without an error before all others."""
-        line = self._answers.get(f"{suite}\0{key}")
-        return None if line is None else record_to_answer(self._record(line))
+        return self._made(self._answers.get(f"{suite}\0{key}"), record_to_answer)
 
     def next_generation(self, slot: Slot, row: CaseResult | None) -> int:
         """Return the generation of what takes the place of a slot's `row` and of its answers; 0 for a new slot."""
@@ -106,9 +108,16 @@ class KeptRows:
         line = self._answers.get(key)
         return line is None or _decode_head(line).error is not None
 
-    def _record(self, line: bytes) -> JsonObject:
-        record = decode(line)
-        return self._blobs.resolve(record) if b'"$blob":' in line else record
+    def _made(self, line: bytes | None, read: Callable[[JsonObject], Kept]) -> Kept | None:
+        """Return what stands in a line. Raises StorageError where nothing does that could be."""
+        if line is None:
+            return None
+        try:
+            record = decode(line)
+            return read(self._blobs.resolve(record) if b'"$blob":' in line else record)
+        except ValueError as error:
+            case = _decode_head(line).slot.eval_id
+            raise StorageError(f"{self._folder}: what is kept of case {case!r} cannot be read: {error}") from error
 
 
 def _question(head: _Head) -> str:

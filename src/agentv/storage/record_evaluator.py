@@ -10,6 +10,7 @@ from agentv.storage.record_fields import (
     optional_failure,
     optional_number,
     optional_object,
+    optional_score,
     optional_text,
     optional_texts,
     optional_usage,
@@ -115,7 +116,7 @@ def record_to_evaluator(record: JsonObject) -> EvaluatorResult:
     return EvaluatorResult(
         name=read_text(record, "name"),
         type=read_text(record, "type", "llm_judge"),
-        score=read_number(record, "score"),
+        score=optional_score(record) or 0.0,
         status=cast(EvaluatorStatus, read_text(record, "status", "scored")),
         weight=read_number(record, "weight", 1.0),
         required=required if isinstance(required, bool | float | int) else False,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import cast
 
+from agentv.scoring.aggregation import TOLERANCE
 from agentv.types.failures import Failure, FailureKind, Stage
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import Usage
@@ -55,6 +56,14 @@ def optional_number(record: JsonObject, key: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _unexpected(key, "a number", value)
     return value
+
+
+def optional_score(record: JsonObject, key: str = "score") -> float | None:
+    """Return the score under `key`, None when it is absent. Raises ValueError for one outside 0 to 1."""
+    score = optional_number(record, key)
+    if score is not None and not -TOLERANCE <= score <= 1 + TOLERANCE:
+        raise _unexpected(key, "a score from 0 to 1", score)
+    return score
 
 
 def read_number(record: JsonObject, key: str, default: float = 0.0) -> float:

@@ -2,10 +2,11 @@
 
 import sys
 from collections.abc import Iterator
-from typing import cast
+from typing import Annotated, TypeAlias, cast
 
 import msgspec
 
+from agentv.scoring.aggregation import TOLERANCE
 from agentv.scoring.comparison.rows import (
     COST,
     LATENCY,
@@ -26,6 +27,7 @@ from agentv.types.results import RowState, Slot
 
 _RESULTS = "results.jsonl"
 _CASES = "cases.jsonl"
+_Score: TypeAlias = Annotated[float, msgspec.Meta(ge=-TOLERANCE, le=1 + TOLERANCE)]
 
 
 class _Slot(msgspec.Struct, frozen=True, gc=False):
@@ -38,7 +40,7 @@ class _Slot(msgspec.Struct, frozen=True, gc=False):
 class _Evaluator(msgspec.Struct, frozen=True, gc=False):
     name: str
     status: str = "scored"
-    score: float | None = None
+    score: _Score | None = None
 
 
 class _Used(msgspec.Struct, frozen=True, gc=False):
@@ -59,7 +61,7 @@ class _Row(msgspec.Struct, frozen=True, gc=False):
     status: str
     schema: str | None = None
     verdict: Verdict | None = None
-    score: float | None = None
+    score: _Score | None = None
     evaluator_results: tuple[_Evaluator, ...] = ()
     usage_by: _UsageBy | None = None
     cost_usd: float | None = None
