@@ -93,6 +93,7 @@ def test_peers_that_are_missing_are_left_out_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("UV", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert present([PEERS[PYDANTIC_EVALS]]) == ()
     assert "pydantic-evals is left out: uv makes" in capsys.readouterr().err

@@ -33,11 +33,16 @@ def what_was_there_is_looked_through_again_afterwards() -> None:
     assert before() is None
 
 
-def what_a_program_froze_itself_stays_frozen() -> None:
+def what_a_program_froze_itself_stays_frozen_and_nothing_beside_it() -> None:
+    gc.disable()
     gc.freeze()
+    frozen = gc.get_freeze_count()
+    before = _circle()
     with spared_from_search():
-        pass
-    assert gc.get_freeze_count() > 0
+        during = _circle()
+        assert gc.get_freeze_count() == frozen
+    gc.collect()
+    assert before() is during() is None
 
 
 def a_run_searches_only_what_it_makes() -> None:
@@ -57,8 +62,8 @@ def test_what_was_there_is_looked_through_again_afterwards() -> None:
     in_own_process(what_was_there_is_looked_through_again_afterwards)
 
 
-def test_what_a_program_froze_itself_stays_frozen() -> None:
-    in_own_process(what_a_program_froze_itself_stays_frozen)
+def test_what_a_program_froze_itself_stays_frozen_and_nothing_beside_it() -> None:
+    in_own_process(what_a_program_froze_itself_stays_frozen_and_nothing_beside_it)
 
 
 def test_a_run_searches_only_what_it_makes() -> None:

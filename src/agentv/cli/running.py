@@ -1,6 +1,7 @@
 """What `agentv run` does: read, plan, run with a screen, stop cleanly on a signal, say the verdict."""
 
 import asyncio
+import gc
 import os
 import random
 import shutil
@@ -121,6 +122,7 @@ OpenStore: TypeAlias = Callable[[Clock], tuple[ResultStore, CarryOn | None]]
 
 def run_shown(plan: RunPlan, screen: Screen, stdout: TextIO, open_store: OpenStore) -> int:
     """Run, say what it came to, then what could not be written; return the exit code."""
+    gc.freeze()  # all that was imported and read stays: one look for garbage in it takes 20 ms
     clock = make_clock()
     rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
     # What cannot be written is refused before the run has a folder.
