@@ -156,7 +156,7 @@ criterion_results = st.builds(
     EvaluationResult,
     criterion_name=texts,
     score=maybe(numbers | st.booleans() | texts),
-    value=maybe(numbers),
+    value=maybe(units),
     scale=texts,
     reasoning=maybe(texts),
     evaluator_type=texts,

@@ -1,6 +1,7 @@
 """Deadlines of code that is not ours."""
 
 import asyncio
+from collections.abc import Generator
 
 import pytest
 
@@ -76,3 +77,16 @@ def test_an_object_that_has_every_attribute_is_a_result_and_not_awaited() -> Non
     given = Permissive(text="hi")
 
     assert asyncio.run(call_foreign(lambda: given, timeout_s=None)) is given
+
+
+class Faulty:
+    """Something awaitable whose own code runs out of an iterator."""
+
+    def __await__(self) -> Generator[None, None, str]:
+        raise StopIteration("an answer?")
+
+
+@pytest.mark.parametrize("timeout_s", [1.0, None])
+def test_a_fault_before_the_first_step_is_no_result(timeout_s: float | None) -> None:
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        asyncio.run(call_foreign(Faulty, timeout_s=timeout_s, inline=True))

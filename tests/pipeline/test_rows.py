@@ -1,4 +1,6 @@
-"""Rows that no answer stands behind belong to the generation of their task, as all others do."""
+"""Rows that no answer stands behind: of their task's generation, and counted as all others are."""
+
+from dataclasses import replace
 
 import pytest
 from tests.stored import NOON
@@ -6,7 +8,9 @@ from tests.stored import NOON
 from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.rows import broken_row, crashed_row, skipped_row
 from agentv.pipeline.targets import KnownTargets
+from agentv.scoring.summary import Summary
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, Location, listed
+from agentv.types.changed import changed
 from agentv.types.results import CaseResult
 from agentv.types.targets import ResolvedTarget
 
@@ -29,3 +33,14 @@ def task(case: EvalCase | BrokenCase) -> CaseTask:
 )
 def test_a_row_without_an_answer_is_of_its_tasks_generation(row: CaseResult) -> None:
     assert row.generation == 3
+
+
+def test_a_broken_line_of_a_suite_whose_tags_came_as_a_list_is_counted() -> None:
+    listed_tags: tuple[str, ...] = ["n"]  # type: ignore[assignment]  # as a program may give them
+    asked = task(BROKEN)
+    suite = replace(asked.suite, tags=listed_tags)
+    summary = Summary(has_targets=False)
+    summary.add(broken_row("r", changed(asked, suite=suite), BROKEN, now=NOON), has_trials=False)
+    assert [(group.by, group.name, group.counts) for group in summary.groups() if group.by == "tag"] == [
+        ("tag", "n", {"error": 1})
+    ]

@@ -10,6 +10,7 @@ from tests.stored import NOON, make_answer
 from agentv.reports.progress import Progress, plan_text, stopping_text
 from agentv.reports.signs import UNICODE
 from agentv.types.events import AnswerArrived, RowBegun, RowFinished, RowKept, RowLeft, RunStarted, RunStopping
+from agentv.types.results import CaseResult
 
 LATER = NOON + timedelta(seconds=10)
 SMALL = replace(STARTED, planned=100, workers=4)
@@ -67,3 +68,19 @@ def test_when_all_is_done_no_time_is_left() -> None:
 def test_a_stop_says_what_becomes_of_the_rows_under_way() -> None:
     assert stopping_text(RunStopping("SIGINT")) == "stopping, rows under way are given up: SIGINT"
     assert stopping_text(RunStopping("enough", drains=True)) == "stopping, rows under way are finished: enough"
+
+
+class Looking(Progress):
+    """Looks at itself as the thread of the heartbeats may, in the middle of an event."""
+
+    def _count(self, result: CaseResult) -> None:
+        assert self.done_now >= 0
+        super()._count(result)
+        assert self.done_now >= 0
+
+
+def test_no_look_in_the_middle_finds_fewer_than_no_rows_finished() -> None:
+    progress = Looking(SMALL, NOON)
+    for event in (RowKept(PASSED), RowFinished(PASSED), RowKept(PASSED)):
+        progress.add(event)
+    assert progress.done_now == 1

@@ -266,3 +266,15 @@ def test_nothing_is_remembered_of_cases_that_have_one_row_each() -> None:
     assert summary.all.cases is None
     assert summary.all.pass_rate_interval is not None
     assert repeated(10, 1, has_trials=True).all.pass_rate_interval == summary.all.pass_rate_interval
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=50), st.randoms())
+def test_with_several_targets_the_order_changes_no_mean_either(scores: list[float], random: Random) -> None:
+    rows = [judged_row(number, score) for number, score in enumerate(scores)]
+    once, again = Summary(), Summary()
+    for row in rows:
+        once.add(row)
+    random.shuffle(rows)
+    for row in rows:
+        again.add(row)
+    assert once.all.mean == again.all.mean

@@ -16,6 +16,12 @@ def moments_of(cases: list[list[float]]) -> ClusterMoments:
     return ClusterMoments.of_clusters((len(case), sum(case)) for case in cases)
 
 
+@given(st.integers(1, 5), st.integers(0, 9), st.integers(0, 20))
+def test_so_many_equal_clusters_are_as_all_of_them_one_by_one(size: int, total: int, count: int) -> None:
+    one_by_one = ClusterMoments.of_clusters([(size, total)] * count)
+    assert ClusterMoments.of_clusters([(size, total)]).times(count) == one_by_one
+
+
 def statsmodels_variance(cases: list[list[float]]) -> float:
     values = np.concatenate([np.asarray(case) for case in cases])
     groups = np.repeat(np.arange(len(cases)), [len(case) for case in cases])

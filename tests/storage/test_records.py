@@ -147,3 +147,6 @@ def test_a_score_that_none_can_be_is_refused(score: float) -> None:
     (first, *others) = read_objects(record, "evaluator_results")
     with pytest.raises(ValueError, match="score: expected a score from 0 to 1, found"):
         record_to_result({**record, "evaluator_results": [{**first, "score": score}, *others]})
+    value: JsonObject = {"criterion_name": "polite", "value": score}
+    with pytest.raises(ValueError, match="value: expected a score from 0 to 1, found"):
+        record_to_result({**record, "evaluator_results": [{**first, "results": [value]}, *others]})

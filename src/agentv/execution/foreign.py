@@ -109,10 +109,10 @@ async def call_foreign(
         token = _current.set(deadline)
         try:
             steps = output.__await__()
-            waits_for = next(steps)
-        except StopIteration as stop:
-            return stop.value
-        else:
+            try:
+                waits_for = next(steps)
+            except StopIteration as stop:
+                return stop.value
             return await _watched(deadline, _resumed(steps, waits_for), timeout_s)
         finally:
             deadline.is_over = True

@@ -14,14 +14,14 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock
 from agentv.types.provider import CachedFrom, CallRecord, ProviderRequest, ProviderResponse
-from agentv.types.quick import quick_data
+from agentv.types.quick import quick
 from agentv.types.results import Answer
 from agentv.types.usage import Usage, total_usage
 
 OnRetry = Callable[[CallRecord, float], None]
 
 
-@quick_data
+@quick
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What came back for one question, or why nothing did, and when.

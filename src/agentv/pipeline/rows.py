@@ -65,7 +65,7 @@ def broken_row(run_id: str, task: CaseTask, case: BrokenCase, *, now: datetime) 
         status="error",
         score=None,
         verdict=None,
-        tags=task.suite.tags,
+        tags=tuple(task.suite.tags),
         error=Failure("config_error", message, stage="load"),
         file=case.location.path,
         line=case.location.line,

@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from agentv.execution.foreign import call_foreign
-from agentv.execution.garbage import spared_from_search
 from agentv.execution.local import LocalBackend
 from agentv.execution.threads import abandoned_calls
 from agentv.pipeline.batch import batching_of, work_off
@@ -60,8 +59,7 @@ async def run_plan(
         ledger.tell(_started(plan, store, None if carry_on is None else carry_on.spent))
         for warning in (*plan.warnings, *uncached_targets(plan)):
             ledger.note(warning)
-        with spared_from_search():
-            await _work(plan, ledger, clock, rng, carry_on)
+        await _work(plan, ledger, clock, rng, carry_on)
     except StorageError as error:
         stop.fail(f"store_error: {error}")
     except BaseException as error:

@@ -12,7 +12,7 @@ from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, ToolCall
 from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest, Quota
-from agentv.types.quick import quick_data
+from agentv.types.quick import quick, quick_data
 from agentv.types.usage import Usage
 
 
@@ -33,7 +33,7 @@ class Prompt:
             yield turn, self.images if index == at else ()
 
 
-@quick_data
+@quick
 @dataclass(frozen=True, slots=True)
 class Talk:
     """A conversation so far. `items` are its turns in the form of the API, without the system prompt."""
@@ -43,7 +43,7 @@ class Talk:
     items: tuple[JsonObject, ...]
 
 
-@quick_data
+@quick
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What the model said. `items` are its turn as it came, to be sent back when the conversation goes on.

@@ -35,7 +35,7 @@ class PlainLines:
     """An observer that writes one line a failure, and where the run stands every 10 % or 30 s.
 
     With `github` each failure is also a `::error` command, which GitHub Actions pins to its file and line. `tick_s`
-    starts a thread that looks so often whether a heartbeat is due while nothing else happens.
+    starts a thread that looks so often whether 30 s have passed.
     """
 
     def __init__(self, stream: TextIO, *, clock: Clock, github: bool = False, tick_s: float | None = None) -> None:

@@ -65,8 +65,9 @@ class Progress:
             if event.result.judge_cost_usd is not None:
                 self._pay(max(0.0, event.result.judge_cost_usd - saved_by_judges(event.result)))
         elif isinstance(event, RowKept):
-            self.kept += 1
+            # Counted first: a heartbeat's thread may look in between, and fewer than none are never finished.
             self._count(event.result)
+            self.kept += 1
         elif isinstance(event, RowLeft):
             self.busy -= self.busy > 0
         elif isinstance(event, RetryNoted):
@@ -110,17 +111,18 @@ class Progress:
 
     def left_s(self, now: datetime) -> float | None:
         """Seconds that the rest will take at the pace so far; None when nothing can be said yet."""
-        if not self.done_now or self.started.planned is None:
+        done = self.done_now
+        if not done or self.started.planned is None:
             return None
-        return self.elapsed_s(now) / self.done_now * max(self.started.planned - self.done, 0)
+        return self.elapsed_s(now) / done * max(self.started.planned - self.done, 0)
 
     def pace(self, now: datetime) -> dict[str, str]:
         """Return workers, rows a second, retries, cost, time gone and time left, by name, in the order of showing."""
-        elapsed, left = self.elapsed_s(now), self.left_s(now)
+        elapsed, left, done = self.elapsed_s(now), self.left_s(now), self.done_now
         busy = min(self.busy, self.started.workers)
         parts = {"workers": f"{busy:,}/{count_text(self.started.workers, 'worker')}"}
-        if self.done_now and elapsed > 0:
-            parts["rate"] = f"{self.done_now / elapsed:.1f}/s"
+        if done and elapsed > 0:
+            parts["rate"] = f"{done / elapsed:.1f}/s"
         if self.retries:
             parts["retries"] = f"retries {self.retries:,}"
         if self.started.budget_usd is not None:

@@ -19,7 +19,7 @@ def applicable_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[tuple[Evalu
     """
     listed = case.evaluators
     if not listed:
-        single = case.evaluator or case.grader
+        single = case.evaluator or case.grader or None
         if single is None:
             listed, single = suite.evaluators, suite.evaluator
         if not listed:

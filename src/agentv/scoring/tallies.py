@@ -51,7 +51,7 @@ class Tally:
     _single: SingleRows = field(default_factory=SingleRows)
     _passes: ClusterMoments = _NOTHING
     _units: ClusterMoments = _NOTHING
-    _repeated_sum: float = 0.0
+    _repeated_units: int = 0
     _alike: Counter[tuple[RowState, float | None]] = field(default_factory=Counter)
     _alike_cases: Counter[tuple[int, int, int]] = field(default_factory=Counter)
 
@@ -65,7 +65,7 @@ class Tally:
         self._counts[state] += rows
         if score is None or state not in JUDGED_STATES:
             return
-        self._repeated_sum += score
+        self._repeated_units += round(score * _PER_POINT)
         if self.cases is None:
             self.cases = CaseSums()
         self.cases.add(case, passed=state == "pass", score=score)
@@ -90,11 +90,10 @@ class Tally:
             if score is not None and state in JUDGED_STATES:
                 self._single.add(rows, score, passed=state == "pass")
         self._alike.clear()
-        if self._alike_cases:
-            cases = list(self._alike_cases.elements())
-            self._alike_cases.clear()
-            self._passes += ClusterMoments.of_clusters((size, passed) for size, passed, _ in cases)
-            self._units += ClusterMoments.of_clusters((size, units) for size, _, units in cases)
+        for (size, passed, units), cases in self._alike_cases.items():
+            self._passes += ClusterMoments.of_clusters([(size, passed)]).times(cases)
+            self._units += ClusterMoments.of_clusters([(size, units)]).times(cases)
+        self._alike_cases.clear()
 
     @property
     def counts(self) -> Counter[str]:
@@ -112,7 +111,7 @@ class Tally:
     def score_sum(self) -> float:
         """The sum of the judged rows' scores."""
         self._settle()
-        return (self._single.total + self._units.total) / _PER_POINT + self._repeated_sum
+        return (self._single.total + self._units.total + self._repeated_units) / _PER_POINT
 
     @property
     def rows(self) -> int:

@@ -1,14 +1,18 @@
 """The shape of an object in a line, declared once: its fields, in the order in which they are written."""
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
+from agentv.scoring.aggregation import TOLERANCE
 from agentv.storage.record_fields import time_text, usage_to_record
 from agentv.types.json_value import JsonValue
 from agentv.types.results import Slot
 from agentv.types.usage import Usage
+
+StoredScore: TypeAlias = Annotated[float, msgspec.Meta(ge=-TOLERANCE, le=1 + TOLERANCE)]
+"""A score, or a criterion's value, as it is read: one outside 0 to 1 was written by nobody, and no mean can have it."""
 
 ALWAYS: Final[Any] = object()
 """The default of a field that is always written: nothing that it can be is this."""

@@ -178,7 +178,7 @@ def _record_to_criterion(record: JsonObject) -> EvaluationResult:
     return EvaluationResult(
         criterion_name=read_text(record, "criterion_name"),
         score=score if isinstance(score, bool | int | float | str) else None,
-        value=optional_number(record, "value"),
+        value=optional_score(record, "value"),
         scale=read_text(record, "scale", "binary"),
         reasoning=optional_text(record, "reasoning"),
         evaluator_type=read_text(record, "evaluator_type", ""),

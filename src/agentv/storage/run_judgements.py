@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
+from agentv.storage.entry import StoredScore
 from agentv.storage.stored_run import StoredRun
 from agentv.types.dataclass import dataclass
 from agentv.types.errors import StorageError
@@ -22,7 +23,7 @@ class _Slot(msgspec.Struct, frozen=True, gc=False):
 
 class _Criterion(msgspec.Struct, frozen=True, gc=False):
     criterion_name: str
-    value: float | None = None
+    value: StoredScore | None = None
     error: str | None = None
 
 
@@ -30,7 +31,7 @@ class _Evaluator(msgspec.Struct, frozen=True, gc=False):
     name: str
     type: str = ""
     status: EvaluatorStatus = "scored"
-    score: float = 0.0
+    score: StoredScore = 0.0
     verdict: Verdict | None = None
     results: tuple[_Criterion, ...] = ()
 

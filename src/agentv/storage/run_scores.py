@@ -2,11 +2,10 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated, TypeAlias, cast
+from typing import cast
 
 import msgspec
 
-from agentv.scoring.aggregation import TOLERANCE
 from agentv.scoring.comparison.rows import (
     COST,
     LATENCY,
@@ -17,6 +16,7 @@ from agentv.scoring.comparison.rows import (
     judged_measures,
 )
 from agentv.scoring.comparison.sides import Side
+from agentv.storage.entry import StoredScore
 from agentv.storage.line_file import whole_lines
 from agentv.storage.record_run import run_to_record
 from agentv.storage.schema import RESULT_SCHEMA, check_schema
@@ -27,7 +27,6 @@ from agentv.types.results import RowState, Slot
 
 _RESULTS = "results.jsonl"
 _CASES = "cases.jsonl"
-_Score: TypeAlias = Annotated[float, msgspec.Meta(ge=-TOLERANCE, le=1 + TOLERANCE)]
 
 
 class _Slot(msgspec.Struct, frozen=True, gc=False):
@@ -40,7 +39,7 @@ class _Slot(msgspec.Struct, frozen=True, gc=False):
 class _Evaluator(msgspec.Struct, frozen=True, gc=False):
     name: str
     status: str = "scored"
-    score: _Score | None = None
+    score: StoredScore | None = None
 
 
 class _Used(msgspec.Struct, frozen=True, gc=False):
@@ -61,7 +60,7 @@ class _Row(msgspec.Struct, frozen=True, gc=False):
     status: str
     schema: str | None = None
     verdict: Verdict | None = None
-    score: _Score | None = None
+    score: StoredScore | None = None
     evaluator_results: tuple[_Evaluator, ...] = ()
     usage_by: _UsageBy | None = None
     cost_usd: float | None = None

@@ -41,7 +41,7 @@ class PromptInputs:
     file_paths: tuple[str, ...] = ()
 
 
-@quick_data
+@quick
 @dataclass(frozen=True, slots=True)
 class EvaluationResult:
     """The judgement of one criterion: `score` on the criterion's own scale, `value` the same on 0..1.
@@ -122,7 +122,7 @@ class JudgeCall:
     cached: bool = False
 
 
-@quick_data
+@quick
 @dataclass(frozen=True, slots=True)
 class EvaluationScore:
     """What one evaluator says about one answer (seed REQ-EVAL-005).
@@ -147,7 +147,7 @@ class EvaluationScore:
     members: "tuple[EvaluatorResult, ...]" = ()
 
 
-@quick_data
+@quick
 @dataclass(frozen=True, slots=True)
 class EvaluatorResult:
     """One evaluator's score as it is kept in a row, with its name, weight and what it cost."""

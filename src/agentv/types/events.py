@@ -3,7 +3,7 @@
 from typing import Protocol, TypeAlias
 
 from agentv.types.dataclass import dataclass
-from agentv.types.quick import quick_data
+from agentv.types.quick import quick, quick_data
 from agentv.types.results import Answer, CaseResult, RunReport, Slot
 
 
@@ -35,7 +35,7 @@ class RowBegun:
     slot: Slot
 
 
-@quick_data
+@quick
 @dataclass(frozen=True, slots=True)
 class AnswerArrived:
     """A target answered (or failed to); nothing is judged yet."""
@@ -43,7 +43,7 @@ class AnswerArrived:
     answer: Answer
 
 
-@quick_data
+@quick
 @dataclass(frozen=True, slots=True)
 class RowFinished:
     """A row is judged and stored."""

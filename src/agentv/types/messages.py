@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.quick import quick_data
+from agentv.types.quick import quick, quick_data
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
@@ -58,7 +58,7 @@ class ToolCall:
     timestamp: str | None = None
 
 
-@quick_data
+@quick
 @dataclass(frozen=True, slots=True)
 class Message:
     """One turn of a conversation. `content` is text, parts, or an object; None when there are only tool calls."""

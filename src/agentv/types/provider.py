@@ -9,14 +9,14 @@ from agentv.types.dataclass import dataclass
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, Message, TraceEvent
-from agentv.types.quick import quick_data
+from agentv.types.quick import quick, quick_data
 from agentv.types.usage import Usage
 
 GUIDELINES_HEADING = "[[ ## Guidelines ## ]]"
 """What stands above the guidelines in a system message."""
 
 
-@quick_data
+@quick
 @dataclass(frozen=True, slots=True)
 class ProviderRequest:
     """One question for a provider.
@@ -87,7 +87,7 @@ class CachedFrom:
     nonce: str | None = None
 
 
-@quick_data
+@quick
 @dataclass(frozen=True, slots=True)
 class ProviderResponse:
     """What a provider answered. `trace` is given only by providers that have one; `request` is kept with the row."""

@@ -28,10 +28,10 @@ def quick(kind: T) -> T:
 
 
 def quick_data(kind: T) -> T:
-    """Return the same of a class that holds texts, numbers, JSON and its like: things that lead back to nobody.
+    """Return the same of a class that holds texts, numbers and their like: things that lead back to nobody.
 
-    Python looks for no circles of references through its instances, of which a run keeps one and more for every row:
-    a tenth of the time of a quick run went into that.
+    Python looks for no circles of references through its instances. A field of JSON is none of these: what a program
+    puts there may be an object, which leads anywhere.
     """
     return _made_of(kind, may_be_in_circle=False)
 

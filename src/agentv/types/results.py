@@ -13,7 +13,7 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, TraceEvent, TraceSummary
 from agentv.types.provider import CallRecord
-from agentv.types.quick import quick_data
+from agentv.types.quick import quick, quick_data
 from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary
 from agentv.types.usage import Usage
 
@@ -35,7 +35,7 @@ class Slot:
         return {"suite": self.suite, "eval_id": self.eval_id, "target": self.target, "trial": self.trial}
 
 
-@quick_data
+@quick
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a target returned for one slot, or why it did not (`error` set, `text` empty).
@@ -72,7 +72,7 @@ class Answer:
     seq: int | None = None
 
 
-@quick_data
+@quick
 @dataclass(frozen=True, slots=True)
 class CaseResult:
     """One attempt at one case: the record that every store keeps.
@@ -207,7 +207,7 @@ class RunReport:
         return total
 
 
-@quick_data
+@quick
 @dataclass(frozen=True, slots=True)
 class CaseRecord:
     """A planned case as `cases.jsonl` keeps it when it is first used."""

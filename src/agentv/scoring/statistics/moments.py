@@ -70,6 +70,19 @@ class ClusterMoments:
             ),
         )
 
+    def times(self, count: int) -> "ClusterMoments":
+        """Return the moments of so many such clusters."""
+        cubes, by_size, by_squared_size, sizes = self.cubes
+        return ClusterMoments(
+            clusters=self.clusters * count,
+            rows=self.rows * count,
+            total=self.total * count,
+            squares=self.squares * count,
+            crosses=self.crosses * count,
+            sizes=self.sizes * count,
+            cubes=(cubes * count, by_size * count, by_squared_size * count, sizes * count),
+        )
+
     def in_units(self, per_one: int) -> "ClusterMoments":
         """Return the moments of the values that these are of when so many make one."""
         cubes, by_size, by_squared_size, sizes = self.cubes
