@@ -72,6 +72,19 @@ def test_an_edited_evaluator_judges_the_stored_answers_and_the_others_scores_sta
     assert len(project.stored("results.jsonl")) == 9
 
 
+def test_a_project_that_was_moved_pays_for_no_answer_and_no_judgement_twice(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project.folder / "judge.py").write_text(JUDGE)
+    project.evaluators = f"{HAS}, {{name: code, type: code_judge, script: [{sys.executable}, judge.py]}}"
+    interrupt(project, judged=2, answered=3)
+    assert (project.folder / "judged").read_text() == "xxx"
+    project.folder = project.folder.rename(project.folder.with_name("moved"))
+    monkeypatch.chdir(project.folder)
+    assert (project.call("resume")[0], project.calls()) == (0, [])
+    assert (project.folder / "judged").read_text() == "xxxx"
+
+
 def test_rows_with_errors_stay_and_the_command_that_retries_them_is_told(project: Project) -> None:
     (project.folder / "broken").write_text("b")
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 3

@@ -80,10 +80,10 @@ class Fingerprints:
         kept = self._setups.get(place)
         if kept is not None:
             return kept[2]
-        files: dict[str, JsonValue] = {}
+        files: list[JsonValue] = []  # what stands in them, not where they are: a project may be moved
         judges: list[JsonValue] = []
         if isinstance(evaluator, EvaluatorConfig):
-            files = {path: self._digest(path) for path in self._paths(evaluator)}
+            files = [self._digest(path) for path in self._paths(evaluator)]
             judges = [*self._judges(evaluator, task), *self._runs(evaluator)]
         setup = digest([evaluator_to_json(evaluator), files, judges])
         _keep(self._setups, place, (evaluator, task.target, setup))
