@@ -106,7 +106,7 @@ async def judge_with(type_: str, context: EvaluationContext) -> EvaluationScore:
         output = evaluator.evaluate(context)
         complete = to_score(await output if inspect.isawaitable(output) else output, name=type_, kind=type_)
         assert evaluator.kind
-        assert type(evaluator) is not RuleEvaluator or is_plain(output)  # nobody looks at these again
+        assert type(evaluator) is not RuleEvaluator or is_plain(output)  # these need one look
         return complete
 
 

@@ -371,3 +371,10 @@ def test_a_score_of_a_rule_that_is_not_ours_is_held_to_its_types() -> None:
     config = EvaluatorConfig("generous", "generous")
     score = asyncio.run(isolated_score(lambda: rule, make_context(), config, timeout_s=None))
     assert score.misses == ("the score of 'evaluator' is 2; allowed: 0 to 1",)
+
+
+def test_a_rule_whose_check_brings_lines_of_another_type_is_held_to_them_too() -> None:
+    rule = RuleEvaluator("odd", lambda _text: Finding(True, "ab"))  # type: ignore[arg-type]
+    score = asyncio.run(isolated_score(lambda: rule, make_context(), EvaluatorConfig("odd", "odd"), timeout_s=None))
+    assert score.error is not None
+    assert "hits" in score.error.message

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 
 from agentv.evaluators.own_context import own_context
-from agentv.evaluators.rules import RuleEvaluator
 from agentv.execution.callables import raised_at
 from agentv.execution.foreign import DeadlineError, call_foreign
 from agentv.scoring.completion import failed_score, score_of_failure, to_score
@@ -45,7 +44,7 @@ async def isolated_score(
             return await _score_by_turn(evaluator, context, config, timeout_s)
         narrowed = context if config.window is None else last_turns(context, config.window)
         output = await _judgement(evaluator, narrowed, config, timeout_s)
-        return _completed(output, evaluator, context, config)
+        return _completed(output, context, config)
     except Exception as error:  # noqa: BLE001 - plug-in code: its fault is its own result, never the run's end
         return _score_of(error, timeout_s)
 
@@ -58,7 +57,7 @@ async def _score_by_turn(
     for number, turn in turns[-1:] if config.aggregate == "last" else turns:
         try:
             output = await _judgement(evaluator, turn, config, timeout_s)
-            score = _completed(output, evaluator, turn, config)
+            score = _completed(output, turn, config)
         except Exception as error:  # noqa: BLE001 - as in `isolated_score`; other turns are judged
             score = _score_of(error, timeout_s)
         scores.append(TurnScore(number, score))
@@ -76,17 +75,9 @@ def _judgement(
     return call_foreign(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
 
 
-def _completed(
-    output: object, evaluator: Evaluator, context: EvaluationContext, config: EvaluatorConfig
-) -> EvaluationScore:
-    return to_score(
-        output,
-        name=config.criterion or config.name,
-        kind=config.type,
-        criteria=context.criteria,
-        negate=config.negate,
-        is_ours=type(evaluator) is RuleEvaluator,
-    )
+def _completed(output: object, context: EvaluationContext, config: EvaluatorConfig) -> EvaluationScore:
+    name = config.criterion or config.name
+    return to_score(output, name=name, kind=config.type, criteria=context.criteria, negate=config.negate)
 
 
 def _score_of(error: Exception, timeout_s: float | None) -> EvaluationScore:

@@ -34,20 +34,15 @@ def to_score(
     kind: str = "",
     criteria: Sequence[EvaluationCriteria] = (),
     negate: bool = False,
-    is_ours: bool = False,
 ) -> EvaluationScore:
     """Complete what an evaluator returned: a score, a number, a bool, or results per criterion.
 
     `name` is the criterion when the evaluator names none, `kind` the evaluator's type, `criteria` the scales and
     weights of named criteria. Never raises: whatever is no judgement in 0..1, or has a field that is not of its
-    type, becomes an `evaluator_error` score that says so. `is_ours` tells of a score that a rule of agentv's own has
-    made, whose fields need no look.
+    type, becomes an `evaluator_error` score that says so.
     """
     try:
-        if (is_ours and isinstance(output, EvaluationScore)) or is_plain(output):
-            score = output
-        else:
-            score = _complete(output, name, kind, criteria)
+        score = output if is_plain(output) else _complete(output, name, kind, criteria)
         if score.status == "skipped":  # nothing was judged, so that there is no criterion with a value
             return score
         if negate and score.error is None:
