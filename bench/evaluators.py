@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agentv import EvaluationInput, EvaluatorConfig
-from agentv.loading import find_home
+from agentv.loading.places import find_home
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.given_answer import context_of_input
 from agentv.pipeline.inputs import load_project_parts

@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agentv.storage import StoredRun, runs_folder
+from agentv.storage.find_run import runs_folder
 from agentv.storage.index import RunIndex
 from agentv.storage.json_line import encode, pretty
 from agentv.storage.records import result_to_record, run_to_record
 from agentv.storage.row_query import RowQuery
+from agentv.storage.stored_run import StoredRun
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.results import CaseResult, RunRecord, Slot
 from bench.measuring import Effort, seconds_per_call

@@ -9,7 +9,7 @@ from typing import Any
 from agentv.evaluators import EVALUATORS
 from agentv.evaluators.members import score_objects
 from agentv.execution.shared import Shared
-from agentv.loading import read_settings
+from agentv.loading.settings import read_settings
 from agentv.server.fake.embeddings import embed
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.embeddings import Embedder, Embedding

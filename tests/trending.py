@@ -8,7 +8,8 @@ from typing import Any
 
 from tests.stored import NOON, make_result, make_run
 
-from agentv.storage import RunFolder, runs_folder
+from agentv.storage.find_run import runs_folder
+from agentv.storage.run_folder import RunFolder
 from agentv.types.failures import Failure
 from agentv.types.results import CaseResult, Slot
 

@@ -10,7 +10,8 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentv import loading
+from agentv.loading import suites, targets
+from agentv.loading.places import find_home
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.evaluation_config import EvaluationRunConfig
 from agentv.pipeline.evaluation_runner import EvaluationRunner
@@ -115,7 +116,7 @@ async def _evaluate(
     cwd = Path.cwd()
     shared_in = None if kept.store is None else named_store(kept.store, cwd=cwd, env=os.environ)
     inputs, options = load_given(source, given, options, secrets_of_store(shared_in, os.environ))
-    home = Path(kept.folder) if kept.folder is not None else loading.find_home(cwd)
+    home = Path(kept.folder) if kept.folder is not None else find_home(cwd)
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
     plan = replace(plan, store=kept_name(kept.store, shared_in))
     clock = make_clock()
@@ -178,13 +179,13 @@ def load_suite(path: str | os.PathLike[str], *, specs: Specs | None = None) -> E
     packages, and the `plugins:` of the nearest `.agentv.yaml`, which are imported.
     """
     file = Path(path)
-    return loading.load_suite(file, specs=specs or load_project_parts([file.parent])[0])
+    return suites.load_suite(file, specs=specs or load_project_parts([file.parent])[0])
 
 
 def load_targets(path: str | os.PathLike[str], *, specs: Specs | None = None) -> tuple[TargetConfig, ...]:
     """Read a targets file, references unexpanded. Raises EvalFileError with all of its problems."""
     file = Path(path)
-    return loading.load_targets(file, specs=specs or load_project_parts([file.parent])[0])
+    return targets.load_targets(file, specs=specs or load_project_parts([file.parent])[0])
 
 
 def _run_blocking(work: Coroutine[Any, Any, T]) -> T:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.cli.main import agentv
-from agentv.loading import load_suite
 from agentv.loading.conversion import read_records
+from agentv.loading.suites import load_suite
 from agentv.pipeline.plugins import load_specs
 from agentv.reports.yaml_text import yaml_item
 from agentv.types.cases import EvalCase

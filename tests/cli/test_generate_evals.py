@@ -8,7 +8,7 @@ import pytest
 from tests.fake_server import serving_fake
 
 from agentv.cli.main import main
-from agentv.loading import load_suite
+from agentv.loading.suites import load_suite
 from agentv.pipeline.plugins import load_specs
 from agentv.types.cases import EvalCase
 

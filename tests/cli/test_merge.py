@@ -7,7 +7,8 @@ import pytest
 from tests.carrying import Project
 
 from agentv.pipeline.shards import parse_shard
-from agentv.storage import StoredRun, list_runs, open_run
+from agentv.storage.list_runs import list_runs
+from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.errors import ConfigError
 
 

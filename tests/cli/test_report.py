@@ -12,7 +12,8 @@ from tests.carrying import Project
 
 from agentv.pipeline.stored_report import load_report
 from agentv.reports.amounts import percent_text
-from agentv.storage import RunFolder, open_run
+from agentv.storage.run_folder import RunFolder
+from agentv.storage.stored_run import open_run
 
 TALKING_AGENT = """
 def answer(request):

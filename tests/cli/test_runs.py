@@ -9,8 +9,10 @@ from tests.carrying import Project
 from tests.stored import at_noon, make_result, make_run
 from tests.typing_terminal import Terminal
 
-from agentv.storage import RunFolder, open_run, runs_folder
+from agentv.storage.find_run import runs_folder
+from agentv.storage.run_folder import RunFolder
 from agentv.storage.run_lock import RunLock
+from agentv.storage.stored_run import open_run
 
 Names = Callable[[], list[str]]
 

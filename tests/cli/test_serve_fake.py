@@ -13,7 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from agentv.loading import load_targets
+from agentv.loading.targets import load_targets
 from agentv.pipeline.plugins import load_specs
 from agentv.server.fake.welcome import targets_yaml, welcome
 

@@ -10,7 +10,8 @@ import pytest
 from tests.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.cli.main import main
-from agentv.storage import RunFolder, runs_folder
+from agentv.storage.find_run import runs_folder
+from agentv.storage.run_folder import RunFolder
 
 OLDER = "20260130T120000-00c0de"
 

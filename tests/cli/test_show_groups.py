@@ -9,7 +9,8 @@ import pytest
 from tests.stored import RUN, at_noon, make_result, make_run
 
 from agentv.cli.main import main
-from agentv.storage import RunFolder, runs_folder
+from agentv.storage.find_run import runs_folder
+from agentv.storage.run_folder import RunFolder
 
 Call = Callable[..., tuple[int, str, str]]
 

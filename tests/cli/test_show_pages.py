@@ -12,8 +12,9 @@ from tests.stored import RUN, at_noon, make_answer, make_case, make_result, make
 from agentv.cli.main import main
 from agentv.cli.show import _SORTS, _STATES
 from agentv.scoring.tallies import JUDGED_STATES
-from agentv.storage import RunFolder, runs_folder
+from agentv.storage.find_run import runs_folder
 from agentv.storage.row_query import SORT_KEYS
+from agentv.storage.run_folder import RunFolder
 
 ROWS: tuple[tuple[str, str, str, str | None, float | None, tuple[str, ...], dict[str, int]], ...] = (
     ("a", "v1", "pass", "pass", 1.0, ("refund",), {"level": 1}),

@@ -24,7 +24,7 @@ from agentv import (
     run_evaluators_for_case,
 )
 from agentv.evaluators import EVALUATORS
-from agentv.loading import criteria_named_by, read_settings
+from agentv.loading.settings import criteria_named_by, read_settings
 from agentv.types.aggregated_result import AggregatedEvaluationResult
 
 SHORT = ("plain", "empty", "emoji", "control characters", "a verdict", "a template")

@@ -10,7 +10,8 @@ from tests.judging import evaluator_of, make_context, make_evaluator
 
 from agentv import AggregatedEvaluationResult, EvaluationInput, EvaluationRunConfig
 from agentv.api import evaluate, run_evaluation_sync
-from agentv.loading import content_problems, load_suite
+from agentv.loading.settings import content_problems
+from agentv.loading.suites import load_suite
 from agentv.pipeline.plugins import load_specs
 from agentv.scoring.completion import to_score
 from agentv.types.cases import EvalCase, EvaluatorConfig

@@ -13,7 +13,7 @@ from agentv import AggregatedEvaluationResult, EvaluationInput, EvaluationRunCon
 from agentv.evaluators import EVALUATORS
 from agentv.evaluators.judge_settings import LlmJudgeSettings, RubricSettings
 from agentv.evaluators.llm_judge import LlmJudgeEvaluator
-from agentv.loading import load_suite
+from agentv.loading.suites import load_suite
 from agentv.providers import PROVIDERS
 from agentv.registry import Specs
 from agentv.scoring.completion import to_score

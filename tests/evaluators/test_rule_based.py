@@ -9,7 +9,7 @@ from tests.evaluators.test_rules import HARD_PATTERN, HARD_TEXT
 from tests.judging import evaluator_of, make_context, make_evaluator
 
 from agentv.evaluators import EVALUATORS
-from agentv.loading import load_suite
+from agentv.loading.suites import load_suite
 from agentv.providers import PROVIDERS
 from agentv.registry import Specs
 from agentv.scoring.completion import to_score

@@ -12,7 +12,7 @@ from tests.judging import Tools, WordEmbedder, evaluator_of, make_context
 
 from agentv.evaluators import EVALUATORS
 from agentv.evaluators.semantic_similarity import SemanticSimilaritySettings
-from agentv.loading import read_settings
+from agentv.loading.settings import read_settings
 from agentv.scoring.completion import to_score
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.embeddings import Embedder, Embedding

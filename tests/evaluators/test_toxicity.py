@@ -10,7 +10,7 @@ from tests.judging import Tools, evaluator_of, make_context
 
 from agentv.evaluators import EVALUATORS
 from agentv.evaluators.toxicity import ToxicityEvaluator, ToxicitySettings
-from agentv.loading import content_problems, missing_files, named_files
+from agentv.loading.settings import content_problems, missing_files, named_files
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationScore

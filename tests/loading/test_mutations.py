@@ -8,8 +8,8 @@ import pytest
 from tests.loading.mutations import damaged
 from tests.loading.specs import SPECS
 
-from agentv.loading import load_suite
 from agentv.loading.conversion import read_records
+from agentv.loading.suites import load_suite
 from agentv.loading.targets import read_targets
 from agentv.pipeline.plugins import load_specs
 from agentv.registry import Specs

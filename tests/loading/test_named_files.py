@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentv.loading import load_suite, missing_files, named_files
+from agentv.loading.settings import missing_files, named_files
+from agentv.loading.suites import load_suite
 from agentv.pipeline.plugins import load_specs
 from agentv.types.errors import EvalFileError
 

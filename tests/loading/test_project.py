@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from tests.loading.specs import SPECS
 
-from agentv.loading import ProjectConfig, load_project, load_suite
+from agentv.loading.project import ProjectConfig, load_project
+from agentv.loading.suites import load_suite
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig
 from agentv.types.errors import EvalFileError
 

@@ -10,9 +10,9 @@ from tests.loading.specs import SPECS
 from tests.loading.wrong_files import WrongFile, wrong_files
 from tests.stored import RESULT
 
-from agentv.loading import json_schema, load_suite
 from agentv.loading.composer import compose
-from agentv.loading.schemas import KINDS
+from agentv.loading.schemas import KINDS, json_schema
+from agentv.loading.suites import load_suite
 from agentv.pipeline.plugins import load_specs
 from agentv.registry import Specs
 from agentv.storage.record_export import EXPORT_KEYS, export_record

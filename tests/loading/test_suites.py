@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.loading.specs import SPECS
 
-from agentv.loading import load_suite
+from agentv.loading.suites import load_suite
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, RubricItem
 from agentv.types.errors import EvalFileError
 from agentv.types.messages import FilePart, TextPart, ToolCall

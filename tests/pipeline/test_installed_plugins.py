@@ -21,7 +21,7 @@ from agentv import (
     load_suite,
     run_evaluation_sync,
 )
-from agentv.loading import read_settings
+from agentv.loading.settings import read_settings
 from agentv.pipeline.plugins import load_specs
 from agentv.types.errors import ConfigError, EvalFileError
 

@@ -9,7 +9,7 @@ from tests.contracts.test_model_faults import KINDS
 from tests.fake_server import serving_fake
 from tests.loopback import Answer, Server, endless, hang_up, reply, serving, silence
 
-from agentv.loading import read_settings
+from agentv.loading.settings import read_settings
 from agentv.providers import PROVIDERS
 from agentv.providers.cli_settings import CommandHealthcheck, HttpHealthcheck
 from agentv.providers.http_settings import HttpSettings

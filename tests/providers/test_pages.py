@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentv.loading import load_targets, resolve_target
+from agentv.loading.resolve import resolve_target
+from agentv.loading.targets import load_targets
 from agentv.pipeline.plugins import load_specs
 
 FOLDER = Path(__file__).parents[2] / "docs" / "providers"

@@ -9,7 +9,7 @@ from tests.stored import CONTAINS, RUN, make_answer, make_case, make_result
 from agentv.reports.formats import ReportTools
 from agentv.reports.row_detail import RowDetail
 from agentv.scoring.summary import Summary
-from agentv.storage import export_record
+from agentv.storage.records import export_record
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.failures import Failure
 from agentv.types.feedback import Label

@@ -17,7 +17,7 @@ from agentv.reports.exports import make_export
 from agentv.reports.formats import ReportTools
 from agentv.reports.printable import UNSAFE
 from agentv.reports.yaml_text import yaml_item
-from agentv.storage import export_record
+from agentv.storage.records import export_record
 from agentv.types.errors import ConfigError
 from agentv.types.events import RowFinished, RunEnded
 from agentv.types.json_value import JsonObject
@@ -210,7 +210,7 @@ ON_A_FULL_DISK = """
 import io, resource, sys
 from agentv.reports.exports import make_export
 from agentv.reports.formats import ReportTools
-from agentv.storage import export_record
+from agentv.storage.records import export_record
 from agentv.types.errors import StorageError
 from agentv.types.events import RowFinished
 from tests.stored import make_result

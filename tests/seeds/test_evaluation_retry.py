@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentv import TargetConfig
-from agentv.loading import resolve_target
+from agentv.loading.resolve import resolve_target
 from agentv.pipeline.plugins import load_specs
 from agentv.types.targets import ResolvedTarget, RetryPolicy
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from tests.stored import RUN, at_noon, make_answer, make_case, make_run
 
-from agentv.storage import RunFolder, StoredRun, open_run
 from agentv.storage.blobs import BLOB_LIMIT
+from agentv.storage.run_folder import RunFolder
+from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import DataPart, FilePart, Message, ToolCall

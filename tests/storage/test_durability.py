@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.stored import at_noon
 
-from agentv.storage import RunFolder, open_run
+from agentv.storage.run_folder import RunFolder
+from agentv.storage.stored_run import open_run
 
 OURS = """
 store = RunFolder(runs, "r", clock=at_noon)
@@ -29,7 +30,7 @@ UNBUFFERED = NAIVE.replace('open("wb")', 'open("wb", buffering=0)')
 HEAD = """
 import resource, sys
 from pathlib import Path
-from agentv.storage import RunFolder
+from agentv.storage.run_folder import RunFolder
 from agentv.storage.json_line import encode
 from agentv.storage.records import result_to_record
 from agentv.types.errors import StorageError

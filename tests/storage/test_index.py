@@ -21,10 +21,13 @@ from hypothesis import strategies as st
 from tests.stored import RUN, at_noon, make_result, make_run
 
 from agentv.scoring.aggregation import row_state
-from agentv.storage import RunFolder, StoredRun, list_runs, open_run, runs_folder
+from agentv.storage.find_run import runs_folder
 from agentv.storage.index import RunIndex
 from agentv.storage.index_schema import VERSION
+from agentv.storage.list_runs import list_runs
 from agentv.storage.row_query import SORT_KEYS, Facets, RowPage, RowQuery, findable
+from agentv.storage.run_folder import RunFolder
+from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.json_value import JsonObject
 from agentv.types.results import CaseResult, Slot
 
@@ -367,7 +370,8 @@ READER = textwrap.dedent(
     """
     import sys
     from pathlib import Path
-    from agentv.storage import open_run, runs_folder
+    from agentv.storage.find_run import runs_folder
+    from agentv.storage.stored_run import open_run
     from agentv.storage.index import RunIndex
     from agentv.storage.row_query import RowQuery
 

@@ -11,9 +11,11 @@ from tests.trending import SUITE, TARGET, begin_run, keep_run, passing, row
 
 from agentv.scoring.run_sums import RunSums
 from agentv.scoring.summary import Summary
-from agentv.storage import RunFolder, open_run, runs_folder
+from agentv.storage.find_run import runs_folder
 from agentv.storage.index import RunIndex
+from agentv.storage.run_folder import RunFolder
 from agentv.storage.run_sums import decode_sums, encode_sums, load_sums
+from agentv.storage.stored_run import open_run
 from agentv.types.json_value import JsonObject
 
 PLACE = (SUITE, TARGET)

@@ -16,8 +16,9 @@ from random import Random
 import pytest
 from tests.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 
-from agentv.storage import RunFolder, new_run_id, open_run
 from agentv.storage.json_line import decode
+from agentv.storage.run_folder import RunFolder, new_run_id
+from agentv.storage.stored_run import open_run
 from agentv.types.errors import StorageError
 from agentv.types.messages import Message
 
@@ -108,7 +109,7 @@ def test_a_second_writer_is_refused_and_told_who_holds_the_run(store: RunFolder)
 def test_the_lock_dies_with_its_process(runs: Path) -> None:
     code = f"""
         import os, pathlib, signal
-        from agentv.storage import RunFolder
+        from agentv.storage.run_folder import RunFolder
         from tests.stored import at_noon
         store = RunFolder(pathlib.Path({str(runs)!r}), "r", clock=at_noon)
         os.kill(os.getpid(), signal.SIGKILL)

@@ -12,11 +12,12 @@ from tests.strategies import case_results
 
 from agentv.scoring.comparison.rows import Place, scored_row
 from agentv.scoring.comparison.sides import Side
-from agentv.storage import RunFolder, open_run
 from agentv.storage.json_line import decode, encode
 from agentv.storage.records import record_to_result, result_to_record
+from agentv.storage.run_folder import RunFolder
 from agentv.storage.run_scores import _decode_row, _scored_row, load_side
 from agentv.storage.score_file import baseline_lines, load_score_file
+from agentv.storage.stored_run import open_run
 from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.stored import at_noon, make_answer, make_result, make_run
 
-from agentv.storage import RunFolder, open_run
 from agentv.storage.kept_rows import KeptRows
+from agentv.storage.run_folder import RunFolder
+from agentv.storage.stored_run import open_run
 from agentv.types.json_value import JsonObject
 from agentv.types.results import Slot
 

@@ -23,8 +23,8 @@ def save_command(run: str, *, output: str, as_json: bool) -> int:
     import json
     from pathlib import Path
 
-    from agentv.loading import find_home
     from agentv.loading.atomic_write import written_whole
+    from agentv.loading.places import find_home
     from agentv.reports.amounts import count_text
     from agentv.reports.printable import one_line
     from agentv.storage.find_scores import find_scores

@@ -73,7 +73,7 @@ def _chosen(target: str | None, kind: str | None, older_s: float | None) -> "Seq
     from datetime import timedelta
     from pathlib import Path
 
-    from agentv.loading import find_home
+    from agentv.loading.places import find_home
     from agentv.pipeline.clock import make_clock
     from agentv.storage.cache_contents import cache_entries
 

@@ -10,7 +10,7 @@ import click
 from agentv.cli.label_file import criteria_by_case, read_labels
 from agentv.cli.sheets import print_sheets, refuse_unwritable, write_sheets
 from agentv.cli.streams import own_stdout
-from agentv.loading import find_home
+from agentv.loading.places import find_home
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.judge_setups import find_setups
 from agentv.pipeline.stored_plan import load_stored_plan, working_folder

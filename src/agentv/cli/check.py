@@ -39,7 +39,7 @@ def command(
     import os
 
     from agentv.cli.problem_formats import FORMATS
-    from agentv.loading import check_paths
+    from agentv.loading.check import check_paths
     from agentv.pipeline.plugins import load_specs
 
     cwd = Path.cwd()

@@ -8,7 +8,7 @@ import click
 
 from agentv.cli.comparison_output import ToldComparison, comparisons_text
 from agentv.cli.comparison_reasons import reasons_of
-from agentv.loading import find_home
+from agentv.loading.places import find_home
 from agentv.reports.comparison_words import unfinished_text
 from agentv.reports.printable import one_line
 from agentv.scoring.comparison.compare import Comparison, compare_sides

@@ -69,7 +69,8 @@ def examine(folder: Path) -> Iterator[Finding]:
 def _answers(folder: Path) -> Iterator[Finding]:
     """Ask every target whose variables are set."""
     from agentv.cli.probing import probe
-    from agentv.loading import find_home, resolve_target
+    from agentv.loading.places import find_home
+    from agentv.loading.resolve import resolve_target
     from agentv.types.errors import AgentvError
 
     found = _project_targets(folder)
@@ -150,7 +151,7 @@ def _terminal() -> Finding:
 
 def _home(folder: Path) -> Finding:
     """Look whether runs can be kept where they would go."""
-    from agentv.loading import find_home
+    from agentv.loading.places import find_home
 
     home = find_home(folder)
     existing = next(parent for parent in (home, *home.parents) if parent.exists())
@@ -161,7 +162,10 @@ def _home(folder: Path) -> Finding:
 
 def _project_targets(folder: Path) -> "tuple[tuple[TargetConfig, ...], Specs, Mapping[str, str]] | None":
     """Read the project's targets; None when it has no targets file. Raises AgentvError."""
-    from agentv.loading import find_repository_root, find_targets_file, load_env, load_project, load_targets
+    from agentv.loading.dotenv import load_env
+    from agentv.loading.places import find_repository_root, find_targets_file
+    from agentv.loading.project import load_project
+    from agentv.loading.targets import load_targets
     from agentv.pipeline.plugins import load_specs
 
     root = find_repository_root(folder)

@@ -21,12 +21,13 @@ from agentv.cli.generating import (
 from agentv.cli.generation_report import Report
 from agentv.cli.init import SCHEMA_KINDS
 from agentv.cli.streams import own_stdout
-from agentv.loading import find_home, find_repository_root, load_project, load_suite
 from agentv.loading.atomic_write import replace_content, write_text
 from agentv.loading.cases_file import CasesFile, open_cases
+from agentv.loading.places import find_home, find_repository_root
+from agentv.loading.project import load_project
 from agentv.loading.reader import raise_errors
 from agentv.loading.records import read_records_of
-from agentv.loading.suites import read_suite
+from agentv.loading.suites import load_suite, read_suite
 from agentv.loading.text_files import shown
 from agentv.pipeline.case_generation import PLACEHOLDER, NewCases, make_cases, make_wishes, new_suite
 from agentv.pipeline.generation import Asking, ask_for

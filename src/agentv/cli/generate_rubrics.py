@@ -22,8 +22,7 @@ from agentv.loading.atomic_write import replace_content
 from agentv.loading.cases_file import open_cases
 from agentv.pipeline.generation import Asking
 from agentv.pipeline.generation_prompts import RUBRIC_VARIABLES, rubrics_prompt
-from agentv.pipeline.inputs import load_inputs
-from agentv.pipeline.planning import SuiteInput
+from agentv.pipeline.inputs import SuiteInput, load_inputs
 from agentv.pipeline.rubric_generation import ask_for_rubrics, make_rubrics_job, rubrics_to_json, with_rubrics
 from agentv.pipeline.selection import select_cases
 from agentv.registry import Specs

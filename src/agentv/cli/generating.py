@@ -11,7 +11,8 @@ from typing import Any, TextIO, TypeVar
 import click
 
 from agentv.execution.live_trees import kill_all
-from agentv.loading import choose_target, find_home
+from agentv.loading.places import find_home
+from agentv.loading.target_choice import choose_target
 from agentv.loading.text_files import read_text
 from agentv.pipeline.generation import Asking, Wish, make_request
 from agentv.pipeline.generation_prompts import GenerationPrompt, template_warnings

@@ -109,7 +109,7 @@ def _target_name(path: Path) -> str:
 
 def _schemas() -> dict[str, str]:
     """Return the JSON Schemas that the first lines of the YAML files point to, for completion in editors."""
-    from agentv.loading import json_schema
+    from agentv.loading.schemas import json_schema
     from agentv.pipeline.plugins import load_specs
 
     specs = load_specs()

@@ -16,7 +16,7 @@ from agentv.cli.asked_line import AskedLine
 from agentv.cli.sheets import print_sheets, refuse_unwritable, write_sheets
 from agentv.cli.stopping import stopping_on_signals
 from agentv.cli.streams import own_stdout
-from agentv.loading import find_home
+from agentv.loading.places import find_home
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.judge_again import AskAgain, ask_again, asked_judges, by_judge, only_judges
 from agentv.pipeline.keeping import refuse_second_writer

@@ -24,9 +24,10 @@ def command(run: str, file: str, annotator: str | None, *, as_json: bool) -> int
     from pathlib import Path
 
     from agentv.cli.label_file import read_labels
-    from agentv.loading import find_home
-    from agentv.storage import find_run, open_run
+    from agentv.loading.places import find_home
+    from agentv.storage.find_run import find_run
     from agentv.storage.labels import LABELS_FILE, append_labels, current_labels
+    from agentv.storage.stored_run import open_run
     from agentv.types.errors import ConfigError, EvalFileError
 
     stored = open_run(find_run(find_home(Path.cwd()), run))

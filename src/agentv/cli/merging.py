@@ -11,8 +11,8 @@ import click
 
 from agentv.cli.carrying import carry_on_with
 from agentv.cli.leg_options import Leg
-from agentv.cli.run_outputs import Screen
-from agentv.loading import find_home
+from agentv.cli.screen_options import Screen
+from agentv.loading.places import find_home
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.keeping import refuse_second_writer
 from agentv.pipeline.team_store import KEPT, kept_name, named_store

@@ -91,7 +91,8 @@ def _with_cost(spec: "Spec") -> str:
 def _load_registries() -> Sequence[tuple[str, "Registry"]]:
     from pathlib import Path
 
-    from agentv.loading import find_repository_root, load_project
+    from agentv.loading.places import find_repository_root
+    from agentv.loading.project import load_project
     from agentv.pipeline.plugins import load_specs
 
     here = Path.cwd()

@@ -19,7 +19,7 @@ EXIT_UNANSWERED = 3
 
 def probe_paths(paths: Sequence[str], targets: tuple[str, ...], targets_file: str | None) -> "list[Probe]":
     """Ask the targets and judges that eval files use, or those named, each as its first case would."""
-    from agentv.loading import find_home
+    from agentv.loading.places import find_home
     from agentv.pipeline.inputs import load_inputs
     from agentv.pipeline.options import RunOptions
     from agentv.pipeline.planning import make_plan

@@ -13,16 +13,16 @@ import click
 from agentv.cli.report_tools import report_tools
 from agentv.cli.streams import own_stdout
 from agentv.cli.terminal import terminal_style
-from agentv.loading import find_home
+from agentv.loading.places import find_home
 from agentv.pipeline.stored_report import load_report
 from agentv.registry import Registry
+from agentv.reports import REPORTS, STDOUT
 from agentv.reports.end_table import end_report
-from agentv.reports.exports import STDOUT, Export, StreamExport, make_export
-from agentv.reports.formats import REPORTS
+from agentv.reports.exports import Export, StreamExport, make_export
 from agentv.reports.report_json import report_text
 from agentv.reports.row_text import RowLabels
-from agentv.storage import find_run, open_run
-from agentv.storage.stored_run import StoredRun
+from agentv.storage.find_run import find_run
+from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.dataclass import dataclass
 from agentv.types.events import RowKept, RunEnded
 from agentv.types.results import CaseResult, RunReport

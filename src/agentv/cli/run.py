@@ -93,7 +93,7 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
 
     Exit code: 0 passed, 1 a gate failed, 2 stopped early, 3 incomplete, 4 wrong usage or files, 5 nothing selected.
     """
-    from agentv.cli.running import DryRun, run_paths
+    from agentv.cli.planning import run_paths
 
     screen = take_screen(given)
     prompts_folder = given.pop("dump_prompts")
@@ -101,7 +101,12 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     is_dry = given.pop("dry_run") or prompts_folder
     if pilot is not None and not is_dry:
         raise click.UsageError("--pilot goes with --dry-run; `--sample N` runs N cases and no more")
-    dry_run = DryRun(prompts_folder, as_json=screen.display == "json", pilot=pilot) if is_dry else None
+    if is_dry:
+        from agentv.cli.dry_run import DryRun
+
+        dry_run = DryRun(prompts_folder, as_json=screen.display == "json", pilot=pilot)
+    else:
+        dry_run = None
     return run_paths(paths, _make_run_options(given), screen, dry_run, store=store)
 
 

@@ -4,39 +4,18 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 from functools import partial
-from pathlib import Path
 from typing import TextIO
 
+from agentv.cli.screen_options import Screen
 from agentv.cli.streams import reader_is_gone
 from agentv.registry import Registry
-from agentv.reports.exports import STDOUT, make_export
-from agentv.reports.formats import REPORTS
-from agentv.reports.json_lines import JsonLines, ToRecord
+from agentv.reports import REPORTS, STDOUT
 from agentv.reports.observers import make_observer
-from agentv.reports.verbose import VerboseLines
 from agentv.storage.records import export_record
 from agentv.types.dataclass import dataclass
-from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RunEvent
 from agentv.types.protocols import Clock
-
-
-@dataclass(frozen=True, slots=True)
-class Screen:
-    """Where a run is shown and written besides its folder. Files are relative to `folder`."""
-
-    display: str
-    outputs: tuple[str, ...] = ()
-    include_trace: bool = False
-    verbose: bool = False
-    log_file: str | None = None
-    folder: Path = field(default_factory=Path.cwd)
-
-    def stream(self, stdout: TextIO) -> TextIO:
-        """Return where people read: standard output, unless an export has it."""
-        return sys.stderr if STDOUT in self.outputs else stdout
 
 
 @dataclass(slots=True)
@@ -62,21 +41,6 @@ class Watched:
             self.observer.close()
         except OSError as error:
             self.error = self.error or error
-
-
-class LogFile(JsonLines):
-    """An observer that appends every event to a file. Raises ConfigError when that cannot be opened."""
-
-    def __init__(self, path: Path, *, to_record: ToRecord) -> None:
-        try:
-            self._file = path.open("a", encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"--log-file {path}: cannot be written: {error.strerror}") from error
-        super().__init__(self._file, to_record=to_record)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
 
 @contextmanager
@@ -106,14 +70,19 @@ def _open(screen: Screen, stdout: TextIO, clock: Clock, formats: Registry) -> It
     )
     yield Watched("the screen", shown)
     if screen.verbose:
+        from agentv.reports.verbose import VerboseLines
+
         # The live block takes standard error's place while it is shown.
         yield Watched("-v", VerboseLines(lambda: sys.stderr))
     if screen.log_file is not None:
+        from agentv.cli.log_file import LogFile
+
         log = LogFile(screen.folder / screen.log_file, to_record=to_record)
         yield Watched(f"--log-file {screen.log_file}", log)
     if not screen.outputs:
         return
     from agentv.cli.report_tools import report_tools
+    from agentv.reports.exports import make_export
 
     for target in screen.outputs:
         place = target if target == STDOUT else str(screen.folder / target)

@@ -8,7 +8,7 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agentv.storage import ListedRun
+    from agentv.storage.list_runs import ListedRun
     from agentv.types.json_value import JsonObject
 
 RUNS_SCHEMA = "agentv-runs-1"
@@ -32,7 +32,7 @@ def list_command(*, as_json: bool, verbose: bool) -> int:
     from pathlib import Path
 
     from agentv.cli.indexed import run_index
-    from agentv.loading import find_home
+    from agentv.loading.places import find_home
     from agentv.reports.printable import one_line
     from agentv.reports.run_view import counts_text
 
@@ -63,8 +63,8 @@ def rm_command(runs: tuple[str, ...], *, yes: bool, as_json: bool) -> int:
     """
     from pathlib import Path
 
-    from agentv.loading import find_home
-    from agentv.storage import find_run
+    from agentv.loading.places import find_home
+    from agentv.storage.find_run import find_run
 
     home = find_home(Path.cwd())
     return _delete(list(dict.fromkeys(find_run(home, run) for run in runs)), yes=yes, as_json=as_json)
@@ -78,7 +78,7 @@ def prune_command(keep: int, *, yes: bool, as_json: bool) -> int:
     """Delete all runs but the newest N. Tagged runs stay, and so does one that is being written."""
     from pathlib import Path
 
-    from agentv.loading import find_home
+    from agentv.loading.places import find_home
     from agentv.storage.housekeeping import prunable_runs
 
     return _delete(list(prunable_runs(find_home(Path.cwd()), keep=keep)), yes=yes, as_json=as_json)
@@ -96,9 +96,9 @@ def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool)
     """
     from pathlib import Path
 
-    from agentv.loading import find_home
+    from agentv.loading.places import find_home
     from agentv.reports.printable import one_line
-    from agentv.storage import find_run
+    from agentv.storage.find_run import find_run
     from agentv.storage.housekeeping import tag_run
 
     folder = find_run(find_home(Path.cwd()), run)

@@ -16,8 +16,8 @@ def command(kind: str, output: Path | None, as_json: bool) -> None:  # noqa: FBT
     """
     import json
 
-    from agentv.loading import json_schema
     from agentv.loading.atomic_write import write_text
+    from agentv.loading.schemas import json_schema
     from agentv.pipeline.plugins import load_specs
 
     schema = json_schema(kind, load_specs())

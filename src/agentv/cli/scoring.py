@@ -16,7 +16,7 @@ import click
 from agentv.cli.stopping import stopping_on_signals
 from agentv.cli.streams import loss, own_stdout, reader_is_gone
 from agentv.execution.line_stream import STDIN, LineStream
-from agentv.loading import MAX_LINE_BYTES
+from agentv.loading.recorded_inputs import MAX_LINE_BYTES
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.drawn_lines import DrawnLines
 from agentv.pipeline.evaluation_config import EvaluationRunConfig

@@ -1,12 +1,15 @@
 """The options of every command that runs something: how it is shown, and where else it is written."""
 
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import field
+from pathlib import Path
+from typing import Any, TextIO
 
 import click
 
-if TYPE_CHECKING:
-    from agentv.cli.run_outputs import Screen
+from agentv.reports import STDOUT
+from agentv.types.dataclass import dataclass
 
 _OPTIONS = (
     click.option(
@@ -31,6 +34,22 @@ _OPTIONS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Where a run is shown and written besides its folder. Files are relative to `folder`."""
+
+    display: str
+    outputs: tuple[str, ...] = ()
+    include_trace: bool = False
+    verbose: bool = False
+    log_file: str | None = None
+    folder: Path = field(default_factory=Path.cwd)
+
+    def stream(self, stdout: TextIO) -> TextIO:
+        """Return where people read: standard output, unless an export has it."""
+        return sys.stderr if STDOUT in self.outputs else stdout
+
+
 def screen_options(*, json_help: str = "The same as --display json.") -> Callable[[Callable[..., Any]], Any]:
     """Return the decorator that gives a command these options; `take_screen` reads what they were given."""
     options = (*_OPTIONS, click.option("--json", "as_json", is_flag=True, help=json_help))
@@ -43,10 +62,8 @@ def screen_options(*, json_help: str = "The same as --display json.") -> Callabl
     return decorate
 
 
-def take_screen(given: dict[str, Any]) -> "Screen":
+def take_screen(given: dict[str, Any]) -> Screen:
     """Return where a run is shown and written; its options are taken out of `given`."""
-    from agentv.cli.run_outputs import Screen
-
     display = given.pop("display")
     return Screen(
         display="json" if given.pop("as_json") else display,

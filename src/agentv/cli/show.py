@@ -8,8 +8,8 @@ import click
 if TYPE_CHECKING:
     from agentv.cli.show_rows import ShownRows
     from agentv.reports.case_view import CaseView
-    from agentv.storage import StoredRun
     from agentv.storage.row_query import RowQuery
+    from agentv.storage.stored_run import StoredRun
     from agentv.types.json_value import JsonObject, JsonValue
 
 SHOW_SCHEMA = "agentv-show-1"
@@ -52,8 +52,9 @@ def command(run: str, case: str | None, *, by: tuple[str, ...], as_json: bool, v
     from pathlib import Path
 
     from agentv.cli.show_rows import find_rows, make_query
-    from agentv.loading import find_home
-    from agentv.storage import find_run, open_run
+    from agentv.loading.places import find_home
+    from agentv.storage.find_run import find_run
+    from agentv.storage.stored_run import open_run
     from agentv.types.errors import ConfigError
 
     home = find_home(Path.cwd())
@@ -157,8 +158,7 @@ def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
     from agentv.pipeline.corrected_rates import corrected_or_note
     from agentv.reports.printable import one_line, printable_json
     from agentv.reports.report_json import corrected_to_json
-    from agentv.storage import export_record
-    from agentv.storage.records import run_to_record
+    from agentv.storage.records import export_record, run_to_record
     from agentv.types.messages_json import pretty_json
 
     told: dict[str, JsonValue] = {"schema": SHOW_SCHEMA, "run": run_to_record(stored.run), "state": stored.state()}
@@ -177,9 +177,8 @@ def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
 
 
 def _case_json(stored: "StoredRun", view: "CaseView") -> "JsonObject":
-    from agentv.storage import export_record
     from agentv.storage.labels import label_to_record
-    from agentv.storage.records import answer_to_record, case_to_record
+    from agentv.storage.records import answer_to_record, case_to_record, export_record
 
     return {
         "case": None if view.case is None else case_to_record(view.case),

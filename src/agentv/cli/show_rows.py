@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from agentv.cli.indexed import run_index
-from agentv.storage import StoredRun
 from agentv.storage.row_query import PAGE_SIZE, RowPage, RowQuery
+from agentv.storage.stored_run import StoredRun
 from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject

@@ -59,8 +59,8 @@ def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> in
     """
     from pathlib import Path
 
-    from agentv.loading import find_home
-    from agentv.storage import find_run
+    from agentv.loading.places import find_home
+    from agentv.storage.find_run import find_run
     from agentv.storage.postgres.push import RunPusher
     from agentv.types.errors import StorageError
 
@@ -97,8 +97,8 @@ def pull_command(run: str, url: str | None, *, as_json: bool) -> int:
     """
     from pathlib import Path
 
-    from agentv.loading import find_home
-    from agentv.storage import runs_folder
+    from agentv.loading.places import find_home
+    from agentv.storage.find_run import runs_folder
     from agentv.storage.postgres.pull import RunPuller
     from agentv.storage.postgres.run_rows import find_shared_run
 
@@ -182,7 +182,7 @@ def _place(url: str | None) -> "StoreUrl":
     import os
     from pathlib import Path
 
-    from agentv.loading import choose_store
+    from agentv.loading.store_url import choose_store
     from agentv.storage.postgres.url import parse_store_url
     from agentv.types.errors import ConfigError
 

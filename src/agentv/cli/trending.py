@@ -8,7 +8,7 @@ import click
 from agentv.cli.indexed import run_index
 from agentv.cli.sheets import refuse_unwritable, write_sheets
 from agentv.cli.terminal import terminal_style
-from agentv.loading import find_home
+from agentv.loading.places import find_home
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.trend_runs import WantedPlaces, load_trend_runs, refuse_unknown
 from agentv.reports.printable import one_line, printable_json

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from agentv.execution.folder_trees import open_beneath
 from agentv.scoring.sources import source_text
 from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
@@ -69,6 +68,8 @@ def judged_text(context: EvaluationContext, source: str) -> str:
 
 def _read_workspace_file(workspace: Path, path: str) -> str:
     """Read a file that lies in the workspace; a link out of it is refused, since an agent may have made it."""
+    from agentv.execution.folder_trees import open_beneath  # noqa: PLC0415 - few answers come with files
+
     try:
         root = workspace.resolve()
         inside = (root / path).resolve().relative_to(root)

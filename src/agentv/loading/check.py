@@ -17,8 +17,9 @@ from agentv.loading.reader import Reader, in_order
 from agentv.loading.references import fill
 from agentv.loading.run_configs import read_run_config
 from agentv.loading.suites import ReadSuite, read_suite
+from agentv.loading.target_choice import choose_target
 from agentv.loading.target_settings import check_target
-from agentv.loading.targets import ReadTargets, choose_target, open_targets, read_targets
+from agentv.loading.targets import ReadTargets, open_targets, read_targets
 from agentv.registry import Specs
 from agentv.types.cases import BrokenCase, CaseSource
 from agentv.types.dataclass import dataclass

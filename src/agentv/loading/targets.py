@@ -15,11 +15,9 @@ from agentv.loading.text_files import shown
 from agentv.loading.yaml_files import open_yaml
 from agentv.registry import Specs
 from agentv.types.dataclass import dataclass
-from agentv.types.errors import EvalFileError, TargetError, nearest
+from agentv.types.errors import EvalFileError, nearest
 from agentv.types.problems import Problem, Severity
 from agentv.types.targets import TargetConfig
-
-DEFAULT_TARGET = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,25 +99,3 @@ def _check_names(reader: Reader, targets: Sequence[TargetConfig]) -> None:
                 allowed = f"there: {', '.join(sorted(names))}"
                 place = ("targets", index, key)
                 reader.error(place, f"no target {judge!r} here", allowed=allowed, suggestion=nearest(judge, names))
-
-
-def choose_target(targets: Sequence[TargetConfig], name: str | None) -> TargetConfig:
-    """Return the target of that name; without one, the target named `default`, else the only one. Raises TargetError.
-
-    The caller passes `--target`, else the eval file's target, as `name`.
-    """
-    names = [target.name for target in targets]
-    listed = ", ".join(names) or "none"
-    if name is not None:
-        for target in targets:
-            if target.name == name:
-                return target
-        near = nearest(name, names)
-        hint = f" Did you mean {near!r}?" if near else ""
-        raise TargetError(f"there is no target {name!r}; there are: {listed}.{hint}")
-    for target in targets:
-        if target.name == DEFAULT_TARGET:
-            return target
-    if len(targets) == 1:
-        return targets[0]
-    raise TargetError(f"no target is chosen; name one with --target or `target:` in the eval file. There are: {listed}")

@@ -3,12 +3,11 @@
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby, islice
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from agentv.execution.local import LocalBackend
 from agentv.execution.retry import is_retryable
 from agentv.pipeline.answer import Reply
-from agentv.pipeline.batch_api import MOST_IN_BATCH, BatchApi, Keep, NoteEvent
 from agentv.pipeline.case import CaseRunner
 from agentv.pipeline.ledger import Ledger
 from agentv.pipeline.plan import CaseTask
@@ -23,6 +22,9 @@ from agentv.types.provider import BatchApiProvider, BatchProvider, ProviderRespo
 from agentv.types.results import Answer, CaseResult, Slot
 from agentv.types.targets import ResolvedTarget
 
+if TYPE_CHECKING:
+    from agentv.pipeline.batch_api import Keep, NoteEvent
+
 Answered: TypeAlias = tuple[Question, Answer]
 
 
@@ -30,15 +32,17 @@ Answered: TypeAlias = tuple[Question, Answer]
 class Batching:
     """How a target is asked for many cases at once. `ask` hands its answers to `keep`; `cut` makes the batches."""
 
-    ask: Callable[[Sequence[Question], Keep], Awaitable[None]]
+    ask: "Callable[[Sequence[Question], Keep], Awaitable[None]]"
     cut: Callable[[Iterable[CaseTask]], Iterator[list[CaseTask]]]
 
 
-def batching_of(target: ResolvedTarget, runner: CaseRunner, note: NoteEvent) -> Batching | None:
+def batching_of(target: ResolvedTarget, runner: CaseRunner, note: "NoteEvent") -> Batching | None:
     """Return how a target is asked for many cases at once, as it was set up; None means one call per case."""
     resilient = runner.toolbox.provider(target)
     provider, size = resilient.provider, target.batch_size
     if isinstance(provider, BatchApiProvider) and provider.uses_batch_api:
+        from agentv.pipeline.batch_api import MOST_IN_BATCH, BatchApi  # noqa: PLC0415 - few targets are asked so
+
         return Batching(BatchApi(provider, resilient, runner.toolbox, note).ask, partial(_cut, size or MOST_IN_BATCH))
     if target.provider_batching and isinstance(provider, BatchProvider) and provider.supports_batch:
         return Batching(partial(_ask_at_once, provider, resilient), partial(_cut_by_suite, size))
@@ -58,7 +62,7 @@ def _cut_by_suite(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[
 
 
 async def _ask_at_once(
-    provider: BatchProvider, resilient: ResilientProvider, questions: Sequence[Question], keep: Keep
+    provider: BatchProvider, resilient: ResilientProvider, questions: Sequence[Question], keep: "Keep"
 ) -> None:
     requests = [question.request for question in questions]
     answers = await resilient.invoke_batch_within(provider, requests, total_s=questions[0].task.timeout_s)

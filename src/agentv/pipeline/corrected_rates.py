@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain
+from pathlib import Path
 
 from agentv.scoring.case_sums import case_of
 from agentv.scoring.identity import score_key, stored_expectation_key
@@ -12,10 +13,11 @@ from agentv.scoring.statistics.intervals import rate_worth
 from agentv.scoring.tallies import Tally
 from agentv.storage.calibrations import load_calibrations
 from agentv.storage.run_judgements import Judgement, read_judgements
-from agentv.storage.stored_run import StoredRun
+from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.calibrations import Calibration, CorrectedRate, MeasuredRate
 from agentv.types.dataclass import dataclass
 from agentv.types.errors import StorageError
+from agentv.types.results import RunReport
 
 _FEWEST_CASES = 2
 
@@ -52,6 +54,18 @@ def corrected_or_note(run: StoredRun) -> tuple[tuple[CorrectedRate, ...], tuple[
         return load_corrected_rates(run), ()
     except StorageError as error:
         return (), (uncorrected_note(error),)
+
+
+def with_corrected_rates(report: RunReport) -> RunReport:
+    """Return a run's report with the rates, or a note why there are none."""
+    if report.folder is None:
+        return report
+    try:
+        run = open_run(Path(report.folder))
+    except StorageError as error:
+        return replace(report, notes=(*report.notes, uncorrected_note(error)))
+    rates, notes = corrected_or_note(run)
+    return replace(report, corrected=rates, notes=(*report.notes, *notes))
 
 
 def uncorrected_note(error: StorageError) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Literal
 
-from agentv.loading import criteria_named_by
+from agentv.loading.settings import criteria_named_by
 from agentv.pipeline.criteria_plan import WHERE, CriteriaPlan, PlannedEvaluator
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.dataclass import dataclass

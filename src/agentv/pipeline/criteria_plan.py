@@ -7,8 +7,9 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from agentv import loading
 from agentv.evaluators.isolation import config_of
+from agentv.loading.run_configs import named_parts_around, read_given_entries, unselectable
+from agentv.loading.settings import content_problems, missing_files, read_settings
 from agentv.pipeline.criteria_selection import Selecting, all_settings
 from agentv.pipeline.embedding_models import check_embedder
 from agentv.pipeline.evaluation_config import EvaluationRunConfig, GivenEvaluator
@@ -78,13 +79,13 @@ class _Planning:
     def plan(self) -> CriteriaPlan:
         base_dir = Path(self.config.base_dir).resolve()
         specs, _ = load_project_parts([base_dir])
-        named, scope, found = loading.named_parts_around(base_dir, specs)
+        named, scope, found = named_parts_around(base_dir, specs)
         self.problems.noted += [problem for problem in found if problem.severity == "error"]
         if not self.config.evaluators:
             self.problems.note("$.evaluators", "there is no evaluator", allowed="name at least one")
         self.targets = {target.name: target for target in map(self._given_target, self.config.targets)}
         entries = [self._own_entry(given, index, specs) for index, given in enumerate(self.config.evaluators)]
-        read, found = loading.read_given_entries(entries, scope, where=WHERE)
+        read, found = read_given_entries(entries, scope, where=WHERE)
         self.problems.noted += [problem for problem in found if problem.severity == "error"]
         planned = self._planned(entries, read, specs)
         self._check_only([each.config for each in planned], specs)
@@ -182,7 +183,7 @@ class _Planning:
     ) -> Iterator[PlannedEvaluator]:
         """Yield an evaluator with its typed settings, unless they are wrong, which is noted if it was not told yet."""
         try:
-            settings = loading.read_settings(specs.evaluators.get(config.type), config.settings, where=config.name)
+            settings = read_settings(specs.evaluators.get(config.type), config.settings, where=config.name)
         except EvalFileError as error:
             for problem in error.problems if not is_told else ():
                 self.problems.note(f"{at}{problem.json_path[1:]}", problem.message, allowed=problem.allowed)
@@ -215,9 +216,9 @@ class _Planning:
             self.problems.note(f"{at}.weight", f"weights are finite and at least 0, not {config.weight:g}")
         if planned.settings is None:
             return
-        for path in loading.missing_files(planned.settings, config.base_dir):
+        for path in missing_files(planned.settings, config.base_dir):
             self.problems.note(at, f"evaluator {config.name!r}: there is no file {path}")
-        self.problems.noted += loading.content_problems(planned.settings, config.base_dir)
+        self.problems.noted += content_problems(planned.settings, config.base_dir)
 
     def _check_models(self, planned: PlannedEvaluator, known: KnownTargets, has_judge: bool) -> None:  # noqa: FBT001 - one fact
         """Note what is wrong with the models that an evaluator asks; one that is not selected asks none."""
@@ -261,7 +262,7 @@ class _Planning:
 
     def _check_only(self, configs: Sequence[EvaluatorConfig], specs: Specs) -> None:
         only = self.config.only
-        for place in loading.unselectable(only, configs, specs.evaluators):
+        for place in unselectable(only, configs, specs.evaluators):
             names = [config.name for config in configs]
             message = f"{only[place] if only is not None else None!r} is no evaluator's name or type here"
             self.problems.note(f"$.only[{place}]", message, allowed=f"there are: {', '.join(names)}")

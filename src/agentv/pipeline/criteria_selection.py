@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from agentv import loading
+from agentv.loading.settings import read_settings
 from agentv.pipeline.embedding_models import embeds_for_money
 from agentv.pipeline.judges import judge_targets, member_configs, needs_judge
 from agentv.pipeline.targets import KnownTargets
@@ -46,5 +46,5 @@ def all_settings(settings: object, specs: Specs) -> Iterator[object]:
     """Yield an evaluator's settings and those of everything inside it (a composite's members)."""
     yield settings
     for member in member_configs(settings):
-        inner = loading.read_settings(specs.evaluators.get(member.type), member.settings, where=member.name)
+        inner = read_settings(specs.evaluators.get(member.type), member.settings, where=member.name)
         yield from all_settings(inner, specs)

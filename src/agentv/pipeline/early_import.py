@@ -1,38 +1,57 @@
-"""Providers that speak HTTP are imported beside the reading of cases: aiohttp reads certificates meanwhile."""
+"""What is imported beside other work: who speaks HTTP before the first call, what only the end needs after it.
 
-from collections.abc import Iterator, Sequence
+aiohttp takes longer than anything else that a run imports, and a part of that, the certificates, needs no interpreter.
+"""
+
+import importlib
+from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from threading import Thread
+from typing import TYPE_CHECKING
 
-from agentv.loading import choose_target
-from agentv.pipeline.targets import KnownTargets
+from agentv.loading.places import find_repository_root, find_targets_file
+from agentv.loading.target_choice import choose_target, peek_targets
+from agentv.pipeline.options import RunOptions
+from agentv.providers import PROVIDERS
 from agentv.registry import Spec
-from agentv.types.errors import AgentvError, PluginError
+from agentv.types.errors import AgentvError
 
-_HEAD_START_S = 0.03
-"""About as long as aiohttp needs the interpreter for itself before it comes to the certificates, which need none."""
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+_UNDER_WAY_S = 1.0
 
 
-def import_beside(known: KnownTargets) -> None:
-    """Begin to import whoever will most likely be asked: who the options name, else who is asked where no suite does.
+def import_beside(folder: Path, options: RunOptions, *, cwd: Path) -> None:
+    """Begin to import whoever eval files in `folder` will most likely ask: the options' targets, else their default.
 
-    Who needs a provider waits for the same import, and is told what is wrong with it.
+    A wrong guess costs that import alone. Who needs a provider waits for the same import, and is told what is wrong.
     """
-    if specs := tuple(_asked_over_http(known)):
-        importing = Thread(target=_import, args=(specs,), name="agentv-import")
-        importing.start()
-        importing.join(_HEAD_START_S)
+    Thread(target=_import_asked, args=(folder, options, cwd), name="agentv-import").start()
 
 
-def _asked_over_http(known: KnownTargets) -> Iterator[Spec]:
-    for name in known.options.targets or (None,):
-        with suppress(AgentvError):  # planning tells
-            spec = known.specs.providers.get(choose_target(tuple(known.configs.values()), name).provider)
+def _import_asked(folder: Path, options: RunOptions, cwd: Path) -> None:
+    with suppress(AgentvError, OSError, ValueError):  # planning tells
+        for spec in _asked_over_http(folder, options, cwd):
+            spec.load_factory()
+
+
+def _asked_over_http(folder: Path, options: RunOptions, cwd: Path) -> Iterator[Spec]:
+    override = cwd / options.targets_file if options.targets_file else None
+    path = find_targets_file(folder, find_repository_root(folder), cwd, override)
+    known = () if path is None else peek_targets(path)
+    for name in options.targets or (None,):
+        with suppress(AgentvError):  # another name may be there
+            spec = PROVIDERS.get(choose_target(known, name).provider)
             if spec.is_model_api or spec.is_web_service:
                 yield spec
 
 
-def _import(specs: Sequence[Spec]) -> None:
-    for spec in specs:
-        with suppress(PluginError):
-            spec.load_factory()
+def import_later(module: str, loop: "AbstractEventLoop") -> None:
+    """Import what only the end of a run needs once the run is under way, in a thread.
+
+    The first call does not wait for it; and a run of hours does not end with a file that was replaced meanwhile.
+    """
+    importing = Thread(target=importlib.import_module, args=(module,), name="agentv-import", daemon=True)
+    loop.call_later(_UNDER_WAY_S, importing.start)

@@ -6,7 +6,7 @@ from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
-from agentv import loading
+from agentv.loading.run_configs import load_run_config, read_plain_keys
 from agentv.pipeline.given import TargetLike
 from agentv.pipeline.inputs import load_project_parts
 from agentv.pipeline.score import DEFAULT_EVALUATOR_TIMEOUT_S
@@ -84,7 +84,7 @@ class EvaluationRunConfig:
         for name in ("judge", "storage"):
             if isinstance(live[name][1], str | Mapping):
                 rest[live[name][0]] = live[name][1]
-        plain = dict(loading.read_plain_keys(rest, where=where))
+        plain = dict(read_plain_keys(rest, where=where))
         return cls(
             evaluators=live["evaluators"][1] or (),
             criteria=live["criteria"][1] or (),
@@ -98,7 +98,7 @@ class EvaluationRunConfig:
         """Read a configuration from a YAML or JSON file. Raises EvalFileError with every problem and its line."""
         file = Path(path)
         folder = file.resolve().parent
-        read = loading.load_run_config(file, specs or load_project_parts([folder])[0])
+        read = load_run_config(file, specs or load_project_parts([folder])[0])
         return cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.plain), base_dir=folder)
 
 

@@ -11,7 +11,7 @@ from typing import Self
 
 from agentv.evaluators.isolation import isolated_score
 from agentv.execution.foreign import DeadlineError, call_foreign
-from agentv.loading import find_home
+from agentv.loading.places import find_home
 from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.config_snapshot import config_snapshot

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from agentv.loading import find_home
+from agentv.loading.places import find_home
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.context import build_context
 from agentv.pipeline.given_answer import GIVEN_TARGET, GivenAnswer

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from agentv.evaluators.isolation import config_of
-from agentv.loading import named_files
+from agentv.loading.settings import named_files
 from agentv.pipeline.judges import embedding_model, judge_targets, member_configs, named_runs, needs_judge
 from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.toolbox import Toolbox

@@ -53,13 +53,16 @@ def _asked(
 def check_gates(
     gates: Sequence[AskedGate], checks: Sequence[SuiteCheck], options: RunOptions, findings: Findings
 ) -> None:
-    """Refuse a gate on an evaluator, tag, dataset or target that no row can have, and on more trials than are made."""
+    """Refuse gates that nothing can be measured for: of no row, of more trials than are made, of no baseline."""
     way_out = "" if options.gates is not None else " (the gate stands in a file; --gate replaces those)"
     for asked in gates:
         measured = [check for check in checks if asked.suite in (None, check.plan.suite.path)]
         for problem in _problems(asked, measured):
             error = asked.gate.wrong_argument(f"{problem}{way_out}")
             findings.add(f"{asked.suite}: {error}" if asked.suite else str(error))
+        if asked.gate.name == "regressions" and options.baseline is None:
+            expression = asked.gate.expression
+            findings.add(f"gate {expression!r}: regressions from what? Name the earlier run with --baseline RUN")
 
 
 def _problems(asked: AskedGate, checks: Sequence[SuiteCheck]) -> Iterator[str]:

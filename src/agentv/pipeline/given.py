@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from agentv.pipeline.inputs import Inputs, load_inputs, load_inputs_of
+from agentv.pipeline.inputs import Inputs, SuiteInput, load_inputs, load_inputs_of
 from agentv.pipeline.options import RunOptions
-from agentv.pipeline.planning import SuiteInput
 from agentv.pipeline.plugins import as_evaluator
 from agentv.pipeline.targets import KnownTargets
 from agentv.providers.python import PythonProvider, PythonSettings

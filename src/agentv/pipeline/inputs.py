@@ -1,23 +1,17 @@
 """From paths to suites with their targets and plug-ins: all that a run reads before it is planned."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
-from agentv.loading import (
-    STORE_VARIABLE,
-    find_eval_files,
-    find_repository_root,
-    find_targets_file,
-    load_env,
-    load_project,
-    load_suite,
-    load_targets,
-)
-from agentv.loading.places import targets_searched
+from agentv.loading.dotenv import load_env
+from agentv.loading.places import find_eval_files, find_repository_root, find_targets_file, targets_searched
+from agentv.loading.project import load_project
+from agentv.loading.store_url import STORE_VARIABLE
+from agentv.loading.suites import load_suite
+from agentv.loading.targets import load_targets
 from agentv.pipeline.options import RunOptions
-from agentv.pipeline.planning import SuiteInput
 from agentv.pipeline.plugins import load_specs
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
@@ -26,6 +20,14 @@ from agentv.types.cases import EvalSuite
 from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError, TargetError
 from agentv.types.problems import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteInput:
+    """A suite with the targets it may name."""
+
+    suite: EvalSuite
+    known: KnownTargets
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,7 @@ class Neighbourhood:
     """Finds the targets that belong to a folder of eval files; folders that share a targets file share its targets.
 
     `needs_targets` False is for callers that bring who answers: a missing targets file is then no error. `secrets` are
-    struck from what targets say, and so is the password of the team's database, when a variable has it. `foresee` is
-    told of the targets of each file once.
+    struck from what targets say, and so is the password of the team's database, when a variable has it.
     """
 
     options: RunOptions
@@ -52,7 +53,6 @@ class Neighbourhood:
     env: Mapping[str, str]
     needs_targets: bool = True
     secrets: tuple[str, ...] = ()
-    foresee: Callable[[KnownTargets], None] | None = None
     known: dict[tuple[Path | None, frozenset[tuple[str, str]]], KnownTargets] = field(default_factory=dict)
 
     def load_targets(self, folder: Path) -> KnownTargets:
@@ -70,28 +70,22 @@ class Neighbourhood:
             named = {config.name: config for config in configs}
             secrets = (*self.secrets, *store_secrets(env.get(STORE_VARIABLE, "")))
             self.known[key] = KnownTargets(named, env, self.specs, self.options, secrets=secrets)
-            if self.foresee is not None:
-                self.foresee(self.known[key])
         return self.known[key]
 
 
 def load_inputs(
-    paths: Sequence[str],
+    paths: Sequence[str | Path],
     options: RunOptions,
     *,
     cwd: Path,
     env: Mapping[str, str],
     needs_targets: bool = True,
     secrets: tuple[str, ...] = (),
-    foresee: Callable[[KnownTargets], None] | None = None,
 ) -> Inputs:
-    """Read eval files and what belongs to them. Raises EvalFileError with the problems of all files at once.
-
-    `foresee` is told of the targets before the cases are read, which takes its time.
-    """
+    """Read eval files and what belongs to them. Raises EvalFileError with the problems of all files at once."""
     files = find_eval_files(paths, cwd=cwd)
     specs, gates = load_project_parts(file.parent for file in files)
-    neighbourhood = Neighbourhood(options, specs, cwd, env, needs_targets, secrets, foresee)
+    neighbourhood = Neighbourhood(options, specs, cwd, env, needs_targets, secrets)
     suites: list[SuiteInput] = []
     problems: dict[Problem, None] = {}  # several suites may meet the same problem of one targets file
     for file in files:

@@ -6,9 +6,9 @@ from dataclasses import field, replace
 from agentv.evaluators.isolation import config_of
 from agentv.pipeline.carry_on import CarryOn, make_carry_on
 from agentv.pipeline.case import CaseRunner
+from agentv.pipeline.inputs import SuiteInput
 from agentv.pipeline.ledger import Ledger
 from agentv.pipeline.plan import CaseTask, RunPlan, Stored
-from agentv.pipeline.planning import SuiteInput
 from agentv.pipeline.question import slot_of
 from agentv.registry import Specs
 from agentv.scoring.applicable import applicable_evaluators

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from agentv.pipeline.plan import RunPlan
 from agentv.storage.find_run import runs_folder
-from agentv.storage.memory import MemoryStore
 from agentv.storage.run_folder import RunFolder, new_run_id
 from agentv.storage.run_lock import RunLock
 from agentv.types.protocols import Clock, ResultStore
@@ -25,6 +24,8 @@ def make_store(
     """
     run_id = new_run_id(clock, random.SystemRandom())
     if not on_disk or plan.planned == 0:
+        from agentv.storage.memory import MemoryStore  # noqa: PLC0415 - few runs leave no folder
+
         return MemoryStore(run_id, clock=clock)
     return shared(shared_in, lambda: RunFolder(runs_folder(Path(plan.home)), run_id, clock=clock))
 

@@ -3,14 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import field
+from typing import TYPE_CHECKING
 
-from agentv.pipeline.baseline import BesideBaseline
 from agentv.pipeline.plan import CaseTask, RunPlan
 from agentv.pipeline.question import slot_of
-from agentv.pipeline.stored_report import REPORTED, told_to_json
+from agentv.pipeline.told import REPORTED, told_to_json
 from agentv.scoring.aggregation import row_state
-from agentv.scoring.comparison.finding import summarize_baseline
-from agentv.scoring.comparison.gated import ComparedRun
 from agentv.scoring.gated_summary import summary_for
 from agentv.scoring.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict
 from agentv.scoring.summary import Summary
@@ -30,6 +28,9 @@ from agentv.types.events import (
 from agentv.types.protocols import ResultStore
 from agentv.types.provider import CallRecord
 from agentv.types.results import Answer, CaseRecord, CaseResult, RunReport, RunState
+
+if TYPE_CHECKING:
+    from agentv.pipeline.baseline import BesideBaseline
 
 NOTES_KEPT = 100
 
@@ -91,13 +92,16 @@ class Ledger:
     not_passed: int = 0
     notes: dict[str, None] = field(default_factory=dict)
     has_trials: bool = False
-    beside: BesideBaseline | None = None
+    beside: "BesideBaseline | None" = None
     _hearers: Hearers = field(default_factory=Hearers)
 
     def __post_init__(self) -> None:
         """Count apart what has gates of its own, and what is compared with a baseline."""
         self._hearers = Hearers(self.observers)
-        self.beside = None if self.plan.baseline is None else BesideBaseline(self.plan.baseline)
+        if self.plan.baseline is not None:
+            from agentv.pipeline.baseline import BesideBaseline  # noqa: PLC0415 - planning imported it to find one
+
+            self.beside = BesideBaseline(self.plan.baseline)
         self.summary = summary_for(self.plan.gates, has_targets=len(self.plan.targets) > 1)
 
     def expect(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
@@ -193,8 +197,7 @@ class Ledger:
             signal_number=self.stop.signal_number,
         )
         max_errors = self.plan.options.max_errors
-        comparison = None if self.beside is None else self.beside.compare()
-        counted = self.summary if comparison is None else ComparedRun(self.summary, comparison)
+        counted, baseline = (self.summary, None) if self.beside is None else self.beside.counted(self.summary)
         verdict = run_verdict(counted, ending, gates=self.plan.gates, max_errors=max_errors)
         return RunReport(
             run_id=self.store.run_id,
@@ -212,7 +215,7 @@ class Ledger:
             duration_s=duration_s,
             folder=self.store.folder,
             needs=self.stop.needs,
-            baseline=None if comparison is None else summarize_baseline(comparison),
+            baseline=baseline,
         )
 
     def keep_report(self, report: RunReport) -> None:

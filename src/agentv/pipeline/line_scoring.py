@@ -6,7 +6,7 @@ from dataclasses import field, replace
 
 from agentv.execution.line_stream import Line, ReadLine
 from agentv.execution.local import GIVE_WAY_S
-from agentv.loading import read_recorded_input
+from agentv.loading.recorded_inputs import read_recorded_input
 from agentv.pipeline.drawn_lines import DrawnLines
 from agentv.pipeline.evaluation_runner import EvaluationRunner
 from agentv.pipeline.ledger import NOTES_KEPT, Stop

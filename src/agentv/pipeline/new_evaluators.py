@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from agentv.loading import load_run_config
-from agentv.pipeline.planning import SuiteInput
+from agentv.loading.run_configs import load_run_config
+from agentv.pipeline.inputs import SuiteInput
 from agentv.registry import Specs
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, EvaluatorConfig
 from agentv.types.dataclass import dataclass

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.selection import Selection
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
-from agentv.scoring.comparison.sides import Side
 from agentv.scoring.identity import target_key
 from agentv.scoring.run_verdict import AskedGate
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
@@ -20,6 +20,9 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.quick import quick
 from agentv.types.results import Answer, CaseResult
 from agentv.types.targets import ResolvedTarget
+
+if TYPE_CHECKING:
+    from agentv.scoring.comparison.sides import Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,7 @@ class RunPlan:
     paths: tuple[str, ...] = ()
     folder: str | None = None
     store: str | None = None
-    baseline: Side | None = None
+    baseline: "Side | None" = None
 
     @property
     def targets(self) -> tuple[ResolvedTarget, ...]:

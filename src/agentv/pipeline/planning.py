@@ -1,31 +1,25 @@
 """From suites and options to a plan: every name is resolved and every bad setting refused here, all at once."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from agentv.loading import choose_target
-from agentv.pipeline.baseline import baseline_problems, baseline_warnings, load_baseline
+from agentv.loading.target_choice import choose_target
 from agentv.pipeline.gating import asked_gates, check_gates
+from agentv.pipeline.inputs import SuiteInput
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.plan import RunPlan, SuitePlan
 from agentv.pipeline.priced_targets import budget_problems
 from agentv.pipeline.selection import select_cases
 from agentv.pipeline.suite_check import Findings, SuiteCheck
-from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
-from agentv.types.cases import EvalSuite
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import AgentvError, ConfigError, TargetError
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject
 from agentv.types.targets import ResolvedTarget
 
-
-@dataclass(frozen=True, slots=True)
-class SuiteInput:
-    """A suite with the targets it may name."""
-
-    suite: EvalSuite
-    known: KnownTargets
+if TYPE_CHECKING:
+    from agentv.scoring.comparison.sides import Side
 
 
 def make_plan(
@@ -45,8 +39,6 @@ def make_plan(
         check.run()
     gates = asked_gates(suites, options, project_gates, findings)
     check_gates(gates or (), checks, options, findings)
-    for problem in baseline_problems(options, gates or ()):
-        findings.add(problem)
     if findings.problems:
         raise ConfigError("\n".join(findings.problems))
     prices: dict[str, JsonObject] = {}
@@ -54,7 +46,7 @@ def make_plan(
         prices.update(item.suite.prices)
     asked = {id(target) for plan in suites for target in plan.targets}
     judges = {key: judge for check in checks for key, judge in check.judges.items() if key not in asked}
-    options, baseline = load_baseline(options, home)
+    options, baseline, warnings = _baseline(options, home)
     made = RunPlan(
         suites=tuple(suites),
         specs=specs,
@@ -66,13 +58,24 @@ def make_plan(
         judges=tuple(judges.values()),
         warnings=(
             *(problem.render() for item in inputs for problem in item.suite.warnings),
-            *baseline_warnings(baseline),
+            *warnings,
         ),
         baseline=baseline,
     )
     if options.budget_usd is not None and (problems := list(budget_problems(made))):
         raise ConfigError("\n".join(problems))
     return made
+
+
+def _baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None", tuple[str, ...]]:
+    """Return the options with the baseline's id, its scores, and what to know of it."""
+    if options.baseline is None:
+        return options, None, ()
+    # Comparing takes two dozen modules.
+    from agentv.pipeline.baseline import baseline_warnings, load_baseline  # noqa: PLC0415
+
+    reference, side = load_baseline(options.baseline, home)
+    return replace(options, baseline=reference), side, tuple(baseline_warnings(side))
 
 
 def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> SuitePlan | None:

@@ -7,11 +7,11 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from agentv.execution.foreign import refuse_stray
 from agentv.execution.limits import AccountLimiter
 from agentv.execution.retry import retry_call
-from agentv.pipeline.answer_memory import AnswerMemory
 from agentv.pipeline.budget import Budget, Purse
 from agentv.pipeline.calls import CHARACTERS_PER_TOKEN, Call, R, asked_tokens, longest_reply, within
 from agentv.pipeline.prices import price_of
@@ -33,6 +33,9 @@ from agentv.types.provider import (
 )
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
+
+if TYPE_CHECKING:
+    from agentv.pipeline.answer_memory import AnswerMemory
 
 TRANSPORT_FAILURES_ALLOWED = 20
 BATCH_SHARE = 0.5
@@ -59,7 +62,7 @@ class ResilientProvider:
         rng: random.Random,
         prices: Mapping[str, JsonObject],
         limiter: AccountLimiter | None = None,
-        memory: AnswerMemory | None = None,
+        memory: "AnswerMemory | None" = None,
         budget: Budget | None = None,
     ) -> None:
         self.provider = provider

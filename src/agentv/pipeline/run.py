@@ -4,8 +4,7 @@ import asyncio
 import platform
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import asdict
 
 from agentv.execution.foreign import call_foreign
 from agentv.execution.local import LocalBackend
@@ -15,7 +14,7 @@ from agentv.pipeline.budget import Budget, BudgetStop, Spent
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.carry_on import CarryOn
 from agentv.pipeline.case import CaseRunner
-from agentv.pipeline.corrected_rates import corrected_or_note, uncorrected_note
+from agentv.pipeline.early_import import import_later
 from agentv.pipeline.fingerprints import Fingerprints
 from agentv.pipeline.ledger import Ledger, Stop
 from agentv.pipeline.plan import CaseTask, RunPlan
@@ -23,7 +22,6 @@ from agentv.pipeline.prices import PRICE_TABLE_DATE
 from agentv.pipeline.provenance import load_git_state, load_scripts
 from agentv.pipeline.run_cache import make_run_cache, uncached_targets
 from agentv.pipeline.toolbox import Toolbox
-from agentv.storage.stored_run import open_run
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
@@ -50,6 +48,7 @@ async def run_plan(
     the task that awaits this is cancelled, the store is closed and the cancellation goes on.
     """
     started = clock()
+    import_later("agentv.pipeline.corrected_rates", asyncio.get_running_loop())
     stop = stop or Stop()
     ledger = Ledger(plan, store, list(observers), stop)
     if isinstance(store, TellingStore):
@@ -75,21 +74,11 @@ async def run_plan(
             ledger.keep_report(report)
         finally:
             store.close(stop.state)
-    report = _corrected(report)
+    from agentv.pipeline.corrected_rates import with_corrected_rates  # noqa: PLC0415 - the end alone needs it
+
+    report = with_corrected_rates(report)
     ledger.tell(RunEnded(report))
     return report
-
-
-def _corrected(report: RunReport) -> RunReport:
-    """Return the report with the pass rates of judges without the mistakes that they were measured to make."""
-    if report.folder is None:
-        return report
-    try:
-        run = open_run(Path(report.folder))
-    except StorageError as error:
-        return replace(report, notes=(*report.notes, uncorrected_note(error)))
-    rates, notes = corrected_or_note(run)
-    return replace(report, corrected=rates, notes=(*report.notes, *notes))
 
 
 async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random, carry_on: CarryOn | None) -> None:

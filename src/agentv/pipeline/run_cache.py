@@ -4,20 +4,25 @@ from collections.abc import Iterator
 from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agentv.pipeline.answer_memory import RunCache, why_not_cached
 from agentv.pipeline.capture import Cleaner, Redactor
 from agentv.pipeline.plan import RunPlan
-from agentv.storage.answer_cache import ANSWERS_FOLDER, AnswerCache
 from agentv.types.dataclass import dataclass
 from agentv.types.protocols import Clock
 from agentv.types.provider import ProviderResponse
 
+if TYPE_CHECKING:
+    from agentv.pipeline.answer_memory import RunCache
 
-def make_run_cache(plan: RunPlan, *, run_id: str, clock: Clock) -> RunCache | None:
+
+def make_run_cache(plan: RunPlan, *, run_id: str, clock: Clock) -> "RunCache | None":
     """Return the cache that a run was asked to use, None for a run without."""
     if plan.options.cache == "off":
         return None
+    from agentv.pipeline.answer_memory import RunCache  # noqa: PLC0415 - for those alone who use it
+    from agentv.storage.answer_cache import ANSWERS_FOLDER, AnswerCache  # noqa: PLC0415
+
     age_s = plan.options.cache_max_age_s
     oldest = None if age_s is None else clock() - timedelta(seconds=age_s)
     cache = AnswerCache(Path(plan.home) / ANSWERS_FOLDER, oldest=oldest)
@@ -28,6 +33,8 @@ def uncached_targets(plan: RunPlan) -> Iterator[str]:
     """Yield a sentence for each target that is asked every time although a cache was asked for."""
     if plan.options.cache == "off":
         return
+    from agentv.pipeline.answer_memory import why_not_cached  # noqa: PLC0415
+
     for target in (*plan.targets, *plan.judges):
         spec = plan.specs.providers.get(target.provider)
         why = why_not_cached(target, spec)

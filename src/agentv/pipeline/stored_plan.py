@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentv.pipeline.baseline import without_lost_baseline
-from agentv.pipeline.inputs import load_inputs
+from agentv.pipeline.inputs import SuiteInput, load_inputs
 from agentv.pipeline.options import RunOptions, make_options
 from agentv.pipeline.plan import RunPlan
-from agentv.pipeline.planning import SuiteInput, make_plan
+from agentv.pipeline.planning import make_plan
 from agentv.registry import Specs
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.json_value import JsonObject

@@ -5,48 +5,16 @@ from typing import cast, get_args
 
 from agentv.pipeline.corrected_rates import corrected_or_note
 from agentv.pipeline.stored_plan import stored_options
+from agentv.pipeline.told import Told, load_told
 from agentv.scoring.gated_summary import summary_for
 from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
 from agentv.scoring.summary import Summary
 from agentv.storage.stored_run import StoredRun
-from agentv.types.baselines import BaselineSummary, baseline_from_json, baseline_to_json
-from agentv.types.dataclass import dataclass
-from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.results import CaseResult, GateResult, RunReport, RunState, RunVerdict
-
-REPORTED = "reported"
-"""The event that keeps what a run came to, written just before it ends."""
+from agentv.types.json_value import JsonValue
+from agentv.types.results import CaseResult, RunReport, RunState, RunVerdict
 
 _OLDER_RUN = "an older agentv made this run and kept no verdict; it is judged by the default gate"
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What was told at the end of a run and cannot be counted again from its rows."""
-
-    verdict: RunVerdict
-    planned: int | None
-    notes: tuple[str, ...]
-    duration_s: float
-    baseline: BaselineSummary | None = None
-
-
-def told_to_json(report: RunReport) -> JsonObject:
-    """Return what the event `reported` keeps."""
-    gates: list[JsonValue] = [
-        {"expression": each.expression, "passed": each.passed, "value": each.value, "sentence": each.sentence}
-        for each in report.verdict.gates
-    ]
-    return {
-        "exit_code": report.verdict.exit_code,
-        "sentence": report.verdict.sentence,
-        "gates": gates,
-        "baseline": None if report.baseline is None else baseline_to_json(report.baseline),
-        "planned": report.planned,
-        "notes": list(report.notes),
-        "duration_s": report.duration_s,
-    }
 
 
 def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> RunReport:
@@ -57,7 +25,7 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
     A run that did not say how it ended (it was killed, is being written, or is of an older agentv) is judged by the
     same function from its rows. Raises StorageError for a row that cannot be read.
     """
-    told = _told(run)
+    told = load_told(run)
     gates = _gates(run) if told is None else None
     is_repeated = run.may_repeat_cases()
     summary = summary_for(gates, has_targets=is_repeated)
@@ -88,45 +56,6 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         duration_s=told.duration_s,
         folder=str(run.folder),
         baseline=told.baseline,
-    )
-
-
-def _told(run: StoredRun) -> Told | None:
-    """Return what the last writer of a run told; None when it did not come to that."""
-    told = None
-    for event in run.events():
-        if event.type == "started":
-            told = None
-        elif event.type == REPORTED:
-            told = event.fields
-    if told is None:
-        return None
-    planned, notes, duration_s = told.get("planned"), told.get("notes"), told.get("duration_s")
-    return Told(
-        verdict=_verdict_of(told),
-        planned=planned if isinstance(planned, int) else None,
-        notes=tuple(map(str, notes)) if isinstance(notes, list) else (),
-        duration_s=float(duration_s) if isinstance(duration_s, int | float) else 0.0,
-        baseline=baseline_from_json(told.get("baseline")),
-    )
-
-
-def _verdict_of(told: JsonObject) -> RunVerdict:
-    exit_code, gates = told.get("exit_code"), told.get("gates")
-    return RunVerdict(
-        exit_code=exit_code if isinstance(exit_code, int) else 0,
-        sentence=str(told.get("sentence", "")),
-        gates=tuple(_gate_of(each) for each in gates if isinstance(each, Mapping)) if isinstance(gates, list) else (),
-    )
-
-
-def _gate_of(told: JsonObject) -> GateResult:
-    value = told.get("value")
-    return GateResult(
-        expression=str(told.get("expression", "")),
-        passed=told.get("passed") is True,
-        value=float(value) if isinstance(value, int | float) else None,
-        sentence=str(told.get("sentence", "")),
     )
 
 

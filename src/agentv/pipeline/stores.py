@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agentv import loading
+from agentv.loading.settings import read_settings
 from agentv.registry import Specs
 from agentv.types.aggregated_result import EvaluationStorageProvider
 from agentv.types.errors import AgentvError, EvalFileError
@@ -49,4 +49,4 @@ def _made(config: Mapping[str, Any], specs: Specs, base_dir: str) -> object:
     settings = {key: value for key, value in config.items() if key not in ("type", "config")}
     if isinstance(nested, Mapping):
         settings |= nested
-    return spec.load_factory()(loading.read_settings(spec, settings, where="storage"), base_dir)
+    return spec.load_factory()(read_settings(spec, settings, where="storage"), base_dir)

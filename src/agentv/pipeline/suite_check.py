@@ -8,7 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from agentv.evaluators.isolation import config_of
-from agentv.loading import content_problems, missing_files, read_settings
+from agentv.loading.settings import content_problems, missing_files, read_settings
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.context import tags_of
 from agentv.pipeline.embedding_models import check_embedder, embeds_for_money

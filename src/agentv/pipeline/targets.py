@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from agentv.loading import resolve_target
+from agentv.loading.resolve import resolve_target
 from agentv.pipeline.options import RunOptions
 from agentv.registry import Specs
 from agentv.scoring.identity import digest

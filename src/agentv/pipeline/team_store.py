@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentv.loading import NO_STORE, choose_store
+from agentv.loading.store_url import NO_STORE, choose_store
 from agentv.templating.store_secrets import store_secrets
 from agentv.types.errors import ConfigError
 from agentv.types.results import RunRecord

@@ -5,15 +5,13 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from agentv.execution.limits import AccountLimiter
 from agentv.execution.shared import Shared
-from agentv.loading import read_settings
-from agentv.pipeline.answer_memory import RunCache
+from agentv.loading.settings import read_settings
 from agentv.pipeline.budget import Budget
 from agentv.pipeline.capture import Redactor
-from agentv.pipeline.embeddings import SharedEmbedder
 from agentv.pipeline.kept_by_config import KeptByConfig
 from agentv.pipeline.priced_targets import budget_problem
 from agentv.pipeline.recorded_answers import RecordedAnswers
@@ -21,9 +19,7 @@ from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
 from agentv.scoring.identity import digest
-from agentv.storage.embedding_cache import EMBEDDINGS_FOLDER, EmbeddingCache
 from agentv.storage.find_run import find_run
-from agentv.storage.open_batches import find_open_batch
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import AgentvError, ConfigError, EvaluatorError, PluginError
 from agentv.types.evaluation import Evaluator, is_evaluator
@@ -31,6 +27,10 @@ from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, EvaluatorTools, SharedParts
 from agentv.types.provider import BatchTicket, Provider
 from agentv.types.targets import ResolvedTarget
+
+if TYPE_CHECKING:
+    from agentv.pipeline.answer_memory import RunCache
+    from agentv.pipeline.embeddings import SharedEmbedder
 
 SETTINGS_KEPT = 1024
 EVALUATORS_KEPT = 64
@@ -60,7 +60,7 @@ class Toolbox:
         overrides: Mapping[str, Evaluator] | None = None,
         note: Callable[[str], None] = lambda _message: None,
         workers: Callable[[ResolvedTarget], int] = lambda target: target.workers or 1,
-        cache: RunCache | None = None,
+        cache: "RunCache | None" = None,
         budget: Budget | None = None,
         unasked: tuple[ResolvedTarget, ...] = (),
     ) -> None:
@@ -105,6 +105,8 @@ class Toolbox:
 
     def find_open_batch(self, target: str, left: frozenset[str], keys: frozenset[str]) -> BatchTicket | None:
         """Return a batch that was handed in and not fetched, and that answers what is left of these answer keys."""
+        from agentv.storage.open_batches import find_open_batch  # noqa: PLC0415 - few runs hand in batches
+
         return find_open_batch(Path(self.home), target, left, keys=keys, own=self.run_id)
 
     def provider(self, target: ResolvedTarget) -> ResilientProvider:
@@ -134,9 +136,12 @@ class Toolbox:
         self._providers[id(target)] = (target, resilient)
         return resilient
 
-    def embedder(self, target: ResolvedTarget) -> SharedEmbedder:
+    def embedder(self, target: ResolvedTarget) -> "SharedEmbedder":
         """Return who makes vectors with a target; the same one for the same target."""
         if id(target) not in self._embedders:
+            from agentv.pipeline.embeddings import SharedEmbedder  # noqa: PLC0415 - few runs have an embedder
+            from agentv.storage.embedding_cache import EMBEDDINGS_FOLDER, EmbeddingCache  # noqa: PLC0415
+
             # A library call makes no folder in somebody's project: what is kept is kept where there is one.
             home = Path(self.home)
             cache = EmbeddingCache(home / EMBEDDINGS_FOLDER) if home.is_dir() else None

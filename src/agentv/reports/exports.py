@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TextIO
 
 from agentv.registry import Registry
-from agentv.reports.formats import REPORTS, Format, ReportTools, format_named
+from agentv.reports import REPORTS, STDOUT, format_named
+from agentv.reports.formats import Format, ReportTools
 from agentv.reports.github import harmless
 from agentv.reports.printable import printable, printable_json
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.events import RunEvent
-
-STDOUT = "-"
-"""Stands for standard output, which gets JSON lines."""
 
 
 class Export:

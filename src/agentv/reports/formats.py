@@ -1,9 +1,8 @@
-"""The formats of `-o FILE`, by the end of the file's name: ours, and the registry that plug-ins add theirs to."""
+"""What a format of `-o FILE` is and is given, and those that write rows and reports as they are."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from agentv.registry import Registry, Spec, make_registry
 from agentv.reports.json_lines import ToRecord
 from agentv.reports.report_json import report_text
 from agentv.reports.row_detail import RowDetail
@@ -69,34 +68,3 @@ def make_json(_tools: ReportTools) -> Format:
         return report_text(event.report) if isinstance(event, RunEnded) else ""
 
     return Format(whole, empty=None)
-
-
-def _spec(name: str, summary: str, factory: str, *aliases: str, module: str = "formats") -> Spec:
-    return Spec(name, summary, "agentv.reports.formats:NoSettings", f"agentv.reports.{module}:{factory}", aliases)
-
-
-REPORTS: Registry = make_registry(
-    "report",
-    (
-        _spec("jsonl", "every row as a line of JSON", "make_json_lines"),
-        _spec("yaml", "every row as an item of a YAML list", "make_yaml", "yml"),
-        _spec("json", "the report over all rows as one JSON object", "make_json"),
-        _spec(
-            "html", "a page for people: verdict, tables, every row with its transcript", "make_html", module="html_page"
-        ),
-        _spec(
-            "md", "a summary in Markdown, for a job or a pull request", "make_markdown", "markdown", module="markdown"
-        ),
-        _spec("junit.xml", "JUnit XML with a testcase for each row", "make_junit", "xml", module="junit"),
-        _spec("sarif", "a SARIF log of the rows that did not pass", "make_sarif", "sarif.json", module="sarif"),
-        _spec("csv", "a table of all rows for spreadsheets", "make_csv", module="csv_table"),
-        _spec("github", "annotations of GitHub Actions", "make_annotations", module="github"),
-    ),
-)
-
-
-def format_named(file_name: str, formats: Registry) -> Spec | None:
-    """Return the format of a file by its name: of `a.summary.json` it is `summary.json`, else `json`; None if none."""
-    parts = file_name.split(".")[1:]
-    ends = (".".join(parts[start:]) for start in range(len(parts)))
-    return next((formats.get(end) for end in ends if end in formats), None)

@@ -1,14 +1,14 @@
 """Choosing who watches a run, from `--display` and from where the output goes."""
 
 from collections.abc import Mapping
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from agentv.reports.github import is_github
-from agentv.reports.json_lines import JsonLines, ToRecord
-from agentv.reports.plain import PlainLines
 from agentv.types.errors import UnknownNameError
 from agentv.types.events import Observer, RunEvent
 from agentv.types.protocols import Clock
+
+if TYPE_CHECKING:
+    from agentv.reports.json_lines import ToRecord
 
 DISPLAYS = ("auto", "live", "plain", "json", "none")
 _TICK_S = 1.0
@@ -38,18 +38,22 @@ def choose_display(display: str, *, is_terminal: bool, env: Mapping[str, str]) -
 
 
 def make_observer(
-    display: str, stream: TextIO, *, is_terminal: bool, env: Mapping[str, str], clock: Clock, to_record: ToRecord
+    display: str, stream: TextIO, *, is_terminal: bool, env: Mapping[str, str], clock: Clock, to_record: "ToRecord"
 ) -> Observer:
-    """Return the observer for a display that writes to `stream`."""
+    """Return the observer for a display that writes to `stream`; the others' files are not imported."""
     match choose_display(display, is_terminal=is_terminal, env=env):
         case "live":
-            # rich is worth its import only where a terminal shows what it does
             from agentv.reports.live import LiveScreen  # noqa: PLC0415
 
             return LiveScreen(stream, clock=clock)
         case "json":
+            from agentv.reports.json_lines import JsonLines  # noqa: PLC0415
+
             return JsonLines(stream, to_record=to_record)
         case "none":
             return Silence()
         case _:
+            from agentv.reports.github import is_github  # noqa: PLC0415
+            from agentv.reports.plain import PlainLines  # noqa: PLC0415
+
             return PlainLines(stream, clock=clock, github=is_github(env), tick_s=_TICK_S)
