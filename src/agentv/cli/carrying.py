@@ -14,12 +14,13 @@ from agentv.cli.screen_options import Screen
 from agentv.cli.streams import own_stdout
 from agentv.loading.places import find_home
 from agentv.pipeline.carry_on import CarryOn, Purpose, make_carry_on
+from agentv.pipeline.git_state import load_git_state
 from agentv.pipeline.inputs import SuiteInput
 from agentv.pipeline.interrupted import GENERATION_STARTED, AskedGeneration, chosen_rows, unfinished_generation
 from agentv.pipeline.keeping import refuse_second_writer, reopen_store, shared
 from agentv.pipeline.new_evaluators import with_evaluators_of
 from agentv.pipeline.plan import RunPlan
-from agentv.pipeline.provenance import changed_code, load_git_state
+from agentv.pipeline.provenance import changed_code
 from agentv.pipeline.spent import load_spent
 from agentv.pipeline.stored_plan import ChangeInputs, load_stored_plan, working_folder
 from agentv.pipeline.team_store import secrets_of_store, store_of_run

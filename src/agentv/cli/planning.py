@@ -1,6 +1,6 @@
 """What `agentv run` does before the first call: read files, plan, and hand the plan to whoever runs or shows it.
 
-Modules are imported step by step: whoever will be asked is imported by a thread from the first step on.
+Modules are imported step by step. What takes long by itself begins first: who will be asked, the state of git.
 """
 
 import os
@@ -13,6 +13,7 @@ from agentv.cli.screen_options import Screen
 from agentv.cli.streams import own_stdout
 from agentv.loading.places import find_eval_files, find_home
 from agentv.pipeline.early_import import import_beside
+from agentv.pipeline.git_state import begin_git_state
 from agentv.pipeline.options import RunOptions
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ def run_paths(
     with own_stdout() as stdout:
         cwd = Path.cwd()
         files = find_eval_files(paths, cwd=cwd)
+        git = None
         if dry_run is None and files:
+            git = begin_git_state(str(files[0].parent))
             import_beside(files[0].parent, options, cwd=cwd)
 
         from agentv.pipeline.inputs import load_inputs
@@ -44,7 +47,7 @@ def run_paths(
             from agentv.pipeline.planning import make_plan
 
             plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-            return replace(plan, paths=tuple(paths), folder=str(cwd), store=kept_name(store, shared_in))
+            return replace(plan, paths=tuple(paths), folder=str(cwd), store=kept_name(store, shared_in), git=git)
 
         plan = planned(options)
         if dry_run is not None:

@@ -82,7 +82,7 @@ class SuiteModel(SingleFormModel):
     schema_name: Literal["agentv-eval-v2"] | None = Field(default=None, alias="$schema")
     description: str | None = None
     dataset: Name | None = None
-    tags: list[Name] = Field(default_factory=list)
+    tags: list[Name] = Field([])
     execution: SuiteExecutionModel | None = None
     target: Name | None = None
     gates: Gates | None = None
@@ -116,7 +116,7 @@ class MessageModel(FileModel):
     role: Role
     content: Content = None
     name: str | None = None
-    tool_calls: list[ToolCallModel] = Field(default_factory=list)
+    tool_calls: list[ToolCallModel] = Field([])
     tool_call_id: str | None = None
     timestamp: str | None = None
     metadata: JsonFields | None = None
@@ -160,7 +160,7 @@ class CriterionModel(FileModel):
     weight: Weight = 1.0
     min: float | None = None
     max: float | None = None
-    labels: list[Name] = Field(default_factory=list)
+    labels: list[Name] = Field([])
 
     def to_criterion(self) -> EvaluationCriteria:
         """Make the criterion; a list of labels is a scale of its own, from worst to best."""
@@ -184,11 +184,11 @@ class CaseModel(SingleFormModel):
     id: Name
     expected_outcome: Name
     conversation_id: str | None = None
-    tags: list[Name] = Field(default_factory=list)
-    metadata: JsonFields = Field(default_factory=dict)
+    tags: list[Name] = Field([])
+    metadata: JsonFields = Field({})
     input_messages: Annotated[list[MessageModel], Field(min_length=1)]
-    expected_messages: list[MessageModel] = Field(default_factory=list)
-    rubrics: list[Name | RubricItemModel] = Field(default_factory=list)
+    expected_messages: list[MessageModel] = Field([])
+    rubrics: list[Name | RubricItemModel] = Field([])
     criteria: Criteria = None
     evaluators: Evaluators = None
     execution: CaseExecutionModel | None = None

@@ -57,8 +57,8 @@ class CriteriaFileModel(FileModel):
     """`.agentv/criteria.yaml`."""
 
     criteria: Criteria = None
-    criteria_sets: JsonFields = Field(default_factory=dict)
-    evaluators: JsonFields = Field(default_factory=dict)
+    criteria_sets: JsonFields = Field({})
+    evaluators: JsonFields = Field({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ aiohttp takes longer than anything else that a run imports, and a part of that, 
 """
 
 import importlib
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 _UNDER_WAY_S = 1.0
+_LOOK_S = 0.005
+_READS_CERTIFICATES = "aiohttp.connector"
+"""The module that reads them when it is imported."""
 
 
 def import_beside(folder: Path, options: RunOptions, *, cwd: Path) -> None:
@@ -28,7 +32,11 @@ def import_beside(folder: Path, options: RunOptions, *, cwd: Path) -> None:
 
     A wrong guess costs that import alone. Who needs a provider waits for the same import, and is told what is wrong.
     """
-    Thread(target=_import_asked, args=(folder, options, cwd), name="agentv-import").start()
+    importing = Thread(target=_import_asked, args=(folder, options, cwd), name="agentv-import")
+    importing.start()
+    # Two imports at once hinder each other: the interpreter changes hands with every file.
+    while importing.is_alive() and _READS_CERTIFICATES not in sys.modules:
+        importing.join(_LOOK_S)
 
 
 def _import_asked(folder: Path, options: RunOptions, cwd: Path) -> None:

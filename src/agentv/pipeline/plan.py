@@ -1,12 +1,13 @@
 """What a run will do: which rows there are, who answers them, what must be reached."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentv.pipeline.git_state import GitState
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.selection import Selection
 from agentv.pipeline.targets import KnownTargets
@@ -120,7 +121,8 @@ class RunPlan:
 
     `paths` are the eval files as they were asked for, `folder` where from; None for a run that cannot be read again.
     `store` is how the run names the team's database that it is shared in, without a password.
-    `baseline` holds the scores of the run that this one is held against.
+    `baseline` holds the scores of the run that this one is held against. `git` waits for the state of the repository,
+    if somebody looks at it already.
     """
 
     suites: tuple[SuitePlan, ...]
@@ -136,6 +138,7 @@ class RunPlan:
     folder: str | None = None
     store: str | None = None
     baseline: "Side | None" = None
+    git: Callable[[], GitState] | None = None
 
     @property
     def targets(self) -> tuple[ResolvedTarget, ...]:

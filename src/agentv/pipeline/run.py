@@ -5,6 +5,7 @@ import platform
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 
 from agentv.execution.foreign import call_foreign
 from agentv.execution.local import LocalBackend
@@ -16,10 +17,11 @@ from agentv.pipeline.carry_on import CarryOn
 from agentv.pipeline.case import CaseRunner
 from agentv.pipeline.early_import import import_later
 from agentv.pipeline.fingerprints import Fingerprints
+from agentv.pipeline.git_state import load_git_state
 from agentv.pipeline.ledger import Ledger, Stop
 from agentv.pipeline.plan import CaseTask, RunPlan
 from agentv.pipeline.prices import PRICE_TABLE_DATE
-from agentv.pipeline.provenance import load_git_state, load_scripts
+from agentv.pipeline.provenance import load_scripts
 from agentv.pipeline.run_cache import make_run_cache, uncached_targets
 from agentv.pipeline.toolbox import Toolbox
 from agentv.types.errors import ProviderError, StorageError
@@ -206,7 +208,7 @@ async def _run_target(
 
 async def _run_record(plan: RunPlan, run_id: str, clock: Clock) -> RunRecord:
     roots = [suite.suite.repository_root for suite in plan.suites]
-    git = await asyncio.to_thread(load_git_state, roots[0]) if roots else None
+    git = await asyncio.to_thread(plan.git or partial(load_git_state, roots[0])) if roots else None
     folders = [suite.suite.base_dir for suite in plan.suites]
     scripts: dict[str, JsonValue] = {
         each.name: found for each in plan.targets if (found := load_scripts(each, folders))
