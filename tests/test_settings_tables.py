@@ -6,7 +6,7 @@ from pathlib import Path
 
 import agentv
 from agentv.cli.plugins import describe
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.registry import Spec
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentv.cli.main import agentv
 from agentv.loading.conversion import read_records
 from agentv.loading.suites import load_suite
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.reports.yaml_text import yaml_item
 from agentv.types.cases import EvalCase
 from agentv.types.errors import ConfigError, EvalFileError

@@ -14,7 +14,7 @@ from tests.fake_server import serving_fake
 
 from agentv.cli.main import main
 from agentv.loading.suites import load_suite
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.types.cases import EvalCase
 
 AGENTV = [sys.executable, "-m", "agentv"]

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 import pytest
 
 from agentv.loading.targets import load_targets
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.server.fake.welcome import targets_yaml, welcome
 
 AGENTV = [sys.executable, "-m", "agentv"]

@@ -12,7 +12,7 @@ from agentv import AggregatedEvaluationResult, EvaluationInput, EvaluationRunCon
 from agentv.api import evaluate, run_evaluation_sync
 from agentv.loading.settings import content_problems
 from agentv.loading.suites import load_suite
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.scoring.completion import to_score
 from agentv.types.cases import EvalCase, EvaluatorConfig
 from agentv.types.errors import ConfigError, EvalFileError, EvaluatorError

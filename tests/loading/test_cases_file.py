@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from agentv.loading.cases_file import CasesFile, NewKey, open_cases
 from agentv.loading.composer import compose
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.pipeline.rubric_generation import rubrics_to_json
 from agentv.reports.yaml_text import yaml_item, yaml_line
 from agentv.types.cases import RubricItem

@@ -11,7 +11,7 @@ from tests.loading.specs import SPECS
 from agentv.loading.conversion import read_records
 from agentv.loading.suites import load_suite
 from agentv.loading.targets import read_targets
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.registry import Specs
 from agentv.types.cases import BrokenCase
 from agentv.types.errors import ConfigError, EvalFileError

@@ -7,7 +7,7 @@ import pytest
 
 from agentv.loading.settings import missing_files, named_files
 from agentv.loading.suites import load_suite
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.types.errors import EvalFileError
 
 SUITE = """\

@@ -13,7 +13,7 @@ from tests.stored import RESULT
 from agentv.loading.composer import compose
 from agentv.loading.schemas import KINDS, json_schema
 from agentv.loading.suites import load_suite
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.registry import Specs
 from agentv.storage.record_export import EXPORT_KEYS, export_record
 from agentv.types.errors import UnknownNameError

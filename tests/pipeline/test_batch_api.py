@@ -19,7 +19,7 @@ from tests.fake_server import serving_fake
 from agentv import EvaluatorConfig, RunReport, evaluate
 from agentv.pipeline.batch_api import BatchApi
 from agentv.pipeline.clock import make_clock
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.pipeline.question import Question
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.toolbox import Toolbox

@@ -6,7 +6,7 @@ from agentv.pipeline.clock import make_clock
 from agentv.pipeline.desk import Desk
 from agentv.pipeline.fingerprints import Fingerprints
 from agentv.pipeline.plan import CaseTask
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.pipeline.targets import KnownTargets
 from agentv.pipeline.toolbox import Toolbox
 from agentv.types.cases import EvalCase, EvalSuite, listed

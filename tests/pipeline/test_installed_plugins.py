@@ -22,7 +22,7 @@ from agentv import (
     run_evaluation_sync,
 )
 from agentv.loading.settings import read_settings
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.types.errors import ConfigError, EvalFileError
 
 Install = Callable[..., None]

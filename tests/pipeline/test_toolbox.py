@@ -6,7 +6,7 @@ import pytest
 
 from agentv import EvaluatorConfig
 from agentv.pipeline.clock import make_clock
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.pipeline.score import SuiteTools
 from agentv.pipeline.targets import KnownTargets
 from agentv.pipeline.toolbox import Toolbox

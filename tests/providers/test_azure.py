@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from agentv.loading.resolve import resolve_target
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.providers.azure_settings import AzureSettings
 from agentv.types.errors import EvalFileError
 from agentv.types.targets import TargetConfig

@@ -7,7 +7,7 @@ import pytest
 
 from agentv.loading.resolve import resolve_target
 from agentv.loading.targets import load_targets
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 
 FOLDER = Path(__file__).parents[2] / "docs" / "providers"
 PAGES = [FOLDER / f"{name}.md" for name in ("model-apis", "openai", "azure", "anthropic", "gemini")]

@@ -19,7 +19,7 @@ from tests.real_agents.model_server import Call, Step, playing
 
 from agentv.execution.shared import Shared
 from agentv.loading.resolve import resolve_target
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.types.provider import ProviderRequest
 from agentv.types.targets import TargetConfig
 

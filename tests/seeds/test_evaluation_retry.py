@@ -11,7 +11,7 @@ import pytest
 
 from agentv import TargetConfig
 from agentv.loading.resolve import resolve_target
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.types.targets import ResolvedTarget, RetryPolicy
 
 SUITE = """

@@ -40,7 +40,7 @@ def command(
 
     from agentv.cli.problem_formats import FORMATS
     from agentv.loading.check import check_paths
-    from agentv.pipeline.plugins import load_specs
+    from agentv.pipeline.plugin_loading import load_specs
 
     cwd = Path.cwd()
     checked = check_paths(paths, cwd=cwd, env=os.environ, specs=load_specs())

@@ -166,7 +166,7 @@ def _project_targets(folder: Path) -> "tuple[tuple[TargetConfig, ...], Specs, Ma
     from agentv.loading.places import find_repository_root, find_targets_file
     from agentv.loading.project import load_project
     from agentv.loading.targets import load_targets
-    from agentv.pipeline.plugins import load_specs
+    from agentv.pipeline.plugin_loading import load_specs
 
     root = find_repository_root(folder)
     path = find_targets_file(folder / "evals", root, folder, None)

@@ -110,7 +110,7 @@ def _target_name(path: Path) -> str:
 def _schemas() -> dict[str, str]:
     """Return the JSON Schemas that the first lines of the YAML files point to, for completion in editors."""
     from agentv.loading.schemas import json_schema
-    from agentv.pipeline.plugins import load_specs
+    from agentv.pipeline.plugin_loading import load_specs
 
     specs = load_specs()
     return {

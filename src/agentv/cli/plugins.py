@@ -93,7 +93,7 @@ def _load_registries() -> Sequence[tuple[str, "Registry"]]:
 
     from agentv.loading.places import find_repository_root
     from agentv.loading.project import load_project
-    from agentv.pipeline.plugins import load_specs
+    from agentv.pipeline.plugin_loading import load_specs
 
     here = Path.cwd()
     project = load_project(here, find_repository_root(here))

@@ -5,7 +5,7 @@ import gc
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TextIO, TypeAlias
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 import click
 
@@ -13,7 +13,6 @@ from agentv.cli.main import with_loss
 from agentv.cli.run_outputs import losses, open_outputs
 from agentv.cli.screen_options import Screen
 from agentv.cli.stopping import show_cursor, stopping_on_signals
-from agentv.pipeline.carry_on import CarryOn
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.early_import import import_later
 from agentv.pipeline.ledger import Stop
@@ -24,7 +23,10 @@ from agentv.types.events import Observer
 from agentv.types.protocols import Clock, ResultStore
 from agentv.types.results import RunReport
 
-OpenStore: TypeAlias = Callable[[Clock], tuple[ResultStore, CarryOn | None]]
+if TYPE_CHECKING:
+    from agentv.pipeline.carry_on import CarryOn
+
+OpenStore: TypeAlias = "Callable[[Clock], tuple[ResultStore, CarryOn | None]]"
 """Opens where a run is kept; of one that was kept before, with what is left of it."""
 
 
@@ -54,7 +56,7 @@ def _leaving(stdout: TextIO) -> Callable[[], None]:
 
 async def _run_with_signals(
     plan: RunPlan,
-    kept: tuple[ResultStore, CarryOn | None],
+    kept: "tuple[ResultStore, CarryOn | None]",
     observers: Sequence[Observer],
     clock: Clock,
     rng: random.Random,

@@ -18,7 +18,7 @@ def command(kind: str, output: Path | None, as_json: bool) -> None:  # noqa: FBT
 
     from agentv.loading.atomic_write import write_text
     from agentv.loading.schemas import json_schema
-    from agentv.pipeline.plugins import load_specs
+    from agentv.pipeline.plugin_loading import load_specs
 
     schema = json_schema(kind, load_specs())
     if output is not None:

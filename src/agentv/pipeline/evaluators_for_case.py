@@ -9,7 +9,7 @@ from agentv.loading.places import find_home
 from agentv.pipeline.clock import make_clock
 from agentv.pipeline.context import build_context
 from agentv.pipeline.given_answer import GIVEN_TARGET, GivenAnswer
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.pipeline.prompt import build_prompt
 from agentv.pipeline.score import SuiteTools, score_context
 from agentv.pipeline.targets import KnownTargets

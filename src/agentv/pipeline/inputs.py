@@ -12,7 +12,7 @@ from agentv.loading.store_url import STORE_VARIABLE
 from agentv.loading.suites import load_suite
 from agentv.loading.targets import load_targets
 from agentv.pipeline.options import RunOptions
-from agentv.pipeline.plugins import load_specs
+from agentv.pipeline.plugin_loading import load_specs
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
 from agentv.templating.store_secrets import store_secrets

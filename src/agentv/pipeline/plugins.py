@@ -1,22 +1,17 @@
-"""Plug-ins of one's own: decorators that mark them, and the loader that finds what is marked."""
+"""Plug-ins of one's own: the decorators that mark them, and what callers may give instead."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from agentv.evaluators.criteria_evaluator import adapted
-from agentv.execution.callables import load_module, raised_at
+from agentv.pipeline.plugin_loading import MARK
 from agentv.pipeline.plugin_specs import FunctionEvaluator, evaluator_spec, provider_spec, report_spec, store_spec
-from agentv.registry import ENTRY_POINTS, Announced, Registry, Spec, Specs
+from agentv.registry import Registry, Spec
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.errors import PluginError
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 Marked = TypeVar("Marked", bound=Callable[..., Any])
-_MARK = "__agentv_spec__"
 
 
 def evaluator(name: str, *, aliases: tuple[str, ...] = (), cost: str = "free") -> Callable[[Marked], Marked]:
@@ -69,7 +64,7 @@ def store(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], Mar
 
 def _marker(sort: str, spec_of: Callable[[Callable[..., Any]], Spec]) -> Callable[[Marked], Marked]:
     def mark(plugin: Marked) -> Marked:
-        setattr(plugin, _MARK, (sort, spec_of(plugin)))
+        setattr(plugin, MARK, (sort, spec_of(plugin)))
         return plugin
 
     return mark
@@ -83,7 +78,7 @@ def as_evaluator(given: object, evaluators: Registry) -> object:
     by itself. Any other function is called with the context and named as it is. An evaluator of the criteria door's
     own shape is adapted; configs and objects are returned as they are.
     """
-    mark = getattr(given, _MARK, None)
+    mark = getattr(given, MARK, None)
     if isinstance(mark, tuple) and mark[0] == "evaluator":
         spec: Spec = mark[1]
         if evaluators.specs.get(spec.name, spec) is not spec:
@@ -94,53 +89,3 @@ def as_evaluator(given: object, evaluators: Registry) -> object:
         spec = evaluator_spec(given.__name__, given)
         return FunctionEvaluator(spec.name, given, {})
     return adapted(given)
-
-
-def load_specs(plugins: Iterable[str] = (), *, base_dir: str = ".") -> Specs:
-    """Return the built-in plug-ins, those of `plugins`, and those of installed packages (entry points).
-
-    `plugins` are files (`path.py`, relative to `base_dir`) or modules (`package.module`); they go before an installed
-    plug-in of the same name. Packages are imported when one of their plug-ins is asked for. Raises PluginError.
-    """
-    from agentv.evaluators import EVALUATORS  # noqa: PLC0415 - see the note on start-up in design of the registry
-    from agentv.providers import PROVIDERS  # noqa: PLC0415
-    from agentv.reports import REPORTS  # noqa: PLC0415
-    from agentv.storage.stores import STORES  # noqa: PLC0415
-
-    specs = Specs(PROVIDERS.copy(), EVALUATORS.copy(), REPORTS.copy(), STORES.copy())
-    for plugin in plugins:
-        for value in vars(load_module(plugin, base_dir)).values():
-            mark = getattr(value, _MARK, None)
-            if isinstance(mark, tuple):
-                specs.of(mark[0]).add(mark[1])
-    for sort in ENTRY_POINTS:
-        specs.of(sort).installed = partial(_installed, sort)
-    return specs
-
-
-def _installed(sort: str) -> Iterator[tuple[str, Announced]]:
-    """Yield the plug-ins of a sort that installed packages announce, with their names."""
-    from importlib.metadata import entry_points  # noqa: PLC0415 - 10 ms, for who names no built-in one
-
-    for entry in entry_points(group=ENTRY_POINTS[sort]):
-        yield entry.name, Announced(_package_of(entry), partial(_load_entry, entry, sort))
-
-
-def _package_of(entry: "EntryPoint") -> str:
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
-
-
-def _load_entry(entry: "EntryPoint", sort: str) -> Spec:
-    """Import an installed plug-in. Raises PluginError that names the package which brought it."""
-    which = f"{sort} {entry.name!r} of {_package_of(entry)}"
-    try:
-        loaded = entry.load()
-    except (Exception, SystemExit) as error:  # a package's own code: whatever it raises is its fault, said by name
-        raise PluginError(f"cannot load {which}: {type(error).__name__}: {error}{raised_at(error)}") from error
-    mark = getattr(loaded, _MARK, None)
-    if not isinstance(mark, tuple) or mark[0] != sort:
-        raise PluginError(f"{which}: {entry.value} is not marked with @{sort}(...)")
-    spec: Spec = mark[1]
-    if entry.name not in (spec.name, *spec.aliases):
-        raise PluginError(f"{which} calls itself {spec.name!r}; give its entry point that name")
-    return spec

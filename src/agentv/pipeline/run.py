@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
+from typing import TYPE_CHECKING
 
 from agentv.execution.foreign import call_foreign
 from agentv.execution.local import LocalBackend
@@ -13,7 +14,6 @@ from agentv.execution.threads import abandoned_calls
 from agentv.pipeline.batch import batching_of, work_off
 from agentv.pipeline.budget import Budget, BudgetStop, Spent
 from agentv.pipeline.capture import Redactor
-from agentv.pipeline.carry_on import CarryOn
 from agentv.pipeline.case import CaseRunner
 from agentv.pipeline.early_import import import_later
 from agentv.pipeline.fingerprints import Fingerprints
@@ -33,6 +33,9 @@ from agentv.types.results import RunRecord, RunReport
 from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 
+if TYPE_CHECKING:
+    from agentv.pipeline.carry_on import CarryOn
+
 
 async def run_plan(
     plan: RunPlan,
@@ -42,7 +45,7 @@ async def run_plan(
     clock: Clock,
     rng: random.Random,
     stop: Stop | None = None,
-    carry_on: CarryOn | None = None,
+    carry_on: "CarryOn | None" = None,
 ) -> RunReport:
     """Run a plan to its end and return its report; what was finished is kept however it ends.
 
@@ -83,7 +86,7 @@ async def run_plan(
     return report
 
 
-async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random, carry_on: CarryOn | None) -> None:
+async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random, carry_on: "CarryOn | None") -> None:
     """Do all rows in a task of our own, so that an interrupt can give it up without ending who called us."""
     stop = ledger.stop
     toolbox = Toolbox(
@@ -118,7 +121,7 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random,
             raise _first(group) from group
 
 
-def _unasked(plan: RunPlan, carry_on: CarryOn | None) -> tuple[ResolvedTarget, ...]:
+def _unasked(plan: RunPlan, carry_on: "CarryOn | None") -> tuple[ResolvedTarget, ...]:
     """Return the targets whose answers are there already, and that judge nothing."""
     if carry_on is None or carry_on.asks_targets:
         return ()
@@ -152,7 +155,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return error
 
 
-async def _run_targets(plan: RunPlan, toolbox: Toolbox, ledger: Ledger, carry_on: CarryOn | None) -> None:
+async def _run_targets(plan: RunPlan, toolbox: Toolbox, ledger: Ledger, carry_on: "CarryOn | None") -> None:
     if not await _are_healthy(plan, toolbox, ledger, carry_on):
         return
     runner = CaseRunner(ledger.store.run_id, toolbox, ledger, Fingerprints(toolbox), ledger.on_retry)
@@ -163,7 +166,7 @@ async def _run_targets(plan: RunPlan, toolbox: Toolbox, ledger: Ledger, carry_on
         carry_on.finish(ledger)
 
 
-async def _are_healthy(plan: RunPlan, toolbox: Toolbox, ledger: Ledger, carry_on: CarryOn | None) -> bool:
+async def _are_healthy(plan: RunPlan, toolbox: Toolbox, ledger: Ledger, carry_on: "CarryOn | None") -> bool:
     """Check every target and judge that may be asked once before any case is spent; a failing one ends the run."""
     targets = plan.targets if carry_on is None or carry_on.asks_targets else ()
     judges = plan.judges if carry_on is None or carry_on.asks_judges else ()
@@ -182,7 +185,7 @@ async def _are_healthy(plan: RunPlan, toolbox: Toolbox, ledger: Ledger, carry_on
 
 
 async def _run_target(
-    target: ResolvedTarget, plan: RunPlan, runner: CaseRunner, ledger: Ledger, carry_on: CarryOn | None
+    target: ResolvedTarget, plan: RunPlan, runner: CaseRunner, ledger: Ledger, carry_on: "CarryOn | None"
 ) -> None:
     """Do all rows of one target with its number of workers."""
 

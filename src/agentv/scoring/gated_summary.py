@@ -1,10 +1,13 @@
 """Summaries that count what a run's gates ask for, however many groups there are."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from agentv.scoring.judged_summary import JudgedSummary
 from agentv.scoring.run_verdict import AskedGate
 from agentv.scoring.summary import Summary
+
+if TYPE_CHECKING:
+    from agentv.scoring.judged_summary import JudgedSummary
 
 
 def summary_for(gates: Sequence[AskedGate] | None, *, has_targets: bool) -> Summary:
@@ -13,8 +16,10 @@ def summary_for(gates: Sequence[AskedGate] | None, *, has_targets: bool) -> Summ
     return Summary(suites, kept=_names(gates), has_targets=has_targets)
 
 
-def judged_summary_for(gates: Sequence[AskedGate] | None) -> JudgedSummary:
+def judged_summary_for(gates: Sequence[AskedGate] | None) -> "JudgedSummary":
     """Return a summary of a stream."""
+    from agentv.scoring.judged_summary import JudgedSummary  # noqa: PLC0415 - a run has none
+
     return JudgedSummary(kept=frozenset(name for _, name in _names(gates)))
 
 

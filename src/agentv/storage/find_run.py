@@ -4,9 +4,12 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agentv.storage.stored_run import StoredRun
 from agentv.types.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from agentv.storage.stored_run import StoredRun
 
 _LATEST = re.compile(r"latest(?:~(\d+))?")
 _SHOWN = 8
@@ -36,7 +39,9 @@ def _holds_run(folder: Path) -> bool:
         return True
 
 
-def _readable(folder: Path) -> StoredRun | None:
+def _readable(folder: Path) -> "StoredRun | None":
+    from agentv.storage.stored_run import StoredRun  # noqa: PLC0415 - `latest` needs it not, nor does a new run
+
     try:
         return StoredRun(folder)
     except OSError:
