@@ -55,7 +55,7 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
         grader=read_grader(reader, at, model),
         criteria=criteria,
         trials=execution.trials if execution else None,
-        workspace=execution.workspace.to_json() if execution and execution.workspace else None,
+        workspace=execution.workspace.given() if execution and execution.workspace else None,
         location=Location(scope.file, reader.document.mark(at).line),
     )
 
@@ -89,7 +89,7 @@ def _rubrics(reader: Reader, at: JsonPath, model: CaseModel) -> tuple[RubricItem
     items: list[RubricItem] = []
     seen: set[str] = set()
     for index, entry in enumerate(model.rubrics):
-        item = RubricItemModel.model_construct(description=entry) if isinstance(entry, str) else entry
+        item = RubricItemModel(description=entry) if isinstance(entry, str) else entry
         id_ = item.id or f"rubric-{index + 1}"
         if id_ in seen:
             reader.error((*at, index), f"a second rubric item with the id {id_!r}")

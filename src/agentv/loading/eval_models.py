@@ -1,32 +1,32 @@
 """The shape of eval files (formats.md, section 1). Parts whose shape depends on plug-ins or files are read later."""
 
-from typing import Annotated, ClassVar, Literal, Self, TypeAlias
-
-from pydantic import Field, model_validator
+from dataclasses import field
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from agentv.loading.file_model import FileModel
 from agentv.loading.gates import Gates
 from agentv.loading.legacy import EvaluatorType, SingleFormModel
-from agentv.loading.schema_parts import defined_as
+from agentv.loading.marks import DefinedAs, Limits
 from agentv.types.cases import TurnAggregate
-from agentv.types.json_value import JsonObject
+from agentv.types.dataclass import dataclass
 from agentv.types.messages import Content as MessageContent
 from agentv.types.messages import Message, Role, ToolCall
 from agentv.types.scales import NAMED_SCALES, EvaluationCriteria
 from agentv.types.workspaces import Keep, workspace_from_json
 
-Name: TypeAlias = Annotated[str, Field(min_length=1)]
-Count: TypeAlias = Annotated[int, Field(ge=1)]
-Seconds: TypeAlias = Annotated[float, Field(gt=0)]
-Weight: TypeAlias = Annotated[float, Field(ge=0)]
-Cases: TypeAlias = Annotated[object, defined_as("Cases")]
-Content: TypeAlias = Annotated[object, defined_as("Content")]
-Evaluators: TypeAlias = Annotated[object, defined_as("Evaluators")]
-Criteria: TypeAlias = Annotated[object, defined_as("Criteria")]
+Name: TypeAlias = Annotated[str, Limits(min_length=1)]
+Count: TypeAlias = Annotated[int, Limits(ge=1)]
+Seconds: TypeAlias = Annotated[float, Limits(gt=0)]
+Weight: TypeAlias = Annotated[float, Limits(ge=0)]
+Cases: TypeAlias = Annotated[object, DefinedAs("Cases")]
+Content: TypeAlias = Annotated[object, DefinedAs("Content")]
+Evaluators: TypeAlias = Annotated[object, DefinedAs("Evaluators")]
+Criteria: TypeAlias = Annotated[object, DefinedAs("Criteria")]
 Json: TypeAlias = object
 JsonFields: TypeAlias = dict[str, Json]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceModel(FileModel):
     """A fresh folder for each row."""
 
@@ -37,16 +37,12 @@ class WorkspaceModel(FileModel):
     teardown: str | None = None
     keep: Keep | None = None
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        workspace_from_json(self.to_json())
-        return self
-
-    def to_json(self) -> JsonObject:
-        """Return the keys that were given."""
-        return self.model_dump(exclude_none=True)
+    def __post_init__(self) -> None:
+        """Refuse what makes no workspace."""
+        workspace_from_json(self.given())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteExecutionModel(FileModel):
     """How a suite is run."""
 
@@ -59,6 +55,7 @@ class SuiteExecutionModel(FileModel):
     workspace: WorkspaceModel | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseExecutionModel(FileModel):
     """What one case does differently."""
 
@@ -73,16 +70,17 @@ _IN_EXECUTION = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteModel(SingleFormModel):
     """The top level of an eval file."""
 
     ALIASES: ClassVar = {"cases": "evalcases"}
     ELSEWHERE: ClassVar = _IN_EXECUTION
 
-    schema_name: Literal["agentv-eval-v2"] | None = Field(default=None, alias="$schema")
+    schema_name: Literal["agentv-eval-v2"] | None = field(default=None, metadata={"key": "$schema"})
     description: str | None = None
     dataset: Name | None = None
-    tags: list[Name] = Field([])
+    tags: list[Name] = field(default_factory=list)
     execution: SuiteExecutionModel | None = None
     target: Name | None = None
     gates: Gates | None = None
@@ -90,12 +88,14 @@ class SuiteModel(SingleFormModel):
     evalcases: Cases = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFilesModel(FileModel):
     """Cases that stand in other files."""
 
     file: Name
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallModel(FileModel):
     """A call of a tool in an expected or given message."""
 
@@ -110,13 +110,14 @@ class ToolCallModel(FileModel):
         return ToolCall(self.tool, self.input, self.output, self.id, self.timestamp)  # type: ignore[arg-type] # JSON by birth
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageModel(FileModel):
     """One message of a case."""
 
     role: Role
     content: Content = None
     name: str | None = None
-    tool_calls: list[ToolCallModel] = Field([])
+    tool_calls: list[ToolCallModel] = field(default_factory=list)
     tool_call_id: str | None = None
     timestamp: str | None = None
     metadata: JsonFields | None = None
@@ -134,6 +135,7 @@ class MessageModel(FileModel):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartModel(FileModel):
     """One part of a message's content."""
 
@@ -141,6 +143,7 @@ class PartModel(FileModel):
     value: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RubricItemModel(FileModel):
     """One requirement that a rubric judge checks."""
 
@@ -151,16 +154,17 @@ class RubricItemModel(FileModel):
     scale: Literal["likert5"] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionModel(FileModel):
     """A named criterion."""
 
     name: Name
     description: str = ""
-    scale: Name | Annotated[list[Name], Field(min_length=2)] = "binary"
+    scale: Name | Annotated[list[Name], Limits(min_length=2)] = "binary"
     weight: Weight = 1.0
     min: float | None = None
     max: float | None = None
-    labels: list[Name] = Field([])
+    labels: list[Name] = field(default_factory=list)
 
     def to_criterion(self) -> EvaluationCriteria:
         """Make the criterion; a list of labels is a scale of its own, from worst to best."""
@@ -175,6 +179,7 @@ class CriterionModel(FileModel):
         return isinstance(self.scale, str) and self.scale not in NAMED_SCALES and not self.labels
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseModel(SingleFormModel):
     """One eval case."""
 
@@ -184,16 +189,17 @@ class CaseModel(SingleFormModel):
     id: Name
     expected_outcome: Name
     conversation_id: str | None = None
-    tags: list[Name] = Field([])
-    metadata: JsonFields = Field({})
-    input_messages: Annotated[list[MessageModel], Field(min_length=1)]
-    expected_messages: list[MessageModel] = Field([])
-    rubrics: list[Name | RubricItemModel] = Field([])
+    tags: list[Name] = field(default_factory=list)
+    metadata: JsonFields = field(default_factory=dict)
+    input_messages: Annotated[list[MessageModel], Limits(min_length=1)]
+    expected_messages: list[MessageModel] = field(default_factory=list)
+    rubrics: list[Name | RubricItemModel] = field(default_factory=list)
     criteria: Criteria = None
     evaluators: Evaluators = None
     execution: CaseExecutionModel | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorModel(FileModel):
     """The keys that every evaluator has; its own settings stand beside them."""
 
@@ -207,7 +213,7 @@ class EvaluatorModel(FileModel):
     name: Name
     type: EvaluatorType
     weight: Weight = 1.0
-    required: bool | Annotated[float, Field(ge=0, le=1)] = False
+    required: bool | Annotated[float, Limits(ge=0, le=1)] = False
     negate: bool = False
     criterion: Name | None = None
     source: Name = "response"

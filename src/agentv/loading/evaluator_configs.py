@@ -3,22 +3,23 @@
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 from agentv.loading.criteria import NamedCriteria
 from agentv.loading.documents import JsonPath
 from agentv.loading.eval_models import EvaluatorModel
-from agentv.loading.legacy import SingleFormModel
+from agentv.loading.legacy import SINGLE_FORM_KEYS, SingleFormModel
 from agentv.loading.reader import Reader
 from agentv.loading.settings import (
     content_problems,
     criteria_named_by,
     missing_files,
-    setting_names,
     settings_type,
     validate_settings,
 )
+from agentv.loading.shapes import names_of, reader_of
 from agentv.registry import Registry, Spec
 from agentv.scoring.sources import parse_source
 from agentv.types.cases import EvaluatorConfig
@@ -84,7 +85,7 @@ def read_evaluator(
     common = {key: value for key, value in raw.items() if names.of(key)}
     if default_name is not None:
         common.setdefault("name", default_name)
-    model = reader.validate(lambda notes: EvaluatorModel.model_validate(common, context=notes), common, at)
+    model = reader.validate(partial(reader_of(EvaluatorModel), common), common, at)
     settings = _settings(reader, at, raw, spec, scope)
     if model is None:
         return None
@@ -118,7 +119,7 @@ def read_evaluator(
 def _unnest(reader: Reader, at: JsonPath, spec: Spec | None) -> None:
     """Move what stands in an entry's `config:`, as the PRD nests it, beside its `type`, places and all."""
     dataclass = settings_type(reader, (*at, "type"), spec) if spec is not None else None
-    if dataclass is None or setting_names(dataclass).of("config") is not None:
+    if dataclass is None or names_of(dataclass).of("config") is not None:
         return
     for key in reader.document.lift(at, "config"):
         reader.error((*at, key), f"`{key}` stands in `config` and beside it", on_key=True)
@@ -135,7 +136,7 @@ def _settings(
     dataclass = settings_type(reader, (*at, "type"), spec) if spec is not None else None
     if dataclass is None:
         return {key: value for key, value in raw.items() if common.of(key) is None}
-    own = setting_names(dataclass)
+    own = names_of(dataclass)
     settings = {key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None}
     made = validate_settings(reader, dataclass, settings, at, beside=common)
     for entry in dataclasses.fields(dataclass):
@@ -204,7 +205,7 @@ def _unknown(reader: Reader, at: JsonPath, message: str, scope: EvaluatorScope) 
 
 def check_single_form(reader: Reader, at: JsonPath, model: SingleFormModel, scope: EvaluatorScope) -> None:
     """Check the single form of the object at `at`: the type is known and needs no settings."""
-    for key in SingleFormModel.model_fields:
+    for key in SINGLE_FORM_KEYS:
         written = getattr(model, key)
         if written is None:
             continue

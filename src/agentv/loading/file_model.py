@@ -1,56 +1,53 @@
-"""The base of every model of what people write: strict, nothing unknown, every spelling accepted."""
+"""The base of everything that people write in files: strict, nothing unknown, every spelling accepted."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationInfo, model_validator
-from pydantic.config import JsonDict
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from agentv.loading.spellings import Names, make_names
+from agentv.types.json_value import JsonObject
 
-from agentv.loading.schema_parts import with_spellings
-from agentv.loading.spellings import Names, SpellingNotes, make_names
-from agentv.types.json_value import JsonValue
-
-DEPRECATED: JsonDict = {"deprecated": True}
-"""What a field has as `json_schema_extra` when its key is still read, but no longer named to people."""
+DEPRECATED: Mapping[str, bool] = {"deprecated": True}
+"""The metadata of a field whose key is still read, but no longer named to people."""
 
 
-class FileModel(BaseModel):
-    """An object in a file. Subclasses end with a method that makes the frozen dataclass.
+class FileModel:
+    """An object in a file. Subclasses are frozen dataclasses whose types say what may stand there (shapes.py).
 
     `ALIASES` maps other spellings to field names; camelCase twins need no entry. `ELSEWHERE` tells of keys that are
-    often put here where they belong. A field whose key is no Python name has it as its pydantic alias.
+    often put here where they belong. A field whose key is no Python name has it in its metadata, as `key`. A subclass
+    may refuse values in `__post_init__` by a ValueError with a plain sentence, and ends with a method that makes what
+    the key stands for.
     """
 
-    # Built when it is first read with: most commands read few of the kinds of files that there are.
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True)
+    __slots__ = ()
     ALIASES: ClassVar[Mapping[str, str]] = {}
     ELSEWHERE: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def names(cls) -> Names:
         """Return the keys that this object may have."""
-        return _names_of(cls)
+        return _names_of(cast(type, cls))
 
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Describe the keys with all their spellings."""
-        return with_spellings(handler.resolve_ref_schema(handler(core_schema)), cls.names())
+    def given(self) -> JsonObject:
+        """Return the keys that have a value, as plain JSON."""
+        listed = fields(cast(Any, self))
+        values = {each.name: _plain(getattr(self, each.name)) for each in listed}
+        return {name: value for name, value in values.items() if value is not None}
 
-    @model_validator(mode="before")
-    @classmethod
-    def _spell(cls, raw: object, info: ValidationInfo) -> object:
-        if not isinstance(raw, Mapping):
-            return raw
-        return cast(SpellingNotes, info.context).rename(cast(Mapping[str, JsonValue], raw), cls.names())
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, FileModel):
+        return value.given()
+    return {key: _plain(inner) for key, inner in value.items()} if isinstance(value, dict) else value
 
 
 @cache
-def _names_of(model: type[FileModel]) -> Names:
-    own = model.__annotations__
-    fields = sorted(model.model_fields.items(), key=lambda item: item[0] not in own)  # a base class's keys come last
-    keys = {field.alias or name: field.json_schema_extra == DEPRECATED for name, field in fields}
+def _names_of(model: type) -> Names:
+    own, kind = model.__annotations__, cast(type[FileModel], model)
+    # A base class's keys come last.
+    listed = sorted(fields(cast(Any, model)), key=lambda each: each.name not in own)
+    keys = {each.metadata.get("key", each.name): "deprecated" in each.metadata for each in listed}
     current = [key for key, is_deprecated in keys.items() if not is_deprecated]
-    return make_names(current, {**model.ALIASES, **{key: key for key in keys if keys[key]}}, model.ELSEWHERE)
+    return make_names(current, {**kind.ALIASES, **{key: key for key in keys if keys[key]}}, kind.ELSEWHERE)

@@ -3,8 +3,7 @@
 from functools import partial
 from typing import Annotated, TypeAlias
 
-from pydantic import AfterValidator
-
+from agentv.loading.marks import Checked
 from agentv.scoring.gate_metrics import METRICS, STREAM_METRICS, Metrics
 from agentv.scoring.gate_syntax import GateError
 from agentv.scoring.gates import parse_gate
@@ -18,8 +17,8 @@ def _check(expression: str, metrics: Metrics = METRICS) -> str:
     return expression
 
 
-Gates: TypeAlias = list[Annotated[str, AfterValidator(_check)]]
+Gates: TypeAlias = list[Annotated[str, Checked(_check)]]
 """Expressions that a run must hold."""
 
-StreamGates: TypeAlias = list[Annotated[str, AfterValidator(partial(_check, metrics=STREAM_METRICS))]]
+StreamGates: TypeAlias = list[Annotated[str, Checked(partial(_check, metrics=STREAM_METRICS))]]
 """Expressions that a stream of given answers must hold."""

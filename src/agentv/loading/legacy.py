@@ -1,26 +1,30 @@
 """`grader`, the older name of `evaluator` (seed REQ-EVAL-009)."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import field
 from typing import Annotated, TypeAlias
-
-from pydantic import Field
 
 from agentv.loading.documents import JsonPath
 from agentv.loading.file_model import DEPRECATED, FileModel
+from agentv.loading.marks import DefinedAs, Limits
 from agentv.loading.reader import Reader, in_order
-from agentv.loading.schema_parts import defined_as
+from agentv.types.dataclass import dataclass
 from agentv.types.problems import Problem
 
-EvaluatorType: TypeAlias = Annotated[str, Field(min_length=1), defined_as("EvaluatorType")]
+EvaluatorType: TypeAlias = Annotated[str, Limits(min_length=1), DefinedAs("EvaluatorType")]
 
 _WARNING = "`grader` is deprecated"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SingleFormModel(FileModel):
     """What suites and cases have in common: the form that names one evaluator by its type."""
 
     evaluator: EvaluatorType | None = None
-    grader: EvaluatorType | None = Field(default=None, json_schema_extra=DEPRECATED)
+    grader: EvaluatorType | None = field(default=None, metadata=DEPRECATED)
+
+
+SINGLE_FORM_KEYS = ("evaluator", "grader")
 
 
 def read_grader(reader: Reader, at: JsonPath, model: SingleFormModel) -> str | None:

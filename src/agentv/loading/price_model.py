@@ -2,17 +2,18 @@
 
 from typing import Annotated
 
-from pydantic import Field
-
 from agentv.loading.file_model import FileModel
+from agentv.loading.marks import Limits
+from agentv.types.dataclass import dataclass
 from agentv.types.usage import Price
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PriceModel(FileModel):
     """Dollars per million tokens."""
 
-    input_per_million: Annotated[float, Field(ge=0)]
-    output_per_million: Annotated[float, Field(ge=0)]
+    input_per_million: Annotated[float, Limits(ge=0)]
+    output_per_million: Annotated[float, Limits(ge=0)]
 
     def to_price(self) -> Price:
         """Make the price."""

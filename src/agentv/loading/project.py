@@ -5,14 +5,13 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, Field
-
 from agentv.loading.criteria import named_criteria, read_criteria
 from agentv.loading.eval_models import Criteria, JsonFields, Name
 from agentv.loading.evaluator_configs import EvaluatorScope, read_evaluator
 from agentv.loading.file_kinds import CONFIG_FILES, CRITERIA_FILE
 from agentv.loading.file_model import FileModel
 from agentv.loading.gates import Gates
+from agentv.loading.marks import Checked
 from agentv.loading.places import upward_in_project
 from agentv.loading.price_model import PriceModel
 from agentv.loading.reader import Reader, raise_errors
@@ -41,6 +40,7 @@ def _check_pattern(pattern: str) -> str:
     return pattern
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectModel(FileModel):
     """`.agentv.yaml`."""
 
@@ -49,16 +49,17 @@ class ProjectModel(FileModel):
     gates: Gates | None = None
     plugins: list[Name] | None = None
     prices: dict[str, PriceModel] | None = None
-    redact: list[Annotated[str, AfterValidator(_check_pattern)]] | None = None
+    redact: list[Annotated[str, Checked(_check_pattern)]] | None = None
     store: Name | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CriteriaFileModel(FileModel):
     """`.agentv/criteria.yaml`."""
 
     criteria: Criteria = None
-    criteria_sets: JsonFields = Field({})
-    evaluators: JsonFields = Field({})
+    criteria_sets: JsonFields = field(default_factory=dict)
+    evaluators: JsonFields = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def read_project(folder: Path, repository_root: Path) -> tuple[ProjectConfig, tu
     for path in config_files(folder, repository_root):
         model, found = _read_file(ProjectModel, path)
         problems += found
-        given = model.model_dump(exclude_none=True) if model else {}
+        given = model.given() if model else {}
         for key in given.keys() - values.keys():
             values[key] = _as_kept(key, given[key], path)
             sources[key] = path

@@ -1,14 +1,15 @@
 """Reads one file's document with models and collects every problem, each with its place."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, ValidationError
 
 from agentv.loading.documents import Document, JsonPath, Mark, child, find_container, has_child, shown_path
 from agentv.loading.file_model import FileModel
 from agentv.loading.sentences import Sentence, mismatch, sentence, wanted_by
+from agentv.loading.shapes import reader_of
 from agentv.loading.spellings import Names, SpellingNotes
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonValue
@@ -32,7 +33,7 @@ class Reader:
     def read(self, model: type[M], at: JsonPath = ()) -> M | None:
         """Return the value at a path as a model, or None when it has problems, which are then noted."""
         raw = self.document.at(at)
-        return self.validate(lambda notes: model.model_validate(raw, context=notes), raw, at)
+        return self.validate(partial(reader_of(model), raw), raw, at)
 
     def validate(
         self, run: Callable[[SpellingNotes], T], raw: JsonValue, at: JsonPath, *, beside: Names | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from agentv.loading.documents import JsonPath
 from agentv.loading.reader import Reader, locate

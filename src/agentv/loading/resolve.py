@@ -91,5 +91,5 @@ def _with_common(target: ResolvedTarget, model: TargetModel) -> ResolvedTarget:
         price=model.price.to_price() if model.price else None,
         requests_per_minute=model.requests_per_minute,
         tokens_per_minute=model.tokens_per_minute,
-        workspace=model.workspace.to_json() if model.workspace else None,
+        workspace=model.workspace.given() if model.workspace else None,
     )

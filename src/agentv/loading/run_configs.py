@@ -25,6 +25,7 @@ from agentv.types.problems import Problem, Severity
 from agentv.types.scales import EvaluationCriteria
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfigModel(FileModel):
     """How given answers are judged: `EvaluationRunConfig` as a file."""
 
@@ -80,7 +81,7 @@ def read_run_config(
     for index in unselectable(only, evaluators, specs.evaluators):
         names = ", ".join(config.name for config in evaluators)
         reader.error(("only", index), "is no evaluator's name or type here", allowed=f"there are: {names}")
-    plain = {} if model is None else model.model_dump(exclude={"evaluators", "criteria"}, exclude_none=True)
+    plain = _plain_keys(model)
     return ReadRunConfig(evaluators, criteria, plain), tuple(reader.problems)
 
 
@@ -116,7 +117,13 @@ def read_plain_keys(raw: JsonObject, *, where: str) -> JsonObject:
     reader = Reader(Document(where, dict(raw)))
     model = reader.read(RunConfigModel)
     raise_errors(where, reader.problems)
-    return {} if model is None else model.model_dump(exclude={"evaluators", "criteria"}, exclude_none=True)
+    return _plain_keys(model)
+
+
+def _plain_keys(model: RunConfigModel | None) -> JsonObject:
+    """Return the keys that are neither evaluators nor criteria, as they were given."""
+    given = {} if model is None else model.given()
+    return {key: value for key, value in given.items() if key not in ("evaluators", "criteria")}
 
 
 def named_parts_around(

@@ -1,8 +1,7 @@
 """JSON Schemas of everything people write, generated from the models and the plug-ins' settings."""
 
 from collections.abc import Callable
-
-from pydantic import BaseModel, TypeAdapter
+from typing import cast
 
 from agentv.loading.eval_models import (
     CaseFilesModel,
@@ -12,11 +11,12 @@ from agentv.loading.eval_models import (
     PartModel,
     SuiteModel,
 )
+from agentv.loading.file_model import FileModel
+from agentv.loading.json_shapes import adapter_of, models_in
 from agentv.loading.project import ProjectModel
 from agentv.loading.result_schema import result_schema
 from agentv.loading.run_configs import RunConfigModel
 from agentv.loading.schema_parts import Schema, finished, joined, rewritten
-from agentv.loading.settings import settings_adapter
 from agentv.loading.target_models import TargetModel, TargetsFileModel
 from agentv.registry import Registry, Specs
 from agentv.types.errors import PluginError, UnknownNameError
@@ -46,14 +46,17 @@ class _Definitions:
     def __init__(self) -> None:
         self.schemas: dict[str, Schema] = {}
 
-    def add(self, model: type[BaseModel]) -> Schema:
+    def add(self, model: type[FileModel]) -> Schema:
         """Return a model's own schema; those that it refers to are collected."""
-        return self._collect(model.model_json_schema(ref_template="#/$defs/{model}"), "")
+        whole, *parts = (
+            (each.__name__, finished(adapter_of(cast(type, each)).json_schema())) for each in models_in(model)
+        )
+        self.schemas.update(parts)
+        return whole[1]
 
     def add_settings(self, settings: type, prefix: str) -> Schema:
         """Return the schema of a settings dataclass; those that it refers to are collected under a prefix."""
-        adapter: TypeAdapter[object] = settings_adapter(settings)
-        return self._collect(adapter.json_schema(ref_template=f"#/$defs/{prefix}{{model}}"), prefix)
+        return self._collect(adapter_of(settings).json_schema(ref_template=f"#/$defs/{prefix}{{model}}"), prefix)
 
     def _collect(self, schema: Schema, prefix: str) -> Schema:
         for name, part in schema.pop("$defs", {}).items():

@@ -108,7 +108,7 @@ def _suite(
         return None
     check_single_form(reader, (), model, scope)
     grader = read_grader(reader, (), model)
-    execution = model.execution or SuiteExecutionModel.model_construct()
+    execution = model.execution or SuiteExecutionModel()
     return EvalSuite(
         path=cases.scope.file,
         cases=cases.source(),
@@ -123,7 +123,7 @@ def _suite(
         trials=execution.trials or 1,
         timeout_s=execution.timeout_seconds,
         evaluator_timeout_s=execution.evaluator_timeout_seconds,
-        workspace=execution.workspace.to_json() if execution.workspace else None,
+        workspace=execution.workspace.given() if execution.workspace else None,
         gates=tuple(model.gates or ()),
     )
 

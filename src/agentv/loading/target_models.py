@@ -1,28 +1,30 @@
 """The shape of targets files (formats.md, section 2), and of the keys that every target has."""
 
+from dataclasses import field
 from typing import Annotated, ClassVar, Literal, TypeAlias
-
-from pydantic import Field
 
 from agentv.loading.eval_models import Count, Name, Seconds, WorkspaceModel
 from agentv.loading.file_model import FileModel
+from agentv.loading.marks import DefinedAs, Limits
 from agentv.loading.price_model import PriceModel
-from agentv.loading.schema_parts import defined_as
+from agentv.types.dataclass import dataclass
 from agentv.types.targets import RetryPolicy
 
-Targets: TypeAlias = Annotated[list[object], defined_as("Targets")]
-Milliseconds: TypeAlias = Annotated[float, Field(ge=0)]
-Times: TypeAlias = Annotated[int, Field(ge=0)]
-Status: TypeAlias = Annotated[int, Field(ge=100, le=599)]
+Targets: TypeAlias = Annotated[list[object], DefinedAs("Targets")]
+Milliseconds: TypeAlias = Annotated[float, Limits(ge=0)]
+Times: TypeAlias = Annotated[int, Limits(ge=0)]
+Status: TypeAlias = Annotated[int, Limits(ge=100, le=599)]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TargetsFileModel(FileModel):
     """The top level of a targets file."""
 
-    schema_name: Literal["agentv-targets-v2.2"] | None = Field(default=None, alias="$schema")
+    schema_name: Literal["agentv-targets-v2.2"] | None = field(default=None, metadata={"key": "$schema"})
     targets: Targets
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetryModel(FileModel):
     """`retry:`, with or without the prefix that the flat keys have."""
 
@@ -37,10 +39,11 @@ class RetryModel(FileModel):
     max_retries: Times | None = None
     initial_delay_ms: Milliseconds | None = None
     max_delay_ms: Milliseconds | None = None
-    backoff_factor: Annotated[float, Field(ge=1)] | None = None
+    backoff_factor: Annotated[float, Limits(ge=1)] | None = None
     status_codes: list[Status] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TargetModel(FileModel):
     """The keys that every target has; the provider's own settings stand beside them."""
 
@@ -61,19 +64,19 @@ class TargetModel(FileModel):
     max_retries: Times | None = None
     retry_initial_delay_ms: Milliseconds | None = None
     retry_max_delay_ms: Milliseconds | None = None
-    retry_backoff_factor: Annotated[float, Field(ge=1)] | None = None
+    retry_backoff_factor: Annotated[float, Limits(ge=1)] | None = None
     retry_status_codes: list[Status] | None = None
     retry: RetryModel | None = None
     timeout_seconds: Seconds | None = None
-    requests_per_minute: Annotated[float, Field(gt=0)] | None = None
-    tokens_per_minute: Annotated[float, Field(gt=0)] | None = None
+    requests_per_minute: Annotated[float, Limits(gt=0)] | None = None
+    tokens_per_minute: Annotated[float, Limits(gt=0)] | None = None
     price: PriceModel | None = None
     system_prompt: str | None = None
     workspace: WorkspaceModel | None = None
 
     def to_retry_policy(self) -> RetryPolicy:
         """Make the policy; a flat key comes before its twin under `retry:`, and both before the default."""
-        nested = self.retry or RetryModel.model_construct()
+        nested = self.retry or RetryModel()
         default = RetryPolicy()
         initial_ms = _first(self.retry_initial_delay_ms, nested.initial_delay_ms, default.initial_delay_s * 1000)
         codes = self.retry_status_codes if self.retry_status_codes is not None else nested.status_codes

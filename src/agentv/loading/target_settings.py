@@ -1,11 +1,13 @@
 """One target of a file: its common keys and its provider's settings, checked apart, told at their places."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from agentv.loading.documents import JsonPath
 from agentv.loading.reader import Reader
 from agentv.loading.references import holds_reference, validated
-from agentv.loading.settings import setting_names, settings_adapter, settings_type
+from agentv.loading.settings import settings_type
+from agentv.loading.shapes import names_of, reader_of
+from agentv.loading.spellings import SpellingNotes
 from agentv.loading.target_models import TargetModel
 from agentv.registry import Registry, Spec
 from agentv.templating.environment import variables_in
@@ -44,8 +46,9 @@ def check_target(
         spec = _find_provider(reader, (*at, "provider"), provider, registry, unknown_provider)
     names = TargetModel.names()
     common = {key: value for key, value in raw.items() if names.of(key)}
+    read_common = reader_of(TargetModel)
     model = reader.validate(
-        lambda notes: validated(lambda v: TargetModel.model_validate(v, context=notes), common, whole, notes),
+        lambda notes: validated(lambda value: read_common(value, notes), common, whole, notes),
         common,
         at,
     )
@@ -60,14 +63,14 @@ def _check_settings(
     dataclass = settings_type(reader, (*at, "provider"), spec)
     if dataclass is None:
         return None
-    own = setting_names(dataclass)
+    own = names_of(dataclass)
     common = TargetModel.names()
     settings: dict[str, JsonValue] = {
         key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None
     }
-    adapter = settings_adapter(dataclass)
+    read_own: Callable[[object, SpellingNotes], object] = reader_of(dataclass)
     return reader.validate(
-        lambda notes: validated(lambda v: adapter.validate_python(v, context=notes), settings, whole, notes),
+        lambda notes: validated(lambda value: read_own(value, notes), settings, whole, notes),
         settings,
         at,
         beside=common,
