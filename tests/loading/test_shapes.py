@@ -18,7 +18,8 @@ from agentv.loading.marks import Limits
 from agentv.loading.project import ProjectModel
 from agentv.loading.reader import Reader
 from agentv.loading.run_configs import RunConfigModel
-from agentv.loading.shapes import names_of, reader_of
+from agentv.loading.shape_fields import names_of
+from agentv.loading.shapes import reader_of
 from agentv.loading.spellings import SpellingNotes
 from agentv.loading.target_models import RetryModel, TargetModel
 from agentv.pipeline.plugin_loading import load_specs

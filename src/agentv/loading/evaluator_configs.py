@@ -19,7 +19,8 @@ from agentv.loading.settings import (
     settings_type,
     validate_settings,
 )
-from agentv.loading.shapes import names_of, reader_of
+from agentv.loading.shape_fields import names_of
+from agentv.loading.shapes import reader_of
 from agentv.registry import Registry, Spec
 from agentv.scoring.sources import parse_source
 from agentv.types.cases import EvaluatorConfig

@@ -1,4 +1,4 @@
-"""Dataclasses as pydantic's types: for JSON Schemas, and for reading what shapes.py leaves to the whole of pydantic."""
+"""Dataclasses as types of pydantic: for JSON Schemas, and for reading what core_shapes.py does not know."""
 
 import dataclasses
 import types
@@ -9,7 +9,7 @@ from typing import Annotated, Any, NotRequired, Required, Union, cast, get_args,
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict, TypeAdapter, ValidationInfo
 from typing_extensions import TypedDict  # the one that pydantic can read before Python 3.12
 
-from agentv.loading import shapes
+from agentv.loading import shape_fields
 from agentv.loading.file_model import FileModel
 from agentv.loading.marks import Checked, DefinedAs, Limits
 from agentv.loading.schema_parts import Spelled, SpelledValue, defined_as
@@ -37,7 +37,7 @@ def models_in(hint: Any) -> Iterator[type[FileModel]]:
     """Yield the models in a type, and in these."""
     if is_model(hint):
         yield hint
-        for inner in shapes.hints_of(hint).values():
+        for inner in shape_fields.hints_of(hint).values():
             yield from models_in(inner)
     for inner in get_args(hint):
         yield from models_in(inner)
@@ -45,17 +45,19 @@ def models_in(hint: Any) -> Iterator[type[FileModel]]:
 
 def _object_shape(kind: type) -> Any:
     """Return the shape of a dataclass: a strict typed dict in front of the dataclass itself."""
-    hints, names = shapes.hints_of(kind), shapes.names_of(kind)
-    fields = {shapes.key_of(each): _field_shape(each, hints[each.name]) for each in dataclasses.fields(cast(Any, kind))}
+    hints, names = shape_fields.hints_of(kind), shape_fields.names_of(kind)
+    fields = {
+        shape_fields.key_of(each): _field_shape(each, hints[each.name]) for each in dataclasses.fields(cast(Any, kind))
+    }
     shape = _TYPED_DICT(kind.__name__, fields)
     shape.__pydantic_config__ = _CONFIG
     shape.__doc__ = kind.__doc__
 
     def spell(raw: object, info: ValidationInfo) -> object:
-        return shapes.spell(raw, cast(Any, info.context), names)
+        return shape_fields.spell(raw, cast(Any, info.context), names)
 
     def make(values: Mapping[str, object]) -> object:
-        return shapes.make(kind, values)
+        return shape_fields.make(kind, values)
 
     return Annotated[shape, BeforeValidator(spell), AfterValidator(make), Spelled(names)]
 
@@ -65,7 +67,7 @@ def _field_shape(field: "dataclasses.Field[object]", hint: Any) -> Any:
     if isinstance(field.default, bool | int | float | str):
         extra["default"] = field.default
     described = Field(description=field.metadata.get("help"), json_schema_extra=extra or None)
-    members = shapes.has_members(field)
+    members = shape_fields.has_members(field)
     shape = _ANNOTATED[_shape(tuple[Any, ...] if members else hint), described]
     if members:
         shape = _ANNOTATED[shape, defined_as("Evaluators")]
@@ -73,19 +75,19 @@ def _field_shape(field: "dataclasses.Field[object]", hint: Any) -> Any:
         shape = _ANNOTATED[shape, _flattening(field.metadata["nested"])]
     if "spellings" in field.metadata:
         shape = _ANNOTATED[shape, SpelledValue(field.metadata["spellings"])]
-    return _REQUIRED[shape] if shapes.is_required(field) else _NOT_REQUIRED[shape]
+    return _REQUIRED[shape] if shape_fields.is_required(field) else _NOT_REQUIRED[shape]
 
 
 def _flattening(key: str) -> BeforeValidator:
     def flatten(raw: object, info: ValidationInfo) -> object:
-        return shapes.flatten(raw, cast(Any, info.context), key)
+        return shape_fields.flatten(raw, cast(Any, info.context), key)
 
     return BeforeValidator(flatten)
 
 
 def _shape(hint: Any) -> Any:
     """Return what a type hint demands of JSON: lists for tuples, typed dicts for dataclasses, the rest as it is."""
-    if shapes.is_json(hint):
+    if shape_fields.is_json(hint):
         return Any
     if dataclasses.is_dataclass(hint):
         shape = _object_shape(cast(type, hint))

@@ -6,7 +6,8 @@ from agentv.loading.documents import JsonPath
 from agentv.loading.reader import Reader
 from agentv.loading.references import holds_reference, validated
 from agentv.loading.settings import settings_type
-from agentv.loading.shapes import names_of, reader_of
+from agentv.loading.shape_fields import names_of
+from agentv.loading.shapes import reader_of
 from agentv.loading.spellings import SpellingNotes
 from agentv.loading.target_models import TargetModel
 from agentv.registry import Registry, Spec

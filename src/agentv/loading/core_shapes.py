@@ -1,0 +1,123 @@
+"""Dataclasses as schemas of pydantic's core: what reads models of files and settings of plug-ins."""
+
+import dataclasses
+import types
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
+
+from pydantic_core import CoreConfig, CoreSchema, core_schema
+
+from agentv.loading import shape_fields
+from agentv.loading.marks import Checked, DefinedAs, Limits
+
+_STRICT = CoreConfig(extra_fields_behavior="forbid", strict=True, allow_inf_nan=False)
+
+
+class UnknownHintError(TypeError):
+    """A type that is left to the whole of pydantic."""
+
+
+_PLAIN: Mapping[object, Callable[[], CoreSchema]] = {
+    Any: core_schema.any_schema,
+    object: core_schema.any_schema,
+    str: core_schema.str_schema,
+    int: core_schema.int_schema,
+    float: core_schema.float_schema,
+    bool: core_schema.bool_schema,
+    type(None): core_schema.none_schema,
+}
+
+
+def object_schema(kind: type) -> CoreSchema:
+    """Return the schema of a mapping that makes an instance of a dataclass. Raises UnknownHintError."""
+    hints, names = shape_fields.hints_of(kind), shape_fields.names_of(kind)
+    fields = {
+        shape_fields.key_of(each): core_schema.typed_dict_field(
+            _field_schema(each, hints[each.name]), required=shape_fields.is_required(each)
+        )
+        for each in dataclasses.fields(cast(Any, kind))
+    }
+    spelled = core_schema.with_info_before_validator_function(
+        lambda raw, info: shape_fields.spell(raw, info.context, names),
+        core_schema.typed_dict_schema(fields, config=_STRICT),
+    )
+    return core_schema.no_info_after_validator_function(partial(shape_fields.make, kind), spelled)
+
+
+def _field_schema(field: "dataclasses.Field[object]", hint: Any) -> CoreSchema:
+    schema = _schema(tuple[Any, ...] if shape_fields.has_members(field) else hint)
+    if "nested" in field.metadata:
+        key = field.metadata["nested"]
+        schema = core_schema.with_info_before_validator_function(
+            lambda raw, info: shape_fields.flatten(raw, info.context, key), schema
+        )
+    if "spellings" in field.metadata:
+        ours = partial(shape_fields.translate, spellings=field.metadata["spellings"])
+        schema = core_schema.no_info_before_validator_function(ours, schema)
+    return schema
+
+
+def _schema(hint: Any) -> CoreSchema:
+    """Return what a type demands of JSON: lists for tuples, objects for dataclasses."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is None and hint in _PLAIN:
+        return _PLAIN[hint]()
+    if shape_fields.is_json(hint):
+        return core_schema.any_schema()
+    if dataclasses.is_dataclass(hint):
+        return object_schema(cast(type, hint))
+    if origin is Annotated:
+        return _marked(_schema(arguments[0]), arguments[1:])
+    if origin is Literal:
+        return core_schema.literal_schema(list(arguments))
+    if origin in (Union, types.UnionType):
+        return _choice(arguments)
+    return _container(hint, origin, arguments)
+
+
+def _container(hint: Any, origin: Any, arguments: tuple[Any, ...]) -> CoreSchema:
+    if origin is tuple:
+        items = [_schema(item) for item in arguments if item is not ...]
+        variadic = 0 if ... in arguments else None
+        return core_schema.tuple_schema(items, variadic_item_index=variadic, strict=False)
+    if origin is list:
+        return core_schema.list_schema(_schema(arguments[0]))
+    if origin is Sequence:
+        return core_schema.list_schema(_schema(arguments[0]), strict=False)
+    if origin is Callable:
+        return core_schema.callable_schema()
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return core_schema.dict_schema(core_schema.str_schema(), _schema(arguments[1]))
+    raise UnknownHintError(str(hint))
+
+
+def _marked(schema: CoreSchema, marks: Sequence[object]) -> CoreSchema:
+    made: Any = schema
+    for mark in marks:
+        match mark:
+            case Limits():
+                made = {**made, **mark.given()}
+            case Checked(check):
+                made = core_schema.no_info_after_validator_function(check, made)
+            case DefinedAs():
+                pass
+            case _:
+                raise UnknownHintError(str(mark))
+    return cast(CoreSchema, made)
+
+
+def _choice(hints: tuple[Any, ...]) -> CoreSchema:
+    """Return a choice; several dataclasses are told apart by their literal `type`."""
+    wanted = [hint for hint in hints if hint is not type(None)]
+    kinds = [hint for hint in wanted if dataclasses.is_dataclass(hint)]
+    schema: CoreSchema
+    if len(kinds) > 1:
+        schemas = {kind: object_schema(cast(type, kind)) for kind in kinds}
+        tags = shape_fields.tags_of(cast(list[type], kinds))
+        schema = core_schema.tagged_union_schema({tag: schemas[kind] for tag, kind in tags.items()}, "type")
+    elif len(wanted) > 1:
+        schema = core_schema.union_schema([_schema(hint) for hint in wanted])
+    else:
+        schema = _schema(wanted[0])
+    return schema if len(wanted) == len(hints) else core_schema.nullable_schema(schema)
