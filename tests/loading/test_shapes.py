@@ -1,15 +1,18 @@
 """Files are read by pydantic's core alone: whatever stands in one, the whole of pydantic says the same of it."""
 
+import dataclasses
 import random
-from collections.abc import Callable
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import pytest
-from pydantic import Field
+from pydantic import Field, PydanticUserError
 
 from agentv.loading.documents import Document
 from agentv.loading.eval_models import CaseModel, CriterionModel, EvaluatorModel, MessageModel, SuiteModel
@@ -18,7 +21,7 @@ from agentv.loading.marks import Limits
 from agentv.loading.project import ProjectModel
 from agentv.loading.reader import Reader
 from agentv.loading.run_configs import RunConfigModel
-from agentv.loading.shape_fields import names_of
+from agentv.loading.shape_fields import has_members, hints_of, is_required, key_of, names_of
 from agentv.loading.shapes import reader_of
 from agentv.loading.spellings import SpellingNotes
 from agentv.loading.target_models import RetryModel, TargetModel
@@ -31,8 +34,15 @@ MODELS: tuple[type, ...] = (
     *(SuiteModel, CaseModel, MessageModel, EvaluatorModel, CriterionModel),
     *(TargetModel, RetryModel, ProjectModel, RunConfigModel),
 )
-VALUES = 200
+VALUES = 300
 _PLAIN: tuple[JsonValue, ...] = (None, True, False, 0, 1, -1, 2.5, float("inf"), "", "a", "4", "yes", "mean", "user")
+_GOOD: dict[object, tuple[JsonValue, ...]] = {
+    str: ("a", "https://host.example/v1", "https://host.example/{{ question }}", "echo {PROMPT}", "$.a"),
+    int: (1, 3),
+    float: (0.5, 1),
+    bool: (True, False),
+    type(None): (None,),
+}
 
 
 def settings() -> list[type]:
@@ -46,15 +56,61 @@ def settings() -> list[type]:
     return list(dict.fromkeys(found))
 
 
-def drawn(chance: random.Random, names: tuple[str, ...], depth: int = 0) -> JsonValue:
-    """Return any JSON: objects with keys that are known, now and then another."""
-    kind = chance.choice(("plain", "plain", "list", "object")) if depth else "object"
-    if depth > 2 or kind == "plain":
-        return chance.choice(_PLAIN)
-    if kind == "list":
-        return [drawn(chance, names, depth + 1) for _ in range(chance.randrange(3))]
-    keys = chance.sample(names, min(len(names), chance.randrange(1, 5)))
-    return {key: drawn(chance, names, depth + 1) for key in (*keys, *(["other"] if chance.random() < 0.1 else []))}
+def fitting(hint: Any, chance: random.Random) -> JsonValue:
+    """Return a value of a type; objects with all keys that they need, and some others, by any of their names."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint in _GOOD:
+        return chance.choice(_GOOD[hint])
+    if dataclasses.is_dataclass(hint):
+        return fitting_object(cast(type, hint), chance)
+    if origin is Annotated:
+        return fitting(arguments[0], chance)
+    if origin is Literal:
+        return cast(JsonValue, chance.choice(arguments))
+    if origin in (Union, types.UnionType):
+        return fitting(chance.choice(arguments), chance)
+    if origin is tuple and ... not in arguments:
+        return [fitting(item, chance) for item in arguments]
+    if origin in (tuple, list, Sequence):
+        return [fitting(arguments[0], chance) for _ in range(chance.randrange(1, 3))]
+    if origin in (dict, Mapping):
+        return {"k": fitting(arguments[1], chance)}
+    return chance.choice(("a", 1, ["a"], {"a": None}))
+
+
+def fitting_object(kind: type, chance: random.Random) -> dict[str, JsonValue]:
+    hints, spellings = hints_of(kind), names_of(kind).spellings
+    made: dict[str, JsonValue] = {}
+    for each in dataclasses.fields(cast(Any, kind)):
+        if is_required(each) or chance.random() < 0.2:
+            key = key_of(kind, each)
+            written = chance.choice([name for name, ours in spellings.items() if ours == key])
+            others = each.metadata.get("spellings", {})
+            value = fitting(tuple[Any, ...] if has_members(each) else hints[each.name], chance)
+            if "nested" in each.metadata:
+                value = [nested(item, each.metadata["nested"]) for item in cast(list[JsonValue], value)]
+            made[written] = chance.choice(sorted(others)) if others and chance.random() < 0.5 else value
+    return made
+
+
+def nested(item: JsonValue, key: str) -> JsonValue:
+    """Return an object with all but its type under a key."""
+    own = cast(dict[str, JsonValue], item)
+    return {"type": own["type"], key: {name: value for name, value in own.items() if name != "type"}}
+
+
+def damaged(value: JsonValue, chance: random.Random) -> JsonValue:
+    """Return a value with one thing in it replaced, left out or added."""
+    if isinstance(value, dict) and value and chance.random() < 0.9:
+        key = chance.choice(sorted(value))
+        rest = {name: inner for name, inner in value.items() if name != key}
+        if chance.random() < 0.2:
+            return rest
+        return {**rest, ("other" if chance.random() < 0.1 else key): damaged(value[key], chance)}
+    if isinstance(value, list) and value and chance.random() < 0.8:
+        place = chance.randrange(len(value))
+        return [*value[:place], damaged(value[place], chance), *value[place + 1 :]]
+    return chance.choice((*_PLAIN, [], {}, ["a"], [1], {"a": 1}, {"type": "a"}))
 
 
 def result_of(read: Callable[[object, SpellingNotes], object], raw: JsonValue) -> tuple[object, list[Problem]]:
@@ -65,21 +121,22 @@ def result_of(read: Callable[[object, SpellingNotes], object], raw: JsonValue) -
 @pytest.mark.parametrize("kind", [*MODELS, *settings()], ids=lambda kind: kind.__name__)
 def test_a_value_is_read_and_refused_as_by_the_whole_of_pydantic(kind: type) -> None:
     chance = random.Random(kind.__name__)
-    names = (*names_of(kind).spellings, "type", "config", "contains", "name")
     adapter = adapter_of(kind)
-    refused = 0
-    for _ in range(VALUES):
-        raw = drawn(chance, names)
-        ours, usual = (
-            result_of(read, raw)
-            for read in (
-                cast(Any, reader_of(kind)),
-                lambda value, notes: adapter.validate_python(value, context=notes),
-            )
-        )
+    read: list[Callable[[object, SpellingNotes], object]] = [
+        reader_of(kind),
+        lambda value, notes: adapter.validate_python(value, context=notes),
+    ]
+    taken = refused = 0
+    for number in range(VALUES):
+        raw: JsonValue = fitting_object(kind, chance)
+        if number % 2:
+            raw = damaged(raw, chance)
+        ours, usual = (result_of(each, raw) for each in read)
         assert ours == usual, raw
+        taken += ours[0] is not None
         refused += bool(ours[1])
-    assert refused > 0
+    assert refused
+    assert taken
 
 
 def test_a_reader_that_is_not_strict_is_found_out() -> None:
@@ -114,3 +171,73 @@ def test_types_that_are_not_known_here_are_left_to_pydantic() -> None:
     )
     made, problems = result_of(read, {"colour": Colour.RED, "size": 4})  # type: ignore[dict-item]
     assert (made, [each.message for each in problems]) == (None, ["must be at most 3"])
+
+
+@dataclass(frozen=True)
+class One:
+    type: Literal["one"]
+    size: Annotated[int | None, Limits(ge=1)] = None
+
+
+@dataclass(frozen=True)
+class Two:
+    type: Literal["two"] = "two"
+
+
+@dataclass(frozen=True)
+class Untold:
+    size: int = 1
+
+
+def settings_of(hint: object, metadata: Mapping[str, object] | None = None) -> type:
+    made = field(default=None, metadata=metadata or {})
+    return dataclasses.make_dataclass("Settings", [("value", cast(type, hint), made)], frozen=True)
+
+
+@pytest.mark.parametrize(
+    ("hint", "raw", "value"),
+    [
+        (typing.List, ["a"], ["a"]),  # noqa: UP006 - as some still write it
+        (list, [1], [1]),
+        (Sequence, ("a",), ("a",)),
+        (Sequence[str], ["a"], ["a"]),
+        (Sequence[str], ("a",), ("a",)),
+        (Mapping, {"a": 1}, {"a": 1}),
+        (One | Two, {"type": "two"}, Two()),
+        (One | None, {"type": "one", "size": 2}, One("one", 2)),
+        (Path, Path("a"), Path("a")),
+    ],
+)
+def test_what_the_types_of_a_plug_in_take(hint: object, raw: object, value: object) -> None:
+    read: Any = reader_of(settings_of(hint))
+    assert read({"value": raw}, SpellingNotes()).value == value
+
+
+@pytest.mark.parametrize("hint", [One | Two | str, One | Untold, One | One | Untold | None])
+def test_a_choice_that_cannot_be_told_apart_is_refused_when_it_is_made(hint: object) -> None:
+    with pytest.raises((TypeError, PydanticUserError)):
+        reader_of(settings_of(hint))
+
+
+def test_a_set_has_no_order_and_is_no_list() -> None:
+    _, problems = result_of(reader_of(settings_of(Sequence[str])), {"value": {"a"}})  # type: ignore[dict-item]
+    assert [each.message for each in problems] == ["must be a list, but is a list"]
+
+
+def test_metadata_of_a_plug_in_s_own_changes_no_key() -> None:
+    read: Any = reader_of(settings_of(int, {"key": "other"}))
+    assert read({"value": 1}, SpellingNotes()).value == 1
+
+
+def test_what_is_given_is_the_reader_s_own() -> None:
+    theirs: dict[str, JsonValue] = {"metadata": {"list": [1]}}
+    model = reader_of(RunConfigModel)(theirs, SpellingNotes())
+    given = model.given()
+    assert given == theirs
+    cast(Any, theirs)["metadata"]["list"].append(2)
+    assert given == {"metadata": {"list": [1]}}
+
+
+def test_a_key_that_is_no_text_is_an_unknown_one() -> None:
+    _, problems = result_of(reader_of(RunConfigModel), {5: 1})  # type: ignore[dict-item]
+    assert [each.message for each in problems] == ["unknown key 5"]

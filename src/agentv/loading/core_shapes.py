@@ -2,7 +2,7 @@
 
 import dataclasses
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
@@ -33,7 +33,7 @@ def object_schema(kind: type) -> CoreSchema:
     """Return the schema of a mapping that makes an instance of a dataclass. Raises UnknownHintError."""
     hints, names = shape_fields.hints_of(kind), shape_fields.names_of(kind)
     fields = {
-        shape_fields.key_of(each): core_schema.typed_dict_field(
+        shape_fields.key_of(kind, each): core_schema.typed_dict_field(
             _field_schema(each, hints[each.name]), required=shape_fields.is_required(each)
         )
         for each in dataclasses.fields(cast(Any, kind))
@@ -77,6 +77,8 @@ def _schema(hint: Any) -> CoreSchema:
 
 
 def _container(hint: Any, origin: Any, arguments: tuple[Any, ...]) -> CoreSchema:
+    if not arguments:
+        raise UnknownHintError(str(hint))
     if origin is tuple:
         items = [_schema(item) for item in arguments if item is not ...]
         variadic = 0 if ... in arguments else None
@@ -84,7 +86,9 @@ def _container(hint: Any, origin: Any, arguments: tuple[Any, ...]) -> CoreSchema
     if origin is list:
         return core_schema.list_schema(_schema(arguments[0]))
     if origin is Sequence:
-        return core_schema.list_schema(_schema(arguments[0]), strict=False)
+        item = _schema(arguments[0])
+        several = core_schema.tuple_schema([item], variadic_item_index=0)
+        return core_schema.union_schema([core_schema.list_schema(item), several])
     if origin is Callable:
         return core_schema.callable_schema()
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -96,7 +100,7 @@ def _marked(schema: CoreSchema, marks: Sequence[object]) -> CoreSchema:
     made: Any = schema
     for mark in marks:
         match mark:
-            case Limits():
+            case Limits() if made["type"] in ("str", "int", "float", "list"):
                 made = {**made, **mark.given()}
             case Checked(check):
                 made = core_schema.no_info_after_validator_function(check, made)
@@ -110,14 +114,23 @@ def _marked(schema: CoreSchema, marks: Sequence[object]) -> CoreSchema:
 def _choice(hints: tuple[Any, ...]) -> CoreSchema:
     """Return a choice; several dataclasses are told apart by their literal `type`."""
     wanted = [hint for hint in hints if hint is not type(None)]
-    kinds = [hint for hint in wanted if dataclasses.is_dataclass(hint)]
+    kinds = [cast(type, hint) for hint in wanted if dataclasses.is_dataclass(hint)]
     schema: CoreSchema
     if len(kinds) > 1:
-        schemas = {kind: object_schema(cast(type, kind)) for kind in kinds}
-        tags = shape_fields.tags_of(cast(list[type], kinds))
-        schema = core_schema.tagged_union_schema({tag: schemas[kind] for tag, kind in tags.items()}, "type")
+        schema = core_schema.tagged_union_schema(_by_tag(kinds, of=len(wanted)), "type")
     elif len(wanted) > 1:
         schema = core_schema.union_schema([_schema(hint) for hint in wanted])
     else:
         schema = _schema(wanted[0])
     return schema if len(wanted) == len(hints) else core_schema.nullable_schema(schema)
+
+
+def _by_tag(kinds: Sequence[type], *, of: int) -> dict[Hashable, CoreSchema]:
+    """Return dataclasses by what stands in their `type`. What is no choice between them is told by pydantic."""
+    types_of = [shape_fields.hints_of(kind).get("type") for kind in kinds]
+    tags = [get_args(each) if get_origin(each) is Literal else () for each in types_of]
+    listed = [tag for each in tags for tag in each]
+    if len(kinds) != of or not all(tags) or len(set(listed)) != len(listed):
+        raise UnknownHintError(f"a choice of {', '.join(kind.__name__ for kind in kinds)}")
+    schemas = [object_schema(kind) for kind in kinds]
+    return {tag: schema for schema, each in zip(schemas, tags, strict=True) for tag in each}

@@ -76,8 +76,9 @@ class SuiteModel(SingleFormModel):
 
     ALIASES: ClassVar = {"cases": "evalcases"}
     ELSEWHERE: ClassVar = _IN_EXECUTION
+    KEYS: ClassVar = {"schema_name": "$schema"}
 
-    schema_name: Literal["agentv-eval-v2"] | None = field(default=None, metadata={"key": "$schema"})
+    schema_name: Literal["agentv-eval-v2"] | None = None
     description: str | None = None
     dataset: Name | None = None
     tags: list[Name] = field(default_factory=list)

@@ -5,25 +5,30 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, ClassVar, cast
 
+from pydantic_core import SchemaSerializer, core_schema
+
 from agentv.loading.spellings import Names, make_names
 from agentv.types.json_value import JsonObject
 
 DEPRECATED: Mapping[str, bool] = {"deprecated": True}
 """The metadata of a field whose key is still read, but no longer named to people."""
 
+_PLAIN = SchemaSerializer(core_schema.any_schema())
+
 
 class FileModel:
     """An object in a file. Subclasses are frozen dataclasses whose types say what may stand there (shapes.py).
 
     `ALIASES` maps other spellings to field names; camelCase twins need no entry. `ELSEWHERE` tells of keys that are
-    often put here where they belong. A field whose key is no Python name has it in its metadata, as `key`. A subclass
-    may refuse values in `__post_init__` by a ValueError with a plain sentence, and ends with a method that makes what
-    the key stands for.
+    often put here where they belong. `KEYS` has the key of a field where that is no Python name. A subclass may refuse
+    values in `__post_init__` by a ValueError with a plain sentence, and ends with a method that makes what the object
+    stands for.
     """
 
     __slots__ = ()
     ALIASES: ClassVar[Mapping[str, str]] = {}
     ELSEWHERE: ClassVar[Mapping[str, str]] = {}
+    KEYS: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def names(cls) -> Names:
@@ -31,16 +36,9 @@ class FileModel:
         return _names_of(cast(type, cls))
 
     def given(self) -> JsonObject:
-        """Return the keys that have a value, as plain JSON."""
-        listed = fields(cast(Any, self))
-        values = {each.name: _plain(getattr(self, each.name)) for each in listed}
-        return {name: value for name, value in values.items() if value is not None}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, FileModel):
-        return value.given()
-    return {key: _plain(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+        """Return the fields that have a value, models and lists in them as plain values of their own."""
+        values = {each.name: getattr(self, each.name) for each in fields(cast(Any, self))}
+        return {name: _PLAIN.to_python(value) for name, value in values.items() if value is not None}
 
 
 @cache
@@ -48,6 +46,6 @@ def _names_of(model: type) -> Names:
     own, kind = model.__annotations__, cast(type[FileModel], model)
     # A base class's keys come last.
     listed = sorted(fields(cast(Any, model)), key=lambda each: each.name not in own)
-    keys = {each.metadata.get("key", each.name): "deprecated" in each.metadata for each in listed}
+    keys = {kind.KEYS.get(each.name, each.name): "deprecated" in each.metadata for each in listed}
     current = [key for key, is_deprecated in keys.items() if not is_deprecated]
     return make_names(current, {**kind.ALIASES, **{key: key for key in keys if keys[key]}}, kind.ELSEWHERE)

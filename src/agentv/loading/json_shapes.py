@@ -47,7 +47,8 @@ def _object_shape(kind: type) -> Any:
     """Return the shape of a dataclass: a strict typed dict in front of the dataclass itself."""
     hints, names = shape_fields.hints_of(kind), shape_fields.names_of(kind)
     fields = {
-        shape_fields.key_of(each): _field_shape(each, hints[each.name]) for each in dataclasses.fields(cast(Any, kind))
+        shape_fields.key_of(kind, each): _field_shape(each, hints[each.name])
+        for each in dataclasses.fields(cast(Any, kind))
     }
     shape = _TYPED_DICT(kind.__name__, fields)
     shape.__pydantic_config__ = _CONFIG
@@ -93,6 +94,8 @@ def _shape(hint: Any) -> Any:
         shape = _object_shape(cast(type, hint))
         return _ANNOTATED[shape, defined_as(cast(type, hint).__name__)] if is_model(hint) else shape
     origin, arguments = get_origin(hint), get_args(hint)
+    if not arguments:
+        return hint
     if origin is Annotated:
         return _ANNOTATED[(_shape(arguments[0]), *map(_mark, arguments[1:]))]
     if origin is tuple:
@@ -101,12 +104,16 @@ def _shape(hint: Any) -> Any:
     if origin is list:
         return _LIST[_shape(arguments[0])]
     if origin is Sequence:
-        return _ANNOTATED[_LIST[_shape(arguments[0])], Strict(strict=False)]
+        return _ANNOTATED[_LIST[_shape(arguments[0])], BeforeValidator(_as_list)]
     if origin in (Union, types.UnionType):
         return _choice([_shape(argument) for argument in arguments], arguments)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _DICT[str, _shape(arguments[1])]
     return hint
+
+
+def _as_list(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _mark(mark: object) -> object:

@@ -1,7 +1,7 @@
 """`grader`, the older name of `evaluator` (seed REQ-EVAL-009)."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import field, fields
 from typing import Annotated, TypeAlias
 
 from agentv.loading.documents import JsonPath
@@ -24,7 +24,7 @@ class SingleFormModel(FileModel):
     grader: EvaluatorType | None = field(default=None, metadata=DEPRECATED)
 
 
-SINGLE_FORM_KEYS = ("evaluator", "grader")
+SINGLE_FORM_KEYS = tuple(each.name for each in fields(SingleFormModel))
 
 
 def read_grader(reader: Reader, at: JsonPath, model: SingleFormModel) -> str | None:

@@ -59,7 +59,7 @@ class Reader:
         if key in names.elsewhere:
             self.error(at, f"unknown key {key!r}", allowed=names.elsewhere[key], on_key=True)
             return
-        near = nearest(key, names.spellings)
+        near = nearest(str(key), names.spellings)
         near = snake_case(near) if near is not None and near not in names.canonical else near
         known = ", ".join(names.canonical)
         self.error(at, f"unknown key {key!r}", allowed=f"allowed: {known}", suggestion=near, on_key=True)

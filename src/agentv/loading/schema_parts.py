@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
+from agentv.loading.shape_fields import translate
 from agentv.loading.spellings import Names
 from agentv.types.dataclass import dataclass
 
@@ -73,7 +75,9 @@ class SpelledValue:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Read the other spellings as ours."""
-        return core_schema.no_info_before_validator_function(self._ours, handler(source))
+        return core_schema.no_info_before_validator_function(
+            partial(translate, spellings=self.spellings), handler(source)
+        )
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
         """Accept the other spellings, and list only ours."""
@@ -81,9 +85,6 @@ class SpelledValue:
         kept: Schema = {key: ours.pop(key) for key in ("default", "description") if key in ours}
         others = "|".join(map(re.escape, sorted(self.spellings)))
         return {**kept, "anyOf": [ours, {"type": "string", "pattern": f"^({others})$"}]}
-
-    def _ours(self, value: object) -> object:
-        return self.spellings.get(value, value) if isinstance(value, str) else value
 
 
 def joined(first: Schema, second: Schema) -> Schema:

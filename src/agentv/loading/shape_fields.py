@@ -1,9 +1,9 @@
 """What dataclasses say of the values that they are read from: keys, types, and how others write them."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
-from typing import Any, cast, get_args, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from agentv.loading.file_model import FileModel
 from agentv.loading.spellings import Names, SpellingNotes, make_names
@@ -33,10 +33,9 @@ def hints_of(kind: type) -> dict[str, Any]:
     return get_type_hints(kind, localns={"JsonValue": Any}, include_extras=True)
 
 
-def key_of(field: "dataclasses.Field[object]") -> str:
+def key_of(kind: type, field: "dataclasses.Field[object]") -> str:
     """Return how a field's key is written."""
-    key: str = field.metadata.get("key", field.name)
-    return key
+    return kind.KEYS.get(field.name, field.name) if issubclass(kind, FileModel) else field.name
 
 
 def is_required(field: "dataclasses.Field[object]") -> bool:
@@ -74,9 +73,4 @@ def translate(raw: object, spellings: Mapping[str, str]) -> object:
 def make(kind: type, values: Mapping[str, object]) -> object:
     """Return the instance of a dataclass whose keys have these values."""
     listed = dataclasses.fields(cast(Any, kind))
-    return kind(**{each.name: values[key] for each in listed if (key := key_of(each)) in values})
-
-
-def tags_of(kinds: Sequence[type]) -> dict[str, type]:
-    """Return dataclasses by what stands in their literal `type`, by which several in one choice are told apart."""
-    return {tag: kind for kind in kinds for tag in get_args(hints_of(kind)["type"])}
+    return kind(**{each.name: values[key] for each in listed if (key := key_of(kind, each)) in values})

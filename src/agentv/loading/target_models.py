@@ -1,6 +1,5 @@
 """The shape of targets files (formats.md, section 2), and of the keys that every target has."""
 
-from dataclasses import field
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from agentv.loading.eval_models import Count, Name, Seconds, WorkspaceModel
@@ -20,7 +19,9 @@ Status: TypeAlias = Annotated[int, Limits(ge=100, le=599)]
 class TargetsFileModel(FileModel):
     """The top level of a targets file."""
 
-    schema_name: Literal["agentv-targets-v2.2"] | None = field(default=None, metadata={"key": "$schema"})
+    KEYS: ClassVar = {"schema_name": "$schema"}
+
+    schema_name: Literal["agentv-targets-v2.2"] | None = None
     targets: Targets
 
 
