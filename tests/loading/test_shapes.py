@@ -96,7 +96,8 @@ def fitting_object(kind: type, chance: random.Random) -> dict[str, JsonValue]:
 def nested(item: JsonValue, key: str) -> JsonValue:
     """Return an object with all but its type under a key."""
     own = cast(dict[str, JsonValue], item)
-    return {"type": own["type"], key: {name: value for name, value in own.items() if name != "type"}}
+    kept = {name: value for name, value in own.items() if name == "type"}
+    return {**kept, key: {name: value for name, value in own.items() if name not in kept}}
 
 
 def damaged(value: JsonValue, chance: random.Random) -> JsonValue:

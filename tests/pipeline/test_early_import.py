@@ -77,5 +77,18 @@ def what_the_end_needs() -> None:
     assert "colorsys" in sys.modules
 
 
+def nothing_that_is_there_and_nothing_that_breaks() -> None:
+    threading.excepthook = lambda _args: os._exit(1)
+    later = Later()
+    import_later("no_such_module", cast(AbstractEventLoop, later))
+    later.comes()
+    wait_for_imports()
+    import_later("sys", cast(AbstractEventLoop, None))  # else it would ask the loop
+
+
+def test_what_is_imported_already_or_cannot_be_is_left_alone() -> None:
+    in_own_process(nothing_that_is_there_and_nothing_that_breaks)
+
+
 def test_what_only_the_end_needs_is_imported_while_the_run_goes_on() -> None:
     in_own_process(what_the_end_needs)

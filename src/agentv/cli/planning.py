@@ -5,13 +5,15 @@ Modules are imported step by step. What takes long by itself begins first: who w
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentv.cli.interrupts import leaving_on_interrupt
 from agentv.cli.screen_options import Screen
 from agentv.cli.streams import own_stdout
-from agentv.loading.places import find_eval_files, find_home
+from agentv.loading.places import find_eval_files, find_home, find_repository_root
 from agentv.pipeline.early_import import import_beside
 from agentv.pipeline.git_state import begin_git_state
 from agentv.pipeline.options import RunOptions
@@ -31,25 +33,27 @@ def run_paths(
     with own_stdout() as stdout:
         cwd = Path.cwd()
         files = find_eval_files(paths, cwd=cwd)
-        git = None
-        if dry_run is None and files:
-            git = begin_git_state(str(files[0].parent))
-            import_beside(files[0].parent, options, cwd=cwd)
+        with ExitStack() as beside:
+            git = None
+            if dry_run is None and files:
+                git = begin_git_state(str(find_repository_root(files[0])))
+                beside.enter_context(leaving_on_interrupt())
+                beside.callback(import_beside(files[0].parent, options, cwd=cwd).join)
 
-        from agentv.pipeline.inputs import load_inputs
-        from agentv.pipeline.team_store import kept_name, named_store, secrets_of_store
-
-        shared_in = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
-        inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets_of_store(shared_in, os.environ))
-        home = find_home(cwd)
-
-        def planned(options: RunOptions) -> "RunPlan":
+            from agentv.pipeline.inputs import read_inputs
             from agentv.pipeline.planning import make_plan
+            from agentv.pipeline.team_store import kept_name, named_store, secrets_of_store
 
-            plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-            return replace(plan, paths=tuple(paths), folder=str(cwd), store=kept_name(store, shared_in), git=git)
+            shared_in = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
+            secrets = secrets_of_store(shared_in, os.environ)
+            inputs = read_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets)
+            home = find_home(cwd)
 
-        plan = planned(options)
+            def planned(options: RunOptions) -> "RunPlan":
+                plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
+                return replace(plan, paths=tuple(paths), folder=str(cwd), store=kept_name(store, shared_in), git=git)
+
+            plan = planned(options)
         if dry_run is not None:
             from agentv.cli.dry_run import run_pilot, show_plan
 

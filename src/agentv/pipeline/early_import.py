@@ -27,16 +27,19 @@ _READS_CERTIFICATES = "aiohttp.connector"
 """The module that reads them when it is imported."""
 
 
-def import_beside(folder: Path, options: RunOptions, *, cwd: Path) -> None:
+def import_beside(folder: Path, options: RunOptions, *, cwd: Path) -> Thread:
     """Begin to import whoever eval files in `folder` will most likely ask: the options' targets, else their default.
 
     A wrong guess costs that import alone. Who needs a provider waits for the same import, and is told what is wrong.
+    While the thread that is returned goes on, no KeyboardInterrupt may be raised: in the middle of an import it leaves
+    a lock that the other one waits for.
     """
     importing = Thread(target=_import_asked, args=(folder, options, cwd), name="agentv-import")
     importing.start()
     # Two imports at once hinder each other: the interpreter changes hands with every file.
     while importing.is_alive() and _READS_CERTIFICATES not in sys.modules:
         importing.join(_LOOK_S)
+    return importing
 
 
 def _import_asked(folder: Path, options: RunOptions, cwd: Path) -> None:
@@ -61,5 +64,11 @@ def import_later(module: str, loop: "AbstractEventLoop") -> None:
 
     The first call does not wait for it; and a run of hours does not end with a file that was replaced meanwhile.
     """
-    importing = Thread(target=importlib.import_module, args=(module,), name="agentv-import", daemon=True)
-    loop.call_later(_UNDER_WAY_S, importing.start)
+    if module not in sys.modules:
+        importing = Thread(target=_import_quietly, args=(module,), name="agentv-import", daemon=True)
+        loop.call_later(_UNDER_WAY_S, importing.start)
+
+
+def _import_quietly(module: str) -> None:
+    with suppress(Exception):  # the end imports it again, and tells
+        importlib.import_module(module)

@@ -35,6 +35,6 @@ def begin_git_state(folder: str) -> Callable[[], GitState]:
 
     def wait() -> GitState:
         looking.join()
-        return found[0]
+        return found[0] if found else None
 
     return wait

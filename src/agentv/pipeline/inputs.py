@@ -74,7 +74,21 @@ class Neighbourhood:
 
 
 def load_inputs(
-    paths: Sequence[str | Path],
+    paths: Sequence[str],
+    options: RunOptions,
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    needs_targets: bool = True,
+    secrets: tuple[str, ...] = (),
+) -> Inputs:
+    """Find eval files, and read them as `read_inputs` does; no path means the folder `evals`."""
+    files = find_eval_files(paths, cwd=cwd)
+    return read_inputs(files, options, cwd=cwd, env=env, needs_targets=needs_targets, secrets=secrets)
+
+
+def read_inputs(
+    files: Sequence[Path],
     options: RunOptions,
     *,
     cwd: Path,
@@ -83,7 +97,6 @@ def load_inputs(
     secrets: tuple[str, ...] = (),
 ) -> Inputs:
     """Read eval files and what belongs to them. Raises EvalFileError with the problems of all files at once."""
-    files = find_eval_files(paths, cwd=cwd)
     specs, gates = load_project_parts(file.parent for file in files)
     neighbourhood = Neighbourhood(options, specs, cwd, env, needs_targets, secrets)
     suites: list[SuiteInput] = []
@@ -96,7 +109,7 @@ def load_inputs(
         except EvalFileError as error:
             problems.update(dict.fromkeys(error.problems))
     if problems:
-        raise EvalFileError(str(paths), tuple(problems))
+        raise EvalFileError(str(files), tuple(problems))
     return Inputs(tuple(suites), specs, gates)
 
 
