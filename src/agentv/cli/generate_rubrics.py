@@ -20,6 +20,7 @@ from agentv.cli.generation_report import Report
 from agentv.cli.streams import own_stdout
 from agentv.loading.atomic_write import replace_content
 from agentv.loading.cases_file import open_cases
+from agentv.loading.places import find_eval_files
 from agentv.pipeline.generation import Asking
 from agentv.pipeline.generation_prompts import RUBRIC_VARIABLES, rubrics_prompt
 from agentv.pipeline.inputs import SuiteInput, load_inputs
@@ -35,7 +36,8 @@ def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateO
     """Add requirements to a file's cases; returns the exit code. What targets print goes to standard error."""
     with own_stdout() as stdout:
         run_options = options.run_options(case_globs)
-        inputs = load_inputs([str(path)], run_options, cwd=Path.cwd(), env=os.environ)
+        cwd = Path.cwd()
+        inputs = load_inputs(find_eval_files([path], cwd=cwd), run_options, cwd=cwd, env=os.environ)
         suite, file = inputs.suites[0].suite, open_cases(path)
         cases, places = _whole(suite), select_cases(suite, run_options).places
         chosen = [index for index in range(len(cases)) if places is None or index in places]

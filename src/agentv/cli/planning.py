@@ -40,13 +40,13 @@ def run_paths(
                 beside.enter_context(leaving_on_interrupt())
                 beside.callback(import_beside(files[0].parent, options, cwd=cwd).join)
 
-            from agentv.pipeline.inputs import read_inputs
+            from agentv.pipeline.inputs import load_inputs
             from agentv.pipeline.planning import make_plan
             from agentv.pipeline.team_store import kept_name, named_store, secrets_of_store
 
             shared_in = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
             secrets = secrets_of_store(shared_in, os.environ)
-            inputs = read_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets)
+            inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets)
             home = find_home(cwd)
 
             def planned(options: RunOptions) -> "RunPlan":

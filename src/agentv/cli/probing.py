@@ -19,14 +19,14 @@ EXIT_UNANSWERED = 3
 
 def probe_paths(paths: Sequence[str], targets: tuple[str, ...], targets_file: str | None) -> "list[Probe]":
     """Ask the targets and judges that eval files use, or those named, each as its first case would."""
-    from agentv.loading.places import find_home
+    from agentv.loading.places import find_eval_files, find_home
     from agentv.pipeline.inputs import load_inputs
     from agentv.pipeline.options import RunOptions
     from agentv.pipeline.planning import make_plan
     from agentv.types.cases import EvalCase
 
     cwd, options = Path.cwd(), RunOptions(targets=targets, targets_file=targets_file)
-    inputs = load_inputs(paths, options, cwd=cwd, env=os.environ)
+    inputs = load_inputs(find_eval_files(paths, cwd=cwd), options, cwd=cwd, env=os.environ)
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(find_home(cwd)))
 
     def first_task(target: "ResolvedTarget") -> "CaseTask | None":

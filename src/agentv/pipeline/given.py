@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from agentv.loading.places import find_eval_files
 from agentv.pipeline.inputs import Inputs, SuiteInput, load_inputs, load_inputs_of
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.plugins import as_evaluator
@@ -59,8 +60,8 @@ def load_given(
     # What answers by itself, or a list of cases, which stands in no folder, needs no targets file.
     answers = given.task is not None or (given.target is not None and not isinstance(given.target, str))
     if isinstance(source, str | os.PathLike):
-        paths = [os.fspath(source)]
-        inputs = load_inputs(paths, options, cwd=cwd, env=os.environ, needs_targets=not answers, secrets=secrets)
+        files = find_eval_files([os.fspath(source)], cwd=cwd)
+        inputs = load_inputs(files, options, cwd=cwd, env=os.environ, needs_targets=not answers, secrets=secrets)
     else:
         suite = source if isinstance(source, EvalSuite) else _suite_of(source)
         inputs = load_inputs_of(suite, options, cwd=cwd, env=os.environ, needs_targets=False, secrets=secrets)

@@ -6,7 +6,7 @@ from dataclasses import field
 from pathlib import Path
 
 from agentv.loading.dotenv import load_env
-from agentv.loading.places import find_eval_files, find_repository_root, find_targets_file, targets_searched
+from agentv.loading.places import find_repository_root, find_targets_file, targets_searched
 from agentv.loading.project import load_project
 from agentv.loading.store_url import STORE_VARIABLE
 from agentv.loading.suites import load_suite
@@ -74,20 +74,6 @@ class Neighbourhood:
 
 
 def load_inputs(
-    paths: Sequence[str],
-    options: RunOptions,
-    *,
-    cwd: Path,
-    env: Mapping[str, str],
-    needs_targets: bool = True,
-    secrets: tuple[str, ...] = (),
-) -> Inputs:
-    """Find eval files, and read them as `read_inputs` does; no path means the folder `evals`."""
-    files = find_eval_files(paths, cwd=cwd)
-    return read_inputs(files, options, cwd=cwd, env=env, needs_targets=needs_targets, secrets=secrets)
-
-
-def read_inputs(
     files: Sequence[Path],
     options: RunOptions,
     *,
@@ -96,7 +82,10 @@ def read_inputs(
     needs_targets: bool = True,
     secrets: tuple[str, ...] = (),
 ) -> Inputs:
-    """Read eval files and what belongs to them. Raises EvalFileError with the problems of all files at once."""
+    """Read eval files, as `find_eval_files` found them, and what belongs to them.
+
+    Raises EvalFileError with the problems of all files at once.
+    """
     specs, gates = load_project_parts(file.parent for file in files)
     neighbourhood = Neighbourhood(options, specs, cwd, env, needs_targets, secrets)
     suites: list[SuiteInput] = []

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from agentv.loading.places import find_eval_files
 from agentv.pipeline.baseline import without_lost_baseline
 from agentv.pipeline.inputs import SuiteInput, load_inputs
 from agentv.pipeline.options import RunOptions, make_options
@@ -60,7 +61,7 @@ def load_stored_plan(
     if budget_usd is not None:
         options = replace(options, budget_usd=budget_usd)
     options, gone = without_lost_baseline(options, home)
-    inputs = load_inputs(paths, options, cwd=cwd, env=env, secrets=secrets)
+    inputs = load_inputs(find_eval_files(paths, cwd=cwd), options, cwd=cwd, env=env, secrets=secrets)
     suites = change(inputs.suites, inputs.specs)
     plan = make_plan(suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
     return replace(plan, paths=paths, folder=str(cwd), warnings=(*plan.warnings, *gone))
