@@ -222,7 +222,7 @@ def test_a_choice_that_cannot_be_told_apart_is_refused_when_it_is_made(hint: obj
 
 def test_a_set_has_no_order_and_is_no_list() -> None:
     _, problems = result_of(reader_of(settings_of(Sequence[str])), {"value": {"a"}})  # type: ignore[dict-item]
-    assert [each.message for each in problems] == ["must be a list, but is a list"]
+    assert [each.message for each in problems] == ["must be a list, but is a set"]
 
 
 def test_metadata_of_a_plug_in_s_own_changes_no_key() -> None:

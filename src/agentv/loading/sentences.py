@@ -46,7 +46,9 @@ def kind_of(value: JsonValue) -> str:
         return "a number"
     if isinstance(value, str):
         return "text"
-    return "an object" if isinstance(value, Mapping) else "a list"
+    if isinstance(value, Mapping):
+        return "an object"
+    return "a list" if isinstance(value, list | tuple) else f"a {type(value).__name__}"  # Python's, among JSON
 
 
 def wanted_by(error: ErrorDetails) -> str | None:
