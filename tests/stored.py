@@ -1,8 +1,9 @@
 """One of each thing that is kept of a run, to be changed by keyword."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.messages import Message, ToolCall, TraceSummary

@@ -1,11 +1,11 @@
 """Stored runs of one suite and target, day after day, for tests of trends."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from tests.stored import NOON, make_result, make_run
 
 from agentv.storage.find_run import runs_folder

@@ -6,9 +6,11 @@ import random
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
-from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.loading import suites, targets
 from agentv.loading.places import find_home
@@ -25,7 +27,6 @@ from agentv.pipeline.team_store import kept_name, named_store, secrets_of_store
 from agentv.registry import Specs
 from agentv.types.aggregated_result import AggregatedEvaluationResult, CriteriaEvaluator
 from agentv.types.cases import EvalSuite, EvaluatorLike
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.events import Observer, RowFinished, RunEvent
 from agentv.types.results import CaseResult, RunReport
@@ -34,8 +35,7 @@ from agentv.types.targets import TargetConfig
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class _Rows:
+class _Rows(Struct):
     """Collects finished rows."""
 
     hears = (RowFinished,)
@@ -49,8 +49,7 @@ class _Rows:
         """Nothing is held open."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Struct, frozen=True):
     """Where a caller wants a run to be kept: a `.agentv` folder, the team's database."""
 
     folder: str | os.PathLike[str] | None = None

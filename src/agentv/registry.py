@@ -2,10 +2,10 @@
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
 from typing import Any, TypeAlias
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, field
+
 from agentv.types.errors import PluginError, UnknownNameError
 
 Reference: TypeAlias = str | Callable[..., Any]
@@ -24,8 +24,7 @@ def load_reference(reference: Reference) -> Callable[..., Any]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(Struct, frozen=True):
     """A plug-in as registered: its names, its settings, and how to make one.
 
     `settings` is a frozen dataclass whose fields carry their description in `metadata={"help": …}`; loading derives
@@ -77,8 +76,7 @@ class Spec:
         return settings
 
 
-@dataclass(frozen=True, slots=True)
-class Announced:
+class Announced(Struct, frozen=True):
     """A plug-in that an installed package announces by name. Nothing of the package is imported before `load`.
 
     `brought_by` is the package with its version. `load` raises PluginError that names the package.
@@ -88,8 +86,7 @@ class Announced:
     load: Callable[[], Spec]
 
 
-@dataclass(slots=True)
-class Registry:
+class Registry(Struct):
     """The plug-ins of one sort. `what` completes messages: "unknown <what> 'x'".
 
     What installed packages announce is asked of `installed` when somebody wants a name that is not here, or all names.
@@ -217,8 +214,7 @@ def make_registry(what: str, specs: Iterable[Spec]) -> Registry:
     return registry
 
 
-@dataclass(frozen=True, slots=True)
-class Specs:
+class Specs(Struct, frozen=True):
     """Every plug-in that a run may name: what loading validates against and the toolbox makes things from."""
 
     providers: Registry

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.carrying import Project
 from tests.rows import make_row
 from tests.stored import at_noon, make_case, make_run

@@ -4,11 +4,11 @@ import io
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv import krippendorff_alpha

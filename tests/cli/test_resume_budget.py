@@ -1,8 +1,7 @@
 """A run that goes on has what is left of its budget, unless it is given another."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from tests.carrying import Project
 from tests.fake_server import serving_fake
 

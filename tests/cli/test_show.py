@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.cli.main import main

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import dataclasses
 import sys
 from typing import Any
 
@@ -26,6 +25,7 @@ from agentv import (
 from agentv.evaluators import EVALUATORS
 from agentv.loading.settings import criteria_named_by, read_settings
 from agentv.types.aggregated_result import AggregatedEvaluationResult
+from agentv.types.struct_fields import struct_fields
 
 SHORT = ("plain", "empty", "emoji", "control characters", "a verdict", "a template")
 MEMBERS: list[dict[str, Any]] = [
@@ -213,5 +213,5 @@ def test_every_field_of_an_input_reaches_the_evaluators() -> None:
     )
     asyncio.run(run_evaluation(given, EvaluationRunConfig(evaluators=[Looks()])))
     (shown,) = seen
-    for item in dataclasses.fields(EvaluationInput):
+    for item in struct_fields(EvaluationInput):
         assert getattr(shown, item.name) == getattr(given, item.name), item.name

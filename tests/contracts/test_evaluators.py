@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import dataclasses
 import inspect
 import math
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.judging import Judge, Tools, make_context, make_evaluator, signed
 
 from agentv.evaluators import EVALUATORS
@@ -22,6 +22,7 @@ from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator
 from agentv.types.messages import Message, ToolCall
+from agentv.types.struct_fields import struct_fields
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -139,7 +140,7 @@ def test_what_an_evaluator_sees_is_the_same_afterwards(type_: str) -> None:
 
 def _shown(context: EvaluationContext) -> dict[str, Any]:
     skipped = {"provider", "judge_provider"}
-    return {item.name: getattr(context, item.name) for item in dataclasses.fields(context) if item.name not in skipped}
+    return {name: value for name, value in structs.asdict(context).items() if name not in skipped}
 
 
 @pytest.mark.parametrize("type_", SETTINGS)
@@ -153,7 +154,7 @@ def test_every_setting_is_described(spec: Any) -> None:
     settings = spec.load_settings()
     assert spec.summary
     assert settings.__doc__
-    undescribed = [item.name for item in dataclasses.fields(settings) if not item.metadata.get("help")]
+    undescribed = [field.name for field in struct_fields(settings) if not field.description]
     assert undescribed == []
 
 

@@ -34,6 +34,7 @@ from agentv.registry import Spec
 from agentv.types.errors import ProviderError
 from agentv.types.failures import FAILURE_KINDS
 from agentv.types.provider import BatchProvider, CheckedProvider, Provider, ProviderRequest, ProviderResponse
+from agentv.types.struct_fields import has_fields, struct_fields
 
 EDITOR = Path(__file__).parent.parent / "fixtures" / "editor.py"
 ANSWER = "On its way."
@@ -244,9 +245,9 @@ def test_a_healthcheck_of_a_healthy_target_passes(place: Place, name: str) -> No
 def test_its_settings_are_a_frozen_dataclass_that_explains_every_field(spec: Spec) -> None:
     settings = spec.load_settings()
 
-    assert dataclasses.is_dataclass(settings)
+    assert has_fields(settings)
     assert vars(settings)["__dataclass_params__"].frozen
-    assert [field.name for field in dataclasses.fields(settings) if not field.metadata.get("help")] == []
+    assert [field.name for field in struct_fields(settings) if not field.description] == []
     assert not spec.summary.endswith(".")
 
 

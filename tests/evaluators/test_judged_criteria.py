@@ -2,11 +2,11 @@
 
 import asyncio
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.judging import FailingJudge, Judge, Tools, evaluator_of, judge_saying, make_context, numbered_nonces, signed
 
 from agentv import AggregatedEvaluationResult, EvaluationInput, EvaluationRunConfig, run_evaluation_sync

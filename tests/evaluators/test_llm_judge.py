@@ -1,10 +1,10 @@
 import asyncio
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.judging import (
     CASE,
     FailingJudge,

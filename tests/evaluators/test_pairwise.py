@@ -3,13 +3,13 @@
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.judging import FailingJudge, Judge, Tools, evaluator_of, judge_saying, make_context, numbered_nonces, signed
 
 from agentv import EvalCase, EvaluatorConfig, RunReport, evaluate

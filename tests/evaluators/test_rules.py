@@ -6,13 +6,13 @@ import re
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.judging import evaluator_of, make_context
 
 from agentv.evaluators.isolation import isolated_score

@@ -21,7 +21,7 @@ from agentv.loading.marks import Limits
 from agentv.loading.project import ProjectModel
 from agentv.loading.reader import Reader
 from agentv.loading.run_configs import RunConfigModel
-from agentv.loading.shape_fields import has_members, hints_of, is_required, key_of, names_of
+from agentv.loading.shape_fields import has_members, key_of, names_of
 from agentv.loading.shapes import reader_of
 from agentv.loading.spellings import SpellingNotes
 from agentv.loading.target_models import RetryModel, TargetModel
@@ -29,6 +29,7 @@ from agentv.pipeline.plugin_loading import load_specs
 from agentv.types.errors import PluginError
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem
+from agentv.types.struct_fields import has_fields, struct_fields
 
 MODELS: tuple[type, ...] = (
     *(SuiteModel, CaseModel, MessageModel, EvaluatorModel, CriterionModel),
@@ -61,7 +62,7 @@ def fitting(hint: Any, chance: random.Random) -> JsonValue:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint in _GOOD:
         return chance.choice(_GOOD[hint])
-    if dataclasses.is_dataclass(hint):
+    if has_fields(hint):
         return fitting_object(cast(type, hint), chance)
     if origin is Annotated:
         return fitting(arguments[0], chance)
@@ -79,16 +80,16 @@ def fitting(hint: Any, chance: random.Random) -> JsonValue:
 
 
 def fitting_object(kind: type, chance: random.Random) -> dict[str, JsonValue]:
-    hints, spellings = hints_of(kind), names_of(kind).spellings
+    spellings = names_of(kind).spellings
     made: dict[str, JsonValue] = {}
-    for each in dataclasses.fields(cast(Any, kind)):
-        if is_required(each) or chance.random() < 0.2:
-            key = key_of(kind, each)
+    for each in struct_fields(kind):
+        if each.is_required or chance.random() < 0.2:
+            key = key_of(kind, each.name)
             written = chance.choice([name for name, ours in spellings.items() if ours == key])
-            others = each.metadata.get("spellings", {})
-            value = fitting(tuple[Any, ...] if has_members(each) else hints[each.name], chance)
-            if "nested" in each.metadata:
-                value = [nested(item, each.metadata["nested"]) for item in cast(list[JsonValue], value)]
+            others = each.extra.get("spellings", {})
+            value = fitting(tuple[Any, ...] if has_members(each) else each.type, chance)
+            if "nested" in each.extra:
+                value = [nested(item, each.extra["nested"]) for item in cast(list[JsonValue], value)]
             made[written] = chance.choice(sorted(others)) if others and chance.random() < 0.5 else value
     return made
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.fake_server import serving_fake
 
 from agentv import ConfigError, EvalCase, EvaluatorConfig, Message, RunReport, TargetConfig, evaluate

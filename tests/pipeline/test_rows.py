@@ -1,8 +1,7 @@
 """Rows that no answer stands behind: of their task's generation, and counted as all others are."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from tests.stored import NOON
 
 from agentv.pipeline.plan import CaseTask
@@ -10,7 +9,6 @@ from agentv.pipeline.rows import broken_row, crashed_row, skipped_row
 from agentv.pipeline.targets import KnownTargets
 from agentv.scoring.summary import Summary
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, Location, listed
-from agentv.types.changed import changed
 from agentv.types.results import CaseResult
 from agentv.types.targets import ResolvedTarget
 
@@ -40,7 +38,7 @@ def test_a_broken_line_of_a_suite_whose_tags_came_as_a_list_is_counted() -> None
     asked = task(BROKEN)
     suite = replace(asked.suite, tags=listed_tags)
     summary = Summary(has_targets=False)
-    summary.add(broken_row("r", changed(asked, suite=suite), BROKEN, now=NOON), has_trials=False)
+    summary.add(broken_row("r", replace(asked, suite=suite), BROKEN, now=NOON), has_trials=False)
     assert [(group.by, group.name, group.counts) for group in summary.groups() if group.by == "tag"] == [
         ("tag", "n", {"error": 1})
     ]

@@ -3,11 +3,11 @@
 import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict, replace
 from tests.asking import ask, failure_of, make_request, with_provider
 from tests.fake_server import serving_fake
 from tests.model_apis import KEY, MODEL_APIS

@@ -1,7 +1,7 @@
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from tests.asking import make_request
 
 from agentv.providers.dialogue import Turn, open_talk

@@ -1,9 +1,9 @@
 import hashlib
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.asking import ask, failure_of, make_request, make_target
 from tests.stored import RUN
 

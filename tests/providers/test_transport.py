@@ -9,9 +9,9 @@ import urllib.request
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from tests.fake_server import serving_fake
 from tests.loopback import Answer, endless, hang_up, reply, serving, silence
 

@@ -1,8 +1,8 @@
 """A run in which everything that a stranger can write is hostile: names, answers, reasons, tool calls."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from msgspec.structs import replace
 from tests.hostile_texts import HOSTILE_TEXTS
 from tests.stored import CONTAINS, RUN, make_answer, make_case, make_result
 

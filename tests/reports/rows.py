@@ -1,7 +1,6 @@
 """Rows and reports as people meet them, hostile ones among them."""
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from tests.stored import CONTAINS, JUDGE, RUN, make_result
 
 from agentv.types.events import RunStarted

@@ -1,8 +1,9 @@
 """Six runs as their events, each at its second: what the transcripts of the screen are made from."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from msgspec.structs import replace
 from tests.stored import make_answer, make_result
 
 from agentv.scoring.run_verdict import Ending, run_verdict

@@ -1,11 +1,11 @@
 """A comparison on a terminal: narrow, without Unicode, and with text of strangers in it."""
 
 import random
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.reports.comparisons import compared, moved, no_reasons, side_of
 from tests.rows import make_row
 

@@ -1,8 +1,7 @@
 """The report at the end of a run, as people see it."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from tests.reports.rows import REPORT
 
 from agentv.reports.end_table import end_report

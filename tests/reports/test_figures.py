@@ -1,8 +1,7 @@
 """Which numbers a report tells, the same in every format."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from tests.reports.rows import REPORT
 
 from agentv.reports.figures import shown_trials, target_figures

@@ -1,11 +1,11 @@
 """The page: what stands on it with scripts off, that texts are texts, what it leaves out, how large it is."""
 
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.hostile_texts import HOSTILE_TEXTS
 from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_detail, report_of, tools_of
 from tests.reports.rows import FAILED, PASSED, UNANSWERED

@@ -1,10 +1,10 @@
 """The block that is redrawn, and what scrolls above it."""
 
 import threading
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 from tests.reports.rows import FAILED, HOSTILE, PASSED, STARTED, UNANSWERED
 from tests.reports.screens import EncodedStream

@@ -1,7 +1,6 @@
 """Markdown: what it says, that it fits, and that GitHub's own parser finds nothing of a stranger's in it."""
 
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import cmarkgfm  # type: ignore[import-untyped]
@@ -9,6 +8,7 @@ import pytest
 from cmarkgfm.cmark import Options  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, report_of, tools_of
 from tests.reports.rows import FAILED, PASSED, REPORT, UNANSWERED
 from tests.stored import make_result

@@ -2,10 +2,10 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
+from msgspec.structs import replace
 from tests.reports.rows import FAILED, HOSTILE, PASSED, STARTED, UNANSWERED
 from tests.reports.screens import EncodedStream, Hand
 from tests.stored import CONTAINS, make_result

@@ -1,9 +1,9 @@
 """Where a run stands, from its events."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 from tests.reports.rows import FAILED, PASSED, STARTED
 from tests.stored import NOON, make_answer
 

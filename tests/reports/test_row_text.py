@@ -1,8 +1,7 @@
 """Why a row did not pass, and what it is called."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from tests.reports.rows import FAILED, STARTED
 from tests.stored import CONTAINS, JUDGE, SLOT, make_result
 

@@ -1,10 +1,10 @@
 """Trends as people read them: on a terminal, without Unicode, in a pull request, on a page."""
 
-from dataclasses import replace
 from datetime import timedelta
 from html import unescape
 
 import pytest
+from msgspec.structs import replace
 from tests.stored import NOON
 from tests.trending import SUITE, TARGET
 

@@ -1,7 +1,6 @@
 """Looking into a stored run: the rows, and everything about one of them."""
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from tests.reports.rows import FAILED, HOSTILE, HOSTILE_TEXT, PASSED, UNANSWERED
 from tests.stored import ANSWER, CASE, CONTAINS, JUDGE, NOON, RUN
 

@@ -1,12 +1,12 @@
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.stored import NOON, SLOT
 from tests.strategies import evaluator_results
 
@@ -21,6 +21,7 @@ from agentv.types.evaluation import EvaluationResult, EvaluationScore, Evaluator
 from agentv.types.failures import Failure
 from agentv.types.results import CaseResult
 from agentv.types.scales import EvaluationCriteria
+from agentv.types.struct_fields import struct_fields
 from agentv.types.usage import Usage
 
 ANYTHING = st.one_of(
@@ -165,8 +166,8 @@ def hostile(sort: Any) -> st.SearchStrategy[Any]:
         "role": "sample",
         "reply": "",
     }
-    needed = {each.name: required[each.name] for each in fields(sort) if each.name in required}
-    wrong = st.dictionaries(st.sampled_from([each.name for each in fields(sort)]), HOSTILE, max_size=3)
+    needed = {each.name: required[each.name] for each in struct_fields(sort) if each.name in required}
+    wrong = st.dictionaries(st.sampled_from([each.name for each in struct_fields(sort)]), HOSTILE, max_size=3)
     return wrong.map(lambda makers: lambda: sort(**{**needed, **{name: make() for name, make in makers.items()}}))
 
 
@@ -190,7 +191,7 @@ def test_no_object_of_a_plug_in_ends_a_run_or_spoils_its_records(make: Any, nega
     assert read == result or "\\ud800" in repr(result)
 
 
-@pytest.mark.parametrize("each", fields(EvaluationScore), ids=lambda each: each.name)
+@pytest.mark.parametrize("each", struct_fields(EvaluationScore), ids=lambda each: each.name)
 @pytest.mark.parametrize("value", ["", 0, False, None, [], b"", 0j], ids=repr)
 def test_a_field_that_is_nothing_of_the_wrong_sort_does_not_pass_for_nothing(each: Any, value: Any) -> None:
     score = to_score(EvaluationScore(**{"score": 0.5, each.name: value}), name="x", kind="k")

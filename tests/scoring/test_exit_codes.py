@@ -6,12 +6,13 @@ row never passes." `expected` says that once more, from the text and not from th
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import count, product
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.rows import make_row
 
 from agentv.scoring.gate_metrics import METRICS

@@ -1,8 +1,8 @@
 """What gates ask for by name is counted, however many other groups there are."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
 from tests.rows import make_row
 
 from agentv.scoring.gate_metrics import STREAM_METRICS

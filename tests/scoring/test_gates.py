@@ -1,10 +1,10 @@
 import re
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.rows import make_row
 
 from agentv.scoring.gate_metrics import METRICS

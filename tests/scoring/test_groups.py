@@ -1,5 +1,4 @@
-from dataclasses import replace
-
+from msgspec.structs import replace
 from tests.rows import make_row
 
 from agentv.scoring.aggregation import row_state

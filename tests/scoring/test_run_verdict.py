@@ -1,8 +1,8 @@
 """The order of exit codes is product.md's: 4, 5, 130, then 1, then 3, then 2."""
 
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from tests.rows import make_row
 
 from agentv.scoring.gates import parse_gate

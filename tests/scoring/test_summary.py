@@ -1,12 +1,12 @@
 import math
 import tracemalloc
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.rows import make_row
 
 from agentv.scoring.summary import Summary

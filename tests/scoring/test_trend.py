@@ -1,10 +1,10 @@
 """Series of runs: which runs are points, which are gaps, and what stands for what."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.stored import NOON
 from tests.trending import SUITE, TARGET, passing, row
 

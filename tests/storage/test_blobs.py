@@ -3,10 +3,10 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.stored import RUN, at_noon, make_answer, make_case, make_run
 
 from agentv.storage.blobs import BLOB_LIMIT

@@ -1,11 +1,11 @@
 """Exported rows: the keys of the format, in its order, and the single form flat."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import cast
 
 from hypothesis import given
+from msgspec.structs import replace
 from tests.stored import CONTAINS, JUDGE, make_result
 from tests.strategies import case_results
 

@@ -9,7 +9,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from shutil import copytree, rmtree
@@ -18,6 +17,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.stored import RUN, at_noon, make_result, make_run
 
 from agentv.scoring.aggregation import row_state

@@ -1,11 +1,11 @@
 """The scores of a stored run are those of its rows, and a baseline's those of its run."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 from tests.rows import make_row
 from tests.stored import SLOT, at_noon, make_case, make_result, make_run
 from tests.strategies import case_results

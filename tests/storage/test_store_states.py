@@ -1,7 +1,6 @@
 """A run that is written, killed, opened again and gone on with, whatever the order, against a dictionary."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -9,6 +8,7 @@ from tempfile import mkdtemp
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
 from tests.stored import at_noon, make_answer, make_result, make_run
 
 from agentv.storage.kept_rows import KeptRows

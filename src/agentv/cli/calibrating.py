@@ -6,6 +6,7 @@ from contextlib import chdir
 from pathlib import Path
 
 import click
+from msgspec import Struct
 
 from agentv.cli.label_file import criteria_by_case, read_labels
 from agentv.cli.sheets import print_sheets, refuse_unwritable, write_sheets
@@ -30,7 +31,6 @@ from agentv.storage.calibrations import save_calibration
 from agentv.storage.find_run import find_run
 from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.calibrations import Calibration
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import AgentvError, ConfigError, UnknownNameError
 from agentv.types.feedback import Label
 from agentv.types.json_value import JsonValue
@@ -41,8 +41,7 @@ _HUMAN = "human"
 """The evaluator that says what people say: no judge to be held against them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrateOptions:
+class CalibrateOptions(Struct, frozen=True, kw_only=True):
     """The options of the command, as given."""
 
     evaluator: str | None = None
@@ -54,8 +53,7 @@ class CalibrateOptions:
     as_json: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(Struct, frozen=True):
     """Which judge is held against which labels: its criterion, and the one that labels name."""
 
     evaluator: str
@@ -63,8 +61,7 @@ class _Question:
     labels_of: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Labelled:
+class _Labelled(Struct, frozen=True):
     """A run's labels with the rows that they are about."""
 
     stored: StoredRun

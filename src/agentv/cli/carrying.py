@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from agentv.cli.leg_options import Leg
 from agentv.cli.running import run_shown

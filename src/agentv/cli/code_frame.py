@@ -1,13 +1,13 @@
 """A line of a file with a caret under the place of a problem."""
 
 import unicodedata
-from dataclasses import field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from agentv.loading.dotenv import ENV_FILE
 from agentv.templating.environment import has_reference
 from agentv.templating.secrets import looks_secret
-from agentv.types.dataclass import dataclass
 from agentv.types.problems import Problem
 
 _WIDTH = 100
@@ -15,8 +15,7 @@ _BEFORE = 60
 _BYTES_READ = 4 * 2**20
 
 
-@dataclass(slots=True)
-class CodeFrames:
+class CodeFrames(Struct):
     """Makes frames; keeps the lines of the files it has read. Paths are relative to `folder`."""
 
     folder: Path

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from msgspec import Struct
 
 from agentv.cli.comparison_output import ToldComparison, comparisons_text
 from agentv.cli.comparison_reasons import reasons_of
@@ -19,7 +20,6 @@ from agentv.scoring.gate_metrics import COMPARE_METRICS
 from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
 from agentv.storage.find_scores import FoundScores, find_scores
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.results import RunVerdict
 
@@ -27,8 +27,7 @@ _TWO = 2
 _BY_WEIGHT = (4, 5, 1, 3, 2, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """How runs are compared and shown; `gates` None: nothing decides about the exit code but that cases were paired."""
 
     threshold: float

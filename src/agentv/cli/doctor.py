@@ -7,13 +7,11 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
-
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, structs
 
 if TYPE_CHECKING:
     from agentv.registry import Specs
@@ -25,8 +23,7 @@ _MARKS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
 EXIT_BROKEN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that was looked at. `remedy` says what to do when it is not `ok`."""
 
     about: str
@@ -45,7 +42,9 @@ def command(as_json: bool, online: bool) -> int:  # noqa: FBT001 - click's flags
         findings += _answers(Path.cwd())
     if as_json:
         click.echo(
-            json.dumps({"schema": "agentv-doctor-1", "findings": [asdict(found) for found in findings]}, indent=2)
+            json.dumps(
+                {"schema": "agentv-doctor-1", "findings": [structs.asdict(found) for found in findings]}, indent=2
+            )
         )
     else:
         width = max(len(finding.about) for finding in findings)

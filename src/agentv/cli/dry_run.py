@@ -1,11 +1,12 @@
 """`agentv run --dry-run`: the plan and what it will probably cost, after a pilot if one was asked for."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.cli.running import run_shown
 from agentv.cli.screen_options import Screen
@@ -16,7 +17,6 @@ from agentv.pipeline.options import RunOptions
 from agentv.pipeline.plan import RunPlan
 from agentv.reports.amounts import count_text
 from agentv.reports.printable import printable_json
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.messages_json import pretty_json
 
@@ -24,8 +24,7 @@ PILOT = "pilot"
 """The name of runs that were made for a forecast."""
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
+class DryRun(Struct, frozen=True):
     """A run that is planned and not started; `prompts_folder` takes the rendered prompts.
 
     `pilot` is how many cases are run all the same, for a forecast to be drawn from.

@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.cli.generating import (
     EXIT_NOTHING,
@@ -36,15 +37,13 @@ from agentv.pipeline.inputs import Neighbourhood, load_project_parts
 from agentv.registry import Specs
 from agentv.reports.amounts import count_text
 from agentv.reports.yaml_text import yaml_item
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 
 _SUFFIXES = (".yaml", ".yml", ".jsonl")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """Where cases come from and go to: at most `count` from each of the first `limit` records."""
 
     data: Path

@@ -1,10 +1,10 @@
 """`agentv generate rubrics`: read the file, ask for each case, put all of it into the file or nothing."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from agentv.cli.generating import (
     EXIT_NOTHING,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 import click
+from msgspec import Struct
 
 from agentv.execution.live_trees import kill_all
 from agentv.loading.places import find_home
@@ -22,7 +23,6 @@ from agentv.registry import Specs
 from agentv.reports.amounts import count_text
 from agentv.reports.printable import one_line, printable, printable_json
 from agentv.scoring.run_verdict import SIGNALLED
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
@@ -32,8 +32,7 @@ EXIT_NOTHING = 5
 SCHEMA = "agentv-generate-1"
 
 
-@dataclass(frozen=True, slots=True)
-class GenerateOptions:
+class GenerateOptions(Struct, frozen=True):
     """Options of both commands, as given."""
 
     target: str | None = None

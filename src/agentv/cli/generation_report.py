@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Generic, TextIO, TypeVar
 
 import click
+from msgspec import Struct
 
 from agentv.cli.generating import SCHEMA, GenerateOptions
 from agentv.pipeline.generation import Made
 from agentv.reports.amounts import money_text, tokens_text
 from agentv.reports.printable import one_line, printable_json
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.usage import total_usage
@@ -21,8 +21,7 @@ NAMED = 10
 """How many of those that failed the last line names; each has a line of its own before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report(Generic[T]):
+class Report(Struct, Generic[T], frozen=True):
     """What came of a command. `noun` is what was asked for; `to_json` and `describe` show one value."""
 
     path: Path

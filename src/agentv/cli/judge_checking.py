@@ -7,10 +7,11 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import chdir
-from dataclasses import replace
 from pathlib import Path
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.cli.asked_line import AskedLine
 from agentv.cli.sheets import print_sheets, refuse_unwritable, write_sheets
@@ -35,7 +36,6 @@ from agentv.storage.json_line import pretty
 from agentv.storage.memory import MemoryStore
 from agentv.storage.run_folder import write_by_rename
 from agentv.storage.stored_run import StoredRun, open_run
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import pretty_json
@@ -45,8 +45,7 @@ CHECK_FILE = "judge-check.json"
 EXIT_STOPPED, EXIT_INCOMPLETE = 2, 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckOptions:
+class CheckOptions(Struct, frozen=True, kw_only=True):
     """The options of the command, as given."""
 
     evaluators: tuple[str, ...] = ()
@@ -59,8 +58,7 @@ class CheckOptions:
     as_json: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """What is asked again: judges, answers with their length in characters, and what that takes."""
 
     stored: StoredRun

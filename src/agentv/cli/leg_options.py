@@ -4,12 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from msgspec import Struct
 
-from agentv.types.dataclass import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class Leg:
+class Leg(Struct, frozen=True):
     """How a stored run goes on. `store` is `--store` as it was given, `budget_usd` what may be spent from now on."""
 
     store: str | None = None

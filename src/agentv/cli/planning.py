@@ -6,9 +6,10 @@ Modules are imported step by step. What takes long by itself begins first: who w
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from agentv.cli.interrupts import leaving_on_interrupt
 from agentv.cli.screen_options import Screen

@@ -1,12 +1,13 @@
 """`agentv plugins`: evaluators, providers, formats of reports and stores that there are, and their settings."""
 
-import dataclasses
 import json
 import types
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
+
+from agentv.types.struct_fields import StructField, has_fields, names_of_fields, struct_fields
 
 if TYPE_CHECKING:
     from agentv.registry import Registry, Spec
@@ -128,32 +129,27 @@ def _named(registries: Sequence[tuple[str, "Registry"]], names: tuple[str, ...])
     return found
 
 
-def _settings_of(spec: "Spec") -> list[tuple[dataclasses.Field[Any], Any]]:
+def _settings_of(spec: "Spec") -> list[StructField]:
     settings = spec.load_settings()
-    hints = get_type_hints(settings, localns={"JsonValue": Any})  # a recursive type, which cannot name itself
     # A plug-in's own settings come before those that it shares with others.
-    fields = sorted(dataclasses.fields(settings), key=lambda item: item.name not in settings.__annotations__)
-    return [(item, hints[item.name]) for item in fields]
+    return sorted(struct_fields(settings), key=lambda field: field.name not in settings.__annotations__)
 
 
-def _describe_setting(row: tuple[dataclasses.Field[Any], Any]) -> dict[str, str]:
-    item, hint = row
+def _describe_setting(field: StructField) -> dict[str, str]:
     return {
-        "name": item.name,
-        "type": describe_type(hint),
-        "default": _describe_default(item),
-        "help": str(item.metadata.get("help", "")),
+        "name": field.name,
+        "type": describe_type(field.type),
+        "default": "required" if field.is_required else _describe_default(field.default),
+        "help": field.description or "",
     }
 
 
-def _describe_default(item: dataclasses.Field[Any]) -> str:
-    default = item.default if item.default_factory is dataclasses.MISSING else item.default_factory()
-    if default is dataclasses.MISSING:
-        return "required"
+def _describe_default(default: Any) -> str:
     if default is None:
         return "none"
-    if dataclasses.is_dataclass(default) and not isinstance(default, type):
-        default = {key: value for key, value in dataclasses.asdict(default).items() if value}
+    if has_fields(default):
+        values = {name: getattr(default, name) for name in names_of_fields(type(default))}
+        default = {name: value for name, value in values.items() if value}
     if isinstance(default, Mapping | tuple) and not default:
         return "empty"
     return json.dumps(default, ensure_ascii=False, default=str)
@@ -162,6 +158,8 @@ def _describe_default(item: dataclasses.Field[Any]) -> str:
 def describe_type(hint: Any) -> str:  # type hints have no common type
     """Return a type in the words of people who write YAML."""
     origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return describe_type(arguments[0])
     if origin is Literal:
         return " | ".join(str(argument) for argument in arguments)
     if origin in (Union, types.UnionType):
@@ -172,7 +170,7 @@ def describe_type(hint: Any) -> str:  # type hints have no common type
         return f"list of {describe_type(arguments[0])}" if arguments else "list"
     if hint in _PLAIN:
         return _PLAIN[hint]
-    return "mapping" if dataclasses.is_dataclass(hint) else "any"
+    return "mapping" if has_fields(hint) else "any"
 
 
 def _describe_choice(hints: list[Any]) -> str:  # type hints have no common type

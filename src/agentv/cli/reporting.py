@@ -3,12 +3,13 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.cli.report_tools import report_tools
 from agentv.cli.streams import own_stdout
@@ -23,7 +24,6 @@ from agentv.reports.report_json import report_text
 from agentv.reports.row_text import RowLabels
 from agentv.storage.find_run import find_run
 from agentv.storage.stored_run import StoredRun, open_run
-from agentv.types.dataclass import dataclass
 from agentv.types.events import RowKept, RunEnded
 from agentv.types.results import CaseResult, RunReport
 
@@ -31,8 +31,7 @@ _ROWS_AT_ONCE = 2_000
 """Rows whose answers are looked up in one pass over the run's answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """What was asked of a stored run."""
 
     outputs: tuple[str, ...] = ()

@@ -7,19 +7,19 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TextIO
 
+from msgspec import Struct
+
 from agentv.cli.screen_options import Screen
 from agentv.cli.streams import reader_is_gone
 from agentv.registry import Registry
 from agentv.reports import REPORTS, STDOUT
 from agentv.reports.observers import make_observer
 from agentv.storage.records import export_record
-from agentv.types.dataclass import dataclass
 from agentv.types.events import Observer, RunEvent
 from agentv.types.protocols import Clock
 
 
-@dataclass(slots=True)
-class Watched:
+class Watched(Struct):
     """An observer whose first error is kept, for whoever closes it. `target` is what an export was asked for by."""
 
     name: str

@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TextIO
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.cli.stopping import stopping_on_signals
 from agentv.cli.streams import loss, own_stdout, reader_is_gone
@@ -37,7 +38,6 @@ from agentv.scoring.run_verdict import NOTHING_SELECTED, AskedGate
 from agentv.scoring.sampling import Sample
 from agentv.storage.json_file import append_record, check_can_append
 from agentv.storage.json_line import encode
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError, StorageError, UnknownNameError
 from agentv.types.judged_lines import JudgedLine, ScoreReport
 
@@ -46,8 +46,7 @@ _LIVE_EVERY_S = 0.25
 _PLAIN_EVERY_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreOptions:
+class ScoreOptions(Struct, frozen=True):
     """What was asked for on the command line. `gates` None leaves them to the configuration."""
 
     config: Path

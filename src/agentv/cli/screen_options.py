@@ -2,14 +2,13 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import field
 from pathlib import Path
 from typing import Any, TextIO
 
 import click
+from msgspec import Struct, field
 
 from agentv.reports import STDOUT
-from agentv.types.dataclass import dataclass
 
 _OPTIONS = (
     click.option(
@@ -34,8 +33,7 @@ _OPTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(Struct, frozen=True):
     """Where a run is shown and written besides its folder. Files are relative to `folder`."""
 
     display: str

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from agentv.cli.indexed import run_index
 from agentv.storage.row_query import PAGE_SIZE, RowPage, RowQuery
 from agentv.storage.stored_run import StoredRun
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.results import CaseResult
@@ -18,8 +18,7 @@ from agentv.types.results import CaseResult
 FAILED_STATES = ("fail", "borderline", "error")
 
 
-@dataclass(frozen=True, slots=True)
-class ShownRows:
+class ShownRows(Struct, frozen=True):
     """The rows that are asked for; `page` says what they are a part of, None when they are all of the run's."""
 
     rows: Iterable[CaseResult]

@@ -3,18 +3,18 @@
 import os
 import shutil
 import sys
-from dataclasses import replace
 from io import TextIOWrapper
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.reports.case_view import CaseView
 from agentv.reports.paint import Paint, choose_paint
 from agentv.reports.run_view import RunView
 from agentv.reports.signs import Signs, signs_for
-from agentv.types.dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalStyle:
+class TerminalStyle(Struct, frozen=True):
     """How text is laid out on standard output. `width` None: it is no terminal, nothing is wrapped or cut."""
 
     width: int | None

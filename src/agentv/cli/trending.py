@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from msgspec import Struct
 
 from agentv.cli.indexed import run_index
 from agentv.cli.sheets import refuse_unwritable, write_sheets
@@ -18,12 +19,10 @@ from agentv.reports.trend_text import TrendView
 from agentv.reports.trend_words import TrendWords
 from agentv.scoring.trend import TrendSeries, find_series
 from agentv.scoring.trend_metric import parse_metric
-from agentv.types.dataclass import dataclass
 from agentv.types.messages_json import pretty_json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """Which trends are asked for, and how they are shown."""
 
     last: int

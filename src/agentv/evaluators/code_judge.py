@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from agentv.evaluators.named_files import function_files, script_files
 from agentv.evaluators.rules import judged_text
@@ -17,7 +19,6 @@ from agentv.scoring.identity import criterion_to_json
 from agentv.scoring.json_objects import last_object
 from agentv.scoring.sources import expected_answer
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
@@ -25,8 +26,7 @@ from agentv.types.messages_json import messages_to_json, trace_summary_to_json, 
 from agentv.types.protocols import EvaluatorTools
 
 
-@dataclass(frozen=True, slots=True)
-class CodeEvaluatorOptions:
+class CodeEvaluatorOptions(Struct, frozen=True):
     """Options of CodeEvaluator, made in Python (seed REQ-EVAL-003).
 
     `script` is a command for the shell, or a list of arguments that needs none. `cwd` is where it runs (default: the
@@ -66,8 +66,7 @@ class CodeEvaluator:
             return score_of_failure(error.failure)
 
 
-@dataclass(frozen=True, slots=True)
-class PythonEvaluator:
+class PythonEvaluator(Struct, frozen=True):
     """Calls a Python function in a warm process of its own with the payload that a script would get."""
 
     reference: str
@@ -159,21 +158,21 @@ def judge_payload(context: EvaluationContext, *, config: JsonObject, source: str
     }
 
 
-@dataclass(frozen=True, slots=True)
-class CodeJudgeSettings:
+class CodeJudgeSettings(Struct, frozen=True):
     """Settings of `code_judge`."""
 
-    script: str | tuple[str, ...] | None = field(
-        default=None, metadata={"help": "a command for the shell, or a list of arguments; reads JSON, prints JSON"}
-    )
-    python: str | None = field(
-        default=None, metadata={"help": "path.py:function or package.module:function, called in a warm process"}
-    )
-    cwd: str | None = field(default=None, metadata={"help": "where it runs; default: the eval file's folder"})
-    timeout_seconds: float | None = field(default=None, metadata={"help": "how long it may take"})
-    config: Mapping[str, JsonValue] = field(
-        default_factory=dict, metadata={"help": "anything the script should be told, handed over as `config`"}
-    )
+    script: Annotated[
+        str | tuple[str, ...] | None,
+        Meta(description="a command for the shell, or a list of arguments; reads JSON, prints JSON"),
+    ] = None
+    python: Annotated[
+        str | None, Meta(description="path.py:function or package.module:function, called in a warm process")
+    ] = None
+    cwd: Annotated[str | None, Meta(description="where it runs; default: the eval file's folder")] = None
+    timeout_seconds: Annotated[float | None, Meta(description="how long it may take")] = None
+    config: Annotated[
+        Mapping[str, JsonValue], Meta(description="anything the script should be told, handed over as `config`")
+    ] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse neither, both, or an empty command."""

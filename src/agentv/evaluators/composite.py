@@ -3,9 +3,10 @@
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
-from typing import Literal, TypeAlias, cast
+from typing import Annotated, Literal, TypeAlias, cast
+
+from msgspec import Meta, Struct, field
 
 from agentv.evaluators.code_judge import run_script, working_folder
 from agentv.evaluators.criteria_evaluator import adapted
@@ -27,20 +28,18 @@ from agentv.scoring.aggregators import (
 from agentv.scoring.code_answers import parse_answer
 from agentv.scoring.completion import score_of_failure
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, EvaluatorResult
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedAverage:
+class WeightedAverage(Struct, frozen=True):
     """The weighted mean of the members' scores."""
 
     type: Literal["weighted_average"] = "weighted_average"
-    weights: Mapping[str, float] = field(
-        default_factory=dict, metadata={"help": "member: weight; without it the members' own weights"}
+    weights: Annotated[Mapping[str, float], Meta(description="member: weight; without it the members' own weights")] = (
+        field(default_factory=dict)
     )
 
     def __post_init__(self) -> None:
@@ -49,32 +48,28 @@ class WeightedAverage:
             raise ValueError("`weights` must be finite numbers of at least 0")
 
 
-@dataclass(frozen=True, slots=True)
-class Minimum:
+class Minimum(Struct, frozen=True):
     """The lowest score of the members."""
 
     type: Literal["min"] = "min"
 
 
-@dataclass(frozen=True, slots=True)
-class Maximum:
+class Maximum(Struct, frozen=True):
     """The highest score of the members."""
 
     type: Literal["max"] = "max"
 
 
-@dataclass(frozen=True, slots=True)
-class AllPass:
+class AllPass(Struct, frozen=True):
     """1.0 when every member passes, else 0.0."""
 
     type: Literal["all"] = "all"
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(Struct, frozen=True):
     """1.0 when enough members pass, else 0.0."""
 
-    at_least: int = field(metadata={"help": "how many members must pass"})
+    at_least: Annotated[int, Meta(description="how many members must pass")]
     type: Literal["threshold"] = "threshold"
 
     def __post_init__(self) -> None:
@@ -83,17 +78,16 @@ class Threshold:
             raise ValueError("`at_least` must be at least 1")
 
 
-@dataclass(frozen=True, slots=True)
-class CodeAggregator:
+class CodeAggregator(Struct, frozen=True):
     """A script that gets `{"results": {name: result}}` and answers like a code judge."""
 
     type: Literal["code_judge"] = "code_judge"
-    script: str | tuple[str, ...] | None = field(
-        default=None, metadata={"help": "a command for the shell, or a list of arguments"}
-    )
-    path: str | None = field(default=None, metadata={"help": "a script's file, in place of `script`"})
-    cwd: str | None = field(default=None, metadata={"help": "where it runs; default: the eval file's folder"})
-    timeout_seconds: float | None = field(default=None, metadata={"help": "how long it may take"})
+    script: Annotated[
+        str | tuple[str, ...] | None, Meta(description="a command for the shell, or a list of arguments")
+    ] = None
+    path: Annotated[str | None, Meta(description="a script's file, in place of `script`")] = None
+    cwd: Annotated[str | None, Meta(description="where it runs; default: the eval file's folder")] = None
+    timeout_seconds: Annotated[float | None, Meta(description="how long it may take")] = None
 
     def __post_init__(self) -> None:
         """Refuse neither and both."""
@@ -107,18 +101,14 @@ class CodeAggregator:
         return script_files(self.script or (), working_folder(self.cwd, base_dir))
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeAggregator:
+class JudgeAggregator(Struct, frozen=True):
     """A model that reads the members' results and gives the score."""
 
     type: Literal["llm_judge"] = "llm_judge"
-    prompt: str | None = field(
-        default=None,
-        metadata={"help": "the user prompt, or its file, with {{ evaluator_results }}"},
-    )
-    target: str | None = field(default=None, metadata={"help": "the target that judges"})
-    model: str | None = field(default=None, metadata={"help": "a model of the judge's provider"})
-    temperature: float | None = field(default=None, metadata={"help": "0 for the most repeatable judge"})
+    prompt: Annotated[str | None, Meta(description="the user prompt, or its file, with {{ evaluator_results }}")] = None
+    target: Annotated[str | None, Meta(description="the target that judges")] = None
+    model: Annotated[str | None, Meta(description="a model of the judge's provider")] = None
+    temperature: Annotated[float | None, Meta(description="0 for the most repeatable judge")] = None
 
     def files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files that must exist: the prompt's, if it is one."""
@@ -128,15 +118,15 @@ class JudgeAggregator:
 Aggregator: TypeAlias = WeightedAverage | Minimum | Maximum | AllPass | Threshold | CodeAggregator | JudgeAggregator
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompositeSettings:
+class CompositeSettings(Struct, frozen=True, kw_only=True):
     """Settings of `composite`."""
 
-    evaluators: tuple[EvaluatorLike, ...] = field(
-        metadata={"help": "the members: evaluators of any type, composites too", "evaluators": True}
-    )
-    aggregator: Aggregator = field(
-        default_factory=WeightedAverage, metadata={"help": "how the members' scores become one: {type: …}"}
+    evaluators: Annotated[
+        tuple[EvaluatorLike, ...],
+        Meta(description="the members: evaluators of any type, composites too", extra={"evaluators": True}),
+    ]
+    aggregator: Annotated[Aggregator, Meta(description="how the members' scores become one: {type: …}")] = field(
+        default_factory=WeightedAverage
     )
 
     def __post_init__(self) -> None:

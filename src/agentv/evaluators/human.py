@@ -1,10 +1,13 @@
 """`human`: what people said of an answer, read from files, as results beside those of the judges."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import mode
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from agentv.scoring.completion import score_of_results
 from agentv.scoring.criterion_results import criterion_named, failed_result, result_of
@@ -12,7 +15,6 @@ from agentv.scoring.feedback import latest, parse_feedback
 from agentv.scoring.scales import normalize
 from agentv.scoring.votes import combine, spread
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore
 from agentv.types.feedback import Feedback
@@ -26,16 +28,16 @@ FILES_KEPT = 8
 """How many files stay in memory once they are read, each as long as it does not change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HumanSettings:
+class HumanSettings(Struct, frozen=True, kw_only=True):
     """Settings of `human`."""
 
-    file: str | tuple[str, ...] = field(
-        metadata={"help": "the JSON Lines or CSV file with what people said, or a list of such files"}
-    )
-    criteria: tuple[str, ...] = field(
-        default=(), metadata={"help": "the criteria to take; without it every one that people judged"}
-    )
+    file: Annotated[
+        str | tuple[str, ...],
+        Meta(description="the JSON Lines or CSV file with what people said, or a list of such files"),
+    ]
+    criteria: Annotated[
+        tuple[str, ...], Meta(description="the criteria to take; without it every one that people judged")
+    ] = ()
 
     def __post_init__(self) -> None:
         """Refuse a setting that names no file."""
@@ -55,8 +57,7 @@ class HumanSettings:
         return tuple(problem for path in self.files(base_dir) for problem in _read(path).problems)
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
+class _Judged(Struct, frozen=True):
     """A file as it was read: its feedback by case, and what is wrong in it."""
 
     by_case: Mapping[str, tuple[Feedback, ...]]

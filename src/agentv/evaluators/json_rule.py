@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from agentv.evaluators.json_schema import check_schema, make_schema_check
 from agentv.evaluators.rules import Check, Finding, RuleEvaluator, quoted
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import EvaluatorTools
 
@@ -15,14 +16,13 @@ MAX_MISSES = 10
 """How many violations of a schema are listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class JsonSettings:
+class JsonSettings(Struct, frozen=True):
     """Settings of `is_json`."""
 
-    schema: Mapping[str, JsonValue] | None = field(
-        default=None, metadata={"help": "a JSON Schema (draft 2020-12) that the value must satisfy"}
-    )
-    fenced: bool = field(default=False, metadata={"help": "look inside the first code fence, if there is one"})
+    schema: Annotated[
+        Mapping[str, JsonValue] | None, Meta(description="a JSON Schema (draft 2020-12) that the value must satisfy")
+    ] = None
+    fenced: Annotated[bool, Meta(description="look inside the first code fence, if there is one")] = False
 
     def __post_init__(self) -> None:
         """Refuse a schema that is none."""

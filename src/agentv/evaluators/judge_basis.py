@@ -6,12 +6,12 @@ one in the instructions.
 
 import functools
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.scales import EvaluationCriteria
 
 
-@dataclass(frozen=True, slots=True)
-class Basis:
+class Basis(Struct, frozen=True):
     """What there is to hold an answer against, `conversation` when the whole conversation is judged."""
 
     expected_outcome: bool = True

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from agentv.evaluators.judge_prompts import TEXT, fence_rule, strict_object
 from agentv.scoring.criteria_replies import CriteriaReply, criteria_score, parse_criteria, unscored_criteria
 from agentv.scoring.votes import Vote
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore
 from agentv.types.json_value import JsonObject, JsonValue
@@ -17,8 +18,7 @@ You judge the answer of an AI system by several criteria. Take each criterion by
 a weakness in one is no weakness in another. Be strict about facts and about what is missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class CriteriaMode:
+class CriteriaMode(Struct, frozen=True):
     """A score for each of `criteria`."""
 
     criteria: tuple[EvaluationCriteria, ...]

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from agentv.evaluators.judge_basis import WHOLE, Basis
 from agentv.evaluators.judge_prompts import (
     FREEFORM_SCHEMA,
@@ -15,13 +17,11 @@ from agentv.scoring.replies import FreeformReply, RubricReply, parse_freeform, p
 from agentv.scoring.rubrics import rubric_score
 from agentv.scoring.votes import Vote, combine, spread
 from agentv.types.cases import RubricItem
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
 from agentv.types.json_value import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class FreeformMode:
+class FreeformMode(Struct, frozen=True):
     """One score with hits, misses and a reason. `criterion` names what the score is about, `basis` what tells it."""
 
     criterion: str
@@ -84,8 +84,7 @@ class FreeformMode:
         return (result,)
 
 
-@dataclass(frozen=True, slots=True)
-class RubricMode:
+class RubricMode(Struct, frozen=True):
     """A check for each of `items`."""
 
     items: tuple[RubricItem, ...]

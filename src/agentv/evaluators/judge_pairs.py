@@ -6,11 +6,12 @@ prompt tells what either of them says.
 
 from collections.abc import Callable, Iterable, Iterator
 
+from msgspec import Struct
+
 from agentv.evaluators.judge_prompts import TEXT, fence, fence_rule, strict_object
 from agentv.evaluators.judge_values import JudgedText
 from agentv.scoring.pairs import PairReply, candidate_value, parse_pair
 from agentv.templating.variables import template_warnings
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore
 from agentv.types.json_value import JsonObject
 
@@ -35,8 +36,7 @@ def pair_warnings(template: str) -> tuple[str, ...]:
     return template_warnings(template, known=PAIR_VARIABLES, needed=PAIR_ANSWERS)
 
 
-@dataclass(frozen=True, slots=True)
-class PairText:
+class PairText(Struct, frozen=True):
     """Two answers as a judge is shown them, with what else is known."""
 
     judged: JudgedText
@@ -67,8 +67,7 @@ class PairText:
         return value_of
 
 
-@dataclass(frozen=True, slots=True)
-class PairMode:
+class PairMode(Struct, frozen=True):
     """Which of two answers is better by `goal`. `swapped` says that the candidate is B."""
 
     goal: str

@@ -1,39 +1,40 @@
 """Settings of evaluators that ask a model: what all have in common, and those of `llm_judge` and `rubric`."""
 
-from dataclasses import field
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from agentv.evaluators.prompt_text import prompt_files
 from agentv.scoring.rubrics import make_items
 from agentv.scoring.votes import Vote
 from agentv.types.cases import RubricItem
-from agentv.types.dataclass import dataclass
 
-_INCLUDE_TRACE = {"help": "show the judge which tools were called"}
+_INCLUDE_TRACE = Meta(description="show the judge which tools were called")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeSettings:
+class JudgeSettings(Struct, frozen=True, kw_only=True):
     """Who judges, and how."""
 
-    prompt: str | None = field(
-        default=None,
-        metadata={"help": "the whole user prompt, or its file; {{ names }} are filled", "aliases": ("promptTemplate",)},
-    )
-    model: str | None = field(default=None, metadata={"help": "a model of the judge's provider, in place of its own"})
-    target: str | None = field(
-        default=None,
-        metadata={
-            "help": "the target that judges, in place of the judged target's `judge_target`",
-            "aliases": ("judge", "llm"),
-        },
-    )
-    max_output_tokens: int | None = field(default=None, metadata={"help": "the longest reply, in tokens"})
-    temperature: float | None = field(default=None, metadata={"help": "0 for the most repeatable judge"})
-    judges: tuple[str, ...] = field(default=(), metadata={"help": "several targets that judge together"})
-    vote: Vote = field(
-        default="mean", metadata={"help": "how several opinions become one: mean, median, majority or min"}
-    )
-    samples: int = field(default=1, metadata={"help": "how often each judge is asked; the spread is kept"})
+    prompt: Annotated[
+        str | None,
+        Meta(
+            description="the whole user prompt, or its file; {{ names }} are filled",
+            extra={"aliases": ("promptTemplate",)},
+        ),
+    ] = None
+    model: Annotated[str | None, Meta(description="a model of the judge's provider, in place of its own")] = None
+    target: Annotated[
+        str | None,
+        Meta(
+            description="the target that judges, in place of the judged target's `judge_target`",
+            extra={"aliases": ("judge", "llm")},
+        ),
+    ] = None
+    max_output_tokens: Annotated[int | None, Meta(description="the longest reply, in tokens")] = None
+    temperature: Annotated[float | None, Meta(description="0 for the most repeatable judge")] = None
+    judges: Annotated[tuple[str, ...], Meta(description="several targets that judge together")] = ()
+    vote: Annotated[Vote, Meta(description="how several opinions become one: mean, median, majority or min")] = "mean"
+    samples: Annotated[int, Meta(description="how often each judge is asked; the spread is kept")] = 1
 
     def __post_init__(self) -> None:
         """Refuse what could not be asked."""
@@ -61,18 +62,17 @@ class JudgeSettings:
         return prompt_files(self.prompt, base_dir)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlmJudgeSettings(JudgeSettings):
+class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):
     """Settings of `llm_judge`."""
 
-    include_trace: bool = field(default=False, metadata=_INCLUDE_TRACE)
-    criteria: tuple[str, ...] = field(
-        default=(), metadata={"help": "names of criteria that one call scores together, each on its own scale"}
-    )
-    rubrics: tuple[RubricItem | str, ...] = field(
-        default=(),
-        metadata={"help": "requirements to check one by one; plain texts, or {id, description, weight, required}"},
-    )
+    include_trace: Annotated[bool, _INCLUDE_TRACE] = False
+    criteria: Annotated[
+        tuple[str, ...], Meta(description="names of criteria that one call scores together, each on its own scale")
+    ] = ()
+    rubrics: Annotated[
+        tuple[RubricItem | str, ...],
+        Meta(description="requirements to check one by one; plain texts, or {id, description, weight, required}"),
+    ] = ()
 
     def __post_init__(self) -> None:
         """Refuse what could not be asked."""
@@ -87,17 +87,17 @@ class LlmJudgeSettings(JudgeSettings):
         return not self.rubrics
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RubricSettings(JudgeSettings):
+class RubricSettings(JudgeSettings, frozen=True, kw_only=True):
     """Settings of `rubric`: those of `llm_judge`, with requirements."""
 
-    include_trace: bool = field(default=False, metadata=_INCLUDE_TRACE)
-    rubrics: tuple[RubricItem | str, ...] = field(
-        metadata={
-            "help": "the requirements; plain texts, or {id, description, weight, required, scale: likert5}",
-            "aliases": ("items",),
-        }
-    )
+    include_trace: Annotated[bool, _INCLUDE_TRACE] = False
+    rubrics: Annotated[
+        tuple[RubricItem | str, ...],
+        Meta(
+            description="the requirements; plain texts, or {id, description, weight, required, scale: likert5}",
+            extra={"aliases": ("items",)},
+        ),
+    ]
 
     def __post_init__(self) -> None:
         """Refuse a rubric without requirements."""

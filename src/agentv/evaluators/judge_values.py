@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
+from msgspec import Struct
+
 from agentv.evaluators.judge_basis import Basis
 from agentv.evaluators.judge_prompts import fence
 from agentv.scoring.conversations import conversation, transcript
 from agentv.scoring.sources import expected_answer, source_value
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import compact_json, messages_to_json, pretty_json, trace_summary_to_json
@@ -21,8 +22,7 @@ FENCED = frozenset(
 """Variables that hold what the judged system wrote or could have influenced."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedText:
+class JudgedText(Struct, frozen=True):
     """What a judge is asked about: the context, the text under judgement, where it comes from, members' results."""
 
     context: EvaluationContext

@@ -3,13 +3,14 @@
 import asyncio
 import secrets
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.evaluators.judge_prompts import REPAIR_NOTE
 from agentv.scoring.completion import score_of_failure
 from agentv.templating.variables import fill
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError, ProviderError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore, JudgeCall, JudgeRole
 from agentv.types.failures import Failure
@@ -70,8 +71,7 @@ class JudgeMode(Protocol[Opinion]):
         """Return the results of the criteria that there is no opinion on, none where the evaluator is the criterion."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptPair:
+class PromptPair(Struct, frozen=True):
     """The two texts of a judge call, and the nonce they share."""
 
     user: str
@@ -83,8 +83,7 @@ class PromptPair:
         return {"userPrompt": self.user, "systemPrompt": self.system, "nonce": self.nonce}
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeOptions:
+class JudgeOptions(Struct, frozen=True):
     """How judges are called: `template` is the user prompt, `custom` says that it is not ours.
 
     `nonce` makes a one-time text for each call; `timer` tells seconds.
@@ -99,8 +98,7 @@ class JudgeOptions:
     max_output_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Asked(Generic[Opinion]):
+class Asked(Struct, Generic[Opinion], frozen=True):
     """How asking one judge ended: with an opinion and the score that it alone amounts to, or with a failure."""
 
     prompts: PromptPair

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from agentv.evaluators.rules import judged_text, quoted
 from agentv.scoring.sources import parse_source, source_value
 from agentv.scoring.text_forms import TextForm
 from agentv.scoring.words import has_words
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.json_value import JsonValue
@@ -25,38 +26,35 @@ _SEPARATORS = re.compile(r"[,;\n]")
 _VARIATION_SELECTORS = str.maketrans("", "", "\ufe0e\ufe0f")  # the same emoji in colour and in black
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeywordCoverageSettings:
+class KeywordCoverageSettings(Struct, frozen=True, kw_only=True):
     """Settings of `keyword_coverage`."""
 
-    expected_keywords: tuple[str, ...] = field(
-        default=(), metadata={"help": "the keywords, as literal text", "aliases": ("keywords",)}
-    )
-    keywords_source: str = field(
-        default=_CONFIG,
-        metadata={
-            "help": "where the keywords stand: config (in expected_keywords), ground_truth or context.PATH",
-            "aliases": ("keywords_source_field",),
-            "spellings": {"groundTruth": "ground_truth"},
-        },
-    )
-    split: Split = field(
-        default="commas",
-        metadata={
-            "help": "how a text found there is split: at commas (semicolons, newlines), at whitespace, or not (exact)",
-            "aliases": ("ground_truth_keyword_mode",),
-            "spellings": {"split-comma": "commas"},
-        },
-    )
-    match_whole_word: bool = field(default=True, metadata={"help": "whether `café` is not in `cafés`"})
-    case_sensitive: bool = field(default=False, metadata={"help": "whether `Yes` and `yes` are different"})
-    normalize_whitespace: bool = field(
-        default=True,
-        metadata={
-            "help": "take a run of white space for one blank",
-            "aliases": ("normalize_whitespace_for_source",),
-        },
-    )
+    expected_keywords: Annotated[
+        tuple[str, ...], Meta(description="the keywords, as literal text", extra={"aliases": ("keywords",)})
+    ] = ()
+    keywords_source: Annotated[
+        str,
+        Meta(
+            description="where the keywords stand: config (in expected_keywords), ground_truth or context.PATH",
+            extra={"aliases": ("keywords_source_field",), "spellings": {"groundTruth": "ground_truth"}},
+        ),
+    ] = _CONFIG
+    split: Annotated[
+        Split,
+        Meta(
+            description="how a text found there is split: at commas (semicolons, newlines), whitespace, or not (exact)",
+            extra={"aliases": ("ground_truth_keyword_mode",), "spellings": {"split-comma": "commas"}},
+        ),
+    ] = "commas"
+    match_whole_word: Annotated[bool, Meta(description="whether `café` is not in `cafés`")] = True
+    case_sensitive: Annotated[bool, Meta(description="whether `Yes` and `yes` are different")] = False
+    normalize_whitespace: Annotated[
+        bool,
+        Meta(
+            description="take a run of white space for one blank",
+            extra={"aliases": ("normalize_whitespace_for_source",)},
+        ),
+    ] = True
 
     def __post_init__(self) -> None:
         """Refuse keywords that are none, none at all, and two places for them."""
@@ -77,8 +75,7 @@ class KeywordCoverageSettings:
             raise ValueError(f"`keywords_source` {error}; or config") from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Keyword:
+class _Keyword(Struct, frozen=True):
     """A keyword as it was written, and as it is looked for."""
 
     written: str

@@ -1,26 +1,27 @@
 """Rules on literal keywords: which of them a text includes, and how often it has one. `C++` means itself."""
 
-from dataclasses import field
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
 
 from agentv.evaluators.number_rules import check_range
 from agentv.evaluators.rules import Check, Finding, quoted
 from agentv.evaluators.text_rules import literal_form
-from agentv.types.dataclass import dataclass
 
 _CASE_HELP = "whether `Yes` and `yes` are different"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IncludesSettings:
+class IncludesSettings(Struct, frozen=True, kw_only=True):
     """Settings of the rule `includes`."""
 
-    keywords: tuple[str, ...] = field(metadata={"help": "literal texts to look for"})
-    expect: Literal["all", "any", "none"] = field(
-        default="all",
-        metadata={"help": "how many of them the text must have: all, any, none", "aliases": ("expected_outcome",)},
-    )
-    case_sensitive: bool = field(default=False, metadata={"help": _CASE_HELP})
+    keywords: Annotated[tuple[str, ...], Meta(description="literal texts to look for")]
+    expect: Annotated[
+        Literal["all", "any", "none"],
+        Meta(
+            description="how many of them the text must have: all, any, none", extra={"aliases": ("expected_outcome",)}
+        ),
+    ] = "all"
+    case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = False
 
     def __post_init__(self) -> None:
         """Refuse what every text has, and no keyword at all."""
@@ -28,14 +29,13 @@ class IncludesSettings:
             raise ValueError("`keywords` must name at least one text, and none that is empty")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeywordCountSettings:
+class KeywordCountSettings(Struct, frozen=True, kw_only=True):
     """Settings of the rule `keyword_count`."""
 
-    keyword: str = field(metadata={"help": "a literal text to count, wherever it stands, overlaps not counted"})
-    min: int | None = field(default=None, metadata={"help": "at least so many times"})
-    max: int | None = field(default=None, metadata={"help": "at most so many times"})
-    case_sensitive: bool = field(default=False, metadata={"help": _CASE_HELP})
+    keyword: Annotated[str, Meta(description="a literal text to count, wherever it stands, overlaps not counted")]
+    min: Annotated[int | None, Meta(description="at least so many times")] = None
+    max: Annotated[int | None, Meta(description="at most so many times")] = None
+    case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = False
 
     def __post_init__(self) -> None:
         """Refuse a range that says nothing or that no text can meet."""

@@ -1,10 +1,12 @@
 """`lexical_similarity`: how alike the answer's text and a reference are, letter by letter or word by word."""
 
 from collections.abc import Callable
-from dataclasses import field, replace
 from functools import lru_cache
 from math import isfinite
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from agentv.evaluators.extras import require_extra
 from agentv.evaluators.references import references_at
@@ -14,7 +16,6 @@ from agentv.scoring.similarity import MEASURES, Measure, Prepared, prepared, sim
 from agentv.scoring.sources import parse_source
 from agentv.scoring.text_forms import TextForm, UnicodeForm
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.protocols import EvaluatorTools
@@ -25,42 +26,42 @@ _KEPT_REFERENCES = 64
 """How many references stay prepared: a case's own is compared with many answers, and by several attempts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LexicalSimilaritySettings:
+class LexicalSimilaritySettings(Struct, frozen=True, kw_only=True):
     """Settings of `lexical_similarity`."""
 
-    algorithm: Algorithm = field(
-        default="sorensen_dice",
-        metadata={
-            "help": "how texts are compared; bleu and chrf need the extra `text`",
-            "spellings": {
-                "sorensen-dice": "sorensen_dice",
-                "jaro-winkler": "jaro_winkler",
-                "token-set": "token_set",
-                "rouge-l": "rouge_l",
+    algorithm: Annotated[
+        Algorithm,
+        Meta(
+            description="how texts are compared; bleu and chrf need the extra `text`",
+            extra={
+                "spellings": {
+                    "sorensen-dice": "sorensen_dice",
+                    "jaro-winkler": "jaro_winkler",
+                    "token-set": "token_set",
+                    "rouge-l": "rouge_l",
+                }
             },
-        },
-    )
-    reference: str | tuple[str, ...] = field(
-        default="ground_truth",
-        metadata={
-            "help": "where the text to compare with stands, or a list of such places; the best of them counts",
-            "aliases": ("reference_field",),
-        },
-    )
-    threshold: float | None = field(
-        default=None,
-        metadata={
-            "help": "from here on 1, below 0; default: the similarity itself",
-            "aliases": ("similarity_threshold",),
-        },
-    )
-    case_sensitive: bool = field(default=False, metadata={"help": "whether `Yes` and `yes` are different"})
-    normalize_whitespace: bool = field(default=True, metadata={"help": "take a run of white space for one blank"})
-    unicode: UnicodeForm = field(
-        default="NFC",
-        metadata={"help": "NFC: é is é however it is written; NFKC: wide letters and ligatures too; none"},
-    )
+        ),
+    ] = "sorensen_dice"
+    reference: Annotated[
+        str | tuple[str, ...],
+        Meta(
+            description="where the text to compare with stands, or a list of such places; the best of them counts",
+            extra={"aliases": ("reference_field",)},
+        ),
+    ] = "ground_truth"
+    threshold: Annotated[
+        float | None,
+        Meta(
+            description="from here on 1, below 0; default: the similarity itself",
+            extra={"aliases": ("similarity_threshold",)},
+        ),
+    ] = None
+    case_sensitive: Annotated[bool, Meta(description="whether `Yes` and `yes` are different")] = False
+    normalize_whitespace: Annotated[bool, Meta(description="take a run of white space for one blank")] = True
+    unicode: Annotated[
+        UnicodeForm, Meta(description="NFC: é is é however it is written; NFKC: wide letters and ligatures too; none")
+    ] = "NFC"
 
     def __post_init__(self) -> None:
         """Refuse a place that is none, a threshold that nothing or everything meets, and an extra that is missing."""

@@ -3,9 +3,11 @@
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import fields, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
+
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from agentv.evaluators.judge_basis import COMPARED, USER_TEMPLATE, criterion_section, user_template
 from agentv.evaluators.judge_criteria import CriteriaMode, named_criteria
@@ -29,8 +31,6 @@ from agentv.scoring.rubrics import make_items
 from agentv.scoring.votes import Vote
 from agentv.templating.variables import template_warnings
 from agentv.types.cases import EvaluatorConfig, RubricItem
-from agentv.types.changed import changed
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, JudgeRole
 from agentv.types.json_value import JsonObject, JsonValue
@@ -41,8 +41,7 @@ ResolveJudge: TypeAlias = Callable[[EvaluationContext], Provider | Awaitable[Pro
 Opinion = TypeVar("Opinion")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlmJudgeEvaluatorOptions:
+class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     """Options of LlmJudgeEvaluator, made in Python (seed REQ-EVAL-002).
 
     `resolve_judge_provider` finds the judge of a context; without it the context's own judge is asked. `prompt` is the
@@ -166,7 +165,7 @@ class LlmJudgeEvaluator:
         score = _score_of(asked, mode)
         request = {**asked[0].prompts.to_json(), **self._request_facts(providers, judged.context)}
         calls = tuple(call for each in asked for call in each.calls)
-        return changed(score, evaluator_raw_request=request, judge_calls=calls)
+        return replace(score, evaluator_raw_request=request, judge_calls=calls)
 
     def _calling_for(self, judged: JudgedText, opening: str) -> JudgeOptions:
         """Return how to call judges about this answer: our own prompt shows what there is and was asked for."""
@@ -217,7 +216,7 @@ def make_llm_judge(
     config: EvaluatorConfig, settings: LlmJudgeSettings | RubricSettings, tools: EvaluatorTools
 ) -> LlmJudgeEvaluator:
     """Make an `llm_judge`, or the rubric mode of the same class."""
-    own = {item.name: getattr(settings, item.name) for item in fields(settings)}
+    own = structs.asdict(settings)
     target, names = own.pop("target"), own.pop("judges")
     resolve = None if target is None else partial(_named_judge, tools.judge(target))
     return LlmJudgeEvaluator(

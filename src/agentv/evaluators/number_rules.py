@@ -1,14 +1,14 @@
 """Rules that count or compare: `numeric` and `length`."""
 
 import re
-from dataclasses import field
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from math import isfinite
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct
 
 from agentv.evaluators.rules import Check, Finding, RuleEvaluator, quoted
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.protocols import EvaluatorTools
 
 Unit: TypeAlias = Literal["characters", "words", "tokens"]
@@ -34,12 +34,13 @@ def check_range(least: int | None, most: int | None, what: str, names: tuple[str
         raise ValueError(f"`{low}` {least} is larger than `{high}` {most}")
 
 
-@dataclass(frozen=True, slots=True)
-class NumericSettings:
+class NumericSettings(Struct, frozen=True):
     """Settings of `numeric`."""
 
-    value: float | tuple[float, ...] = field(metadata={"help": "the number to find, or a list of which one must be it"})
-    tolerance: float = field(default=0.0, metadata={"help": "how far off it may be, in the number's own unit"})
+    value: Annotated[
+        float | tuple[float, ...], Meta(description="the number to find, or a list of which one must be it")
+    ]
+    tolerance: Annotated[float, Meta(description="how far off it may be, in the number's own unit")] = 0.0
 
     def __post_init__(self) -> None:
         """Refuse bounds that no number can meet."""
@@ -50,16 +51,14 @@ class NumericSettings:
             raise ValueError("`tolerance` must be a finite number of at least 0")
 
 
-@dataclass(frozen=True, slots=True)
-class LengthSettings:
+class LengthSettings(Struct, frozen=True):
     """Settings of `length`."""
 
-    min: int | None = field(default=None, metadata={"help": "at least so many"})
-    max: int | None = field(default=None, metadata={"help": "at most so many"})
-    unit: Unit = field(
-        default="characters",
-        metadata={"help": "`characters` (code points), `words`, or `tokens` (words and punctuation marks)"},
-    )
+    min: Annotated[int | None, Meta(description="at least so many")] = None
+    max: Annotated[int | None, Meta(description="at most so many")] = None
+    unit: Annotated[
+        Unit, Meta(description="`characters` (code points), `words`, or `tokens` (words and punctuation marks)")
+    ] = "characters"
 
     def __post_init__(self) -> None:
         """Refuse a range that says nothing or that no text can meet."""

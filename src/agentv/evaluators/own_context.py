@@ -1,7 +1,8 @@
 """A context of an evaluator's own, so that none can change what the next one sees, or what is kept."""
 
+from msgspec.structs import replace
+
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.changed import changed
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.own_copies import own_copy
 
@@ -9,10 +10,10 @@ from agentv.types.own_copies import own_copy
 def own_context(context: EvaluationContext, config: EvaluatorConfig) -> EvaluationContext:
     """Return a context in which everything that could be changed is a copy, with the config of who will see it."""
     case = context.eval_case
-    return changed(
+    return replace(
         context,
         evaluator=config,
-        eval_case=changed(
+        eval_case=replace(
             case,
             input_messages=own_copy(case.input_messages),
             expected_messages=own_copy(case.expected_messages),

@@ -2,8 +2,11 @@
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import field, replace
 from functools import partial
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.structs import replace
 
 from agentv.evaluators.judge_basis import criterion_section, user_template
 from agentv.evaluators.judge_pairs import PAIR_ANSWERS, PairMode, PairText, pair_warnings
@@ -26,7 +29,6 @@ from agentv.scoring.pairs import TIE, BothOrders, PairReply, pair_score
 from agentv.scoring.sources import parse_source
 from agentv.scoring.votes import Vote, spread
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, JudgeRole
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import EvaluatorTools
@@ -39,21 +41,20 @@ DEFAULT_AGAINST = "ground_truth"
 FindAnswer = Callable[[EvaluationContext], Awaitable[str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairwiseSettings(JudgeSettings):
+class PairwiseSettings(JudgeSettings, frozen=True, kw_only=True):
     """Settings of `pairwise`."""
 
-    against: str = field(
-        default=DEFAULT_AGAINST,
-        metadata={"help": "the path of the text to compare with", "aliases": ("reference", "referenceField")},
-    )
-    against_run: str | None = field(
-        default=None,
-        metadata={"help": "a stored run whose answer to the case is compared with: id, name, path or `latest`"},
-    )
-    prefer: str | None = field(
-        default=None, metadata={"help": "what makes an answer the better one; default: the expected outcome"}
-    )
+    against: Annotated[
+        str,
+        Meta(description="the path of the text to compare with", extra={"aliases": ("reference", "referenceField")}),
+    ] = DEFAULT_AGAINST
+    against_run: Annotated[
+        str | None,
+        Meta(description="a stored run whose answer to the case is compared with: id, name, path or `latest`"),
+    ] = None
+    prefer: Annotated[
+        str | None, Meta(description="what makes an answer the better one; default: the expected outcome")
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse what could not be compared."""

@@ -1,13 +1,12 @@
 """The `regex` rule. A match is given one second: no pattern and no answer can hang a run."""
 
-from dataclasses import field
-from typing import Literal
+from typing import Annotated, Literal
 
 import regex
+from msgspec import Meta, Struct
 
 from agentv.evaluators.rules import Check, Finding, RuleEvaluator, quoted
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.protocols import EvaluatorTools
 
@@ -18,21 +17,23 @@ _WITHOUT_EFFECT = frozenset("gu")
 """Flags of JavaScript's patterns that change nothing here: one match is enough, and all text is Unicode."""
 
 
-@dataclass(frozen=True, slots=True)
-class RegexSettings:
+class RegexSettings(Struct, frozen=True):
     """Settings of `regex`."""
 
-    pattern: str = field(metadata={"help": "a regular expression, searched for anywhere in the text"})
-    flags: str = field(
-        default="",
-        metadata={
-            "help": "any of i (ignore case), m (^ and $ at lines), s (. matches newlines), x (verbose); "
-            "g and u are read and change nothing"
-        },
-    )
-    expect: Literal["match", "no_match"] = field(
-        default="match", metadata={"help": "whether a match is wanted", "aliases": ("expected_outcome",)}
-    )
+    pattern: Annotated[str, Meta(description="a regular expression, searched for anywhere in the text")]
+    flags: Annotated[
+        str,
+        Meta(
+            description=(
+                "any of i (ignore case), m (^ and $ at lines), s (. matches newlines), x (verbose); "
+                "g and u are read and change nothing"
+            )
+        ),
+    ] = ""
+    expect: Annotated[
+        Literal["match", "no_match"],
+        Meta(description="whether a match is wanted", extra={"aliases": ("expected_outcome",)}),
+    ] = "match"
 
     def __post_init__(self) -> None:
         """Refuse a pattern that cannot be compiled, before anything runs."""

@@ -1,13 +1,15 @@
 """`rule_based`: deterministic rules, each for a criterion of its own. Its class is RuleBasedEvaluator."""
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from agentv.evaluators.rule_kinds import Rule, check_of, is_quick
 from agentv.evaluators.rules import Check, Finding, judged_text
 from agentv.scoring.criterion_results import criterion_named, failed_result, result_of
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult
 from agentv.types.json_value import JsonObject
@@ -18,16 +20,16 @@ _SHOWN_LINES = 5
 _SHOWN_CHARS = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleBasedSettings:
+class RuleBasedSettings(Struct, frozen=True, kw_only=True):
     """Settings of `rule_based`."""
 
-    rules: tuple[Rule, ...] = field(
-        metadata={
-            "help": "what to check: [{criterion, type, source, and the keys of that type}]",
-            "nested": "config",
-        }
-    )
+    rules: Annotated[
+        tuple[Rule, ...],
+        Meta(
+            description="what to check: [{criterion, type, source, and the keys of that type}]",
+            extra={"nested": "config"},
+        ),
+    ]
 
     def __post_init__(self) -> None:
         """Refuse an empty list, which judges nothing."""
@@ -39,8 +41,7 @@ class RuleBasedSettings:
         return tuple(rule.criterion for rule in self.rules)
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Prepared(Struct, frozen=True):
     """A rule ready to judge: its check, and where its text and its result belong."""
 
     check: Check

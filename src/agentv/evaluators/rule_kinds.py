@@ -1,7 +1,8 @@
 """The rules that `rule_based` is made of: the single rules' own settings and checks, with where a rule belongs."""
 
-from dataclasses import field
-from typing import Literal, TypeAlias, assert_never
+from typing import Annotated, Literal, TypeAlias, assert_never
+
+from msgspec import Meta
 
 from agentv.evaluators.json_rule import JsonSettings, json_check
 from agentv.evaluators.keyword_rules import (
@@ -25,20 +26,22 @@ from agentv.evaluators.text_rules import (
     starts_with_check,
 )
 from agentv.scoring.sources import parse_source
-from agentv.types.dataclass import dataclass
+
+Criterion: TypeAlias = Annotated[
+    str | None, Meta(description="which of the criteria it judges", extra={"aliases": ("criterion_name",)})
+]
+Source: TypeAlias = Annotated[
+    str | None,
+    Meta(description="where its text comes from", extra={"aliases": ("source_field", "source_text_field")}),
+]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RulePlace:
-    """Which criterion a rule judges, and which text it looks at. Without them it is as its evaluator says."""
+class _Placed:
+    """What every rule has: the criterion it judges and the text it looks at; None means as its evaluator says."""
 
-    criterion: str | None = field(
-        default=None, metadata={"help": "which of the criteria it judges", "aliases": ("criterion_name",)}
-    )
-    source: str | None = field(
-        default=None,
-        metadata={"help": "where its text comes from", "aliases": ("source_field", "source_text_field")},
-    )
+    __slots__ = ()
+    criterion: str | None
+    source: str | None
 
     def __post_init__(self) -> None:
         """Refuse a source that is none, then what the rule itself refuses."""
@@ -52,81 +55,92 @@ class RulePlace:
             check_own()
 
 
-@dataclass(frozen=True, kw_only=True)
-class RegexRule(RulePlace, RegexSettings):
+class RegexRule(_Placed, RegexSettings, frozen=True, kw_only=True):
     """A regular expression matches, or does not."""
 
     type: Literal["regex"] = "regex"
+    criterion: Criterion = None
+    source: Source = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class LengthRule(RulePlace, LengthSettings):
+class LengthRule(_Placed, LengthSettings, frozen=True, kw_only=True):
     """The text has so many characters, words or tokens."""
 
     type: Literal["length"] = "length"
+    criterion: Criterion = None
+    source: Source = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class IncludesRule(RulePlace, IncludesSettings):
+class IncludesRule(_Placed, IncludesSettings, frozen=True, kw_only=True):
     """The text has all, any or none of some keywords."""
 
     type: Literal["includes"] = "includes"
+    criterion: Criterion = None
+    source: Source = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class KeywordCountRule(RulePlace, KeywordCountSettings):
+class KeywordCountRule(_Placed, KeywordCountSettings, frozen=True, kw_only=True):
     """The text has a keyword so many times."""
 
     type: Literal["keyword_count"] = "keyword_count"
+    criterion: Criterion = None
+    source: Source = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class JsonRule(RulePlace, JsonSettings):
+class JsonRule(_Placed, JsonSettings, frozen=True, kw_only=True):
     """The text is JSON, of a given schema if there is one."""
 
     type: Literal["json_parse", "is_json"] = "json_parse"
+    criterion: Criterion = None
+    source: Source = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ContainsRule(RulePlace, ContainsSettings):
+class ContainsRule(_Placed, ContainsSettings, frozen=True, kw_only=True):
     """The text contains a text, any of several, or all of them."""
 
     type: Literal["contains"] = "contains"
+    criterion: Criterion = None
+    source: Source = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class EqualsRule(RulePlace, EqualsSettings):
+class EqualsRule(_Placed, EqualsSettings, frozen=True, kw_only=True):
     """The text is exactly this, white space around it aside."""
 
     type: Literal["equals"] = "equals"
+    criterion: Criterion = None
+    source: Source = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class OneOfRule(RulePlace, OneOfSettings):
+class OneOfRule(_Placed, OneOfSettings, frozen=True, kw_only=True):
     """The text is one of a list."""
 
     type: Literal["one_of"] = "one_of"
+    criterion: Criterion = None
+    source: Source = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class StartsWithRule(RulePlace, EdgeSettings):
+class StartsWithRule(_Placed, EdgeSettings, frozen=True, kw_only=True):
     """The text starts with this."""
 
     type: Literal["starts_with"] = "starts_with"
+    criterion: Criterion = None
+    source: Source = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class EndsWithRule(RulePlace, EdgeSettings):
+class EndsWithRule(_Placed, EdgeSettings, frozen=True, kw_only=True):
     """The text ends with this."""
 
     type: Literal["ends_with"] = "ends_with"
+    criterion: Criterion = None
+    source: Source = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class NumericRule(RulePlace, NumericSettings):
+class NumericRule(_Placed, NumericSettings, frozen=True, kw_only=True):
     """The last number in the text is this one, within a tolerance."""
 
     type: Literal["numeric"] = "numeric"
+    criterion: Criterion = None
+    source: Source = None
 
 
 Rule: TypeAlias = (

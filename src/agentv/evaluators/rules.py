@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from agentv.scoring.sources import source_text
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
-from agentv.types.quick import quick_data
 
 SHOWN_CHARS = 120
 """How much of a text is quoted in a hit or a miss."""
@@ -22,9 +22,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 MAX_FILE_BYTES = 10 * 2**20
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True, gc=False):
     """What a rule found in a text. It passed or not, whatever the number of hits and misses."""
 
     passed: bool

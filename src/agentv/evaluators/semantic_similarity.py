@@ -1,7 +1,9 @@
 """`semantic_similarity`: how close the meaning of a text lies to that of a reference, by embeddings of both."""
 
 from collections.abc import Sequence
-from dataclasses import field
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from agentv.evaluators.references import references_at
 from agentv.evaluators.rules import judged_text
@@ -10,7 +12,6 @@ from agentv.scoring.criterion_results import criterion_named, result_of
 from agentv.scoring.sources import parse_source
 from agentv.scoring.vectors import cosine
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.embeddings import Embedder, Embedding
 from agentv.types.errors import EvaluatorError, ProviderError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, JudgeCall
@@ -21,29 +22,30 @@ from agentv.types.usage import total_usage
 KIND = "semantic_similarity"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SemanticSimilaritySettings:
+class SemanticSimilaritySettings(Struct, frozen=True, kw_only=True):
     """Settings of `semantic_similarity`."""
 
-    model: str | JsonObject = field(
-        default="local",
-        metadata={
-            "help": "who makes the vectors: `local`, a target's name, or one written like a target "
-            "(`{provider: openai, model: …, api_key: …}`)",
-            "aliases": ("embedding_model",),
-        },
-    )
-    reference: str | tuple[str, ...] = field(
-        default="ground_truth",
-        metadata={
-            "help": "where the text stands to compare with, a path as in `source`; of a list the closest counts",
-            "aliases": ("reference_field",),
-        },
-    )
-    threshold: float | None = field(
-        default=None,
-        metadata={"help": "1.0 from this similarity on, else 0.0", "aliases": ("similarity_threshold",)},
-    )
+    model: Annotated[
+        str | JsonObject,
+        Meta(
+            description=(
+                "who makes the vectors: `local`, a target's name, or one written like a target "
+                "(`{provider: openai, model: …, api_key: …}`)"
+            ),
+            extra={"aliases": ("embedding_model",)},
+        ),
+    ] = "local"
+    reference: Annotated[
+        str | tuple[str, ...],
+        Meta(
+            description="where the text stands to compare with, a path as in `source`; of a list the closest counts",
+            extra={"aliases": ("reference_field",)},
+        ),
+    ] = "ground_truth"
+    threshold: Annotated[
+        float | None,
+        Meta(description="1.0 from this similarity on, else 0.0", extra={"aliases": ("similarity_threshold",)}),
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse what can never be reached, and paths that are none."""
@@ -68,16 +70,14 @@ class SemanticSimilaritySettings:
         return self.model
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Struct, frozen=True):
     """A text, and what results call the place where it was found."""
 
     place: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Closest:
+class Closest(Struct, frozen=True):
     """The reference that lies closest to the text, and the cosine of the two, -1..1."""
 
     reference: Passage

@@ -1,13 +1,14 @@
 """`sentiment`: the tone of a text, by VADER's word list (extra `text`)."""
 
-from dataclasses import field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from agentv.evaluators.extras import require_extra
 from agentv.evaluators.rules import judged_text
 from agentv.scoring.criterion_results import criterion_named, result_of
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationContext, EvaluationResult
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.scales import NAMED_SCALES, EvaluationCriteria
@@ -21,27 +22,28 @@ _PLACES: dict[Category, float] = {"negative": 0.0, "neutral": 0.5, "positive": 1
 """Where a category stands on a scale that has numbers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentimentSettings:
+class SentimentSettings(Struct, frozen=True, kw_only=True):
     """Settings of `sentiment`."""
 
-    output: Output = field(
-        default="comparative_normalized",
-        metadata={
-            "help": "comparative_normalized (0..1, neutral 0.5), raw_score (VADER's compound, -1..1) or category",
-            "aliases": ("output_type",),
-            "spellings": {"comparativeNormalized": "comparative_normalized", "rawScore": "raw_score"},
-        },
-    )
-    expect: Category | None = field(
-        default=None,
-        metadata={
-            "help": "1 for this category and 0 for another: positive, neutral or negative",
-            "aliases": ("expected_outcome",),
-        },
-    )
-    positive_threshold: float = field(default=0.2, metadata={"help": "a compound above it is positive"})
-    negative_threshold: float = field(default=-0.2, metadata={"help": "a compound below it is negative"})
+    output: Annotated[
+        Output,
+        Meta(
+            description="comparative_normalized (0..1, neutral 0.5), raw_score (VADER's compound, -1..1) or category",
+            extra={
+                "aliases": ("output_type",),
+                "spellings": {"comparativeNormalized": "comparative_normalized", "rawScore": "raw_score"},
+            },
+        ),
+    ] = "comparative_normalized"
+    expect: Annotated[
+        Category | None,
+        Meta(
+            description="1 for this category and 0 for another: positive, neutral or negative",
+            extra={"aliases": ("expected_outcome",)},
+        ),
+    ] = None
+    positive_threshold: Annotated[float, Meta(description="a compound above it is positive")] = 0.2
+    negative_threshold: Annotated[float, Meta(description="a compound below it is negative")] = -0.2
 
     def __post_init__(self) -> None:
         """Refuse thresholds the wrong way round, an expectation of a number, and an extra that is missing."""

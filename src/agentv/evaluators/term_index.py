@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from agentv.scoring.folding import Folding
 from agentv.scoring.letter_swaps import is_swapped, swap_key
 from agentv.scoring.words import is_edge_between
-from agentv.types.dataclass import dataclass
 
 Candidate: TypeAlias = tuple[int, int, int]
 """The number of a pattern, and where it begins and ends."""
@@ -15,8 +16,7 @@ FEW_TERMS = 100
 """So many terms are quickly found one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Struct, frozen=True):
     """A term as it was written in the list, and as it is looked for."""
 
     written: str

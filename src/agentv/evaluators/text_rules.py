@@ -1,14 +1,14 @@
 """Rules on literal text: contains, equals, one_of, starts_with, ends_with. White space around a text never counts."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
 from operator import contains
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct
 
 from agentv.evaluators.rules import Check, Finding, RuleEvaluator, quoted
 from agentv.scoring.text_forms import TextForm
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import EvaluatorTools
 
@@ -21,13 +21,12 @@ Holds: TypeAlias = Callable[[str, str], bool]
 _CASE_HELP = "whether `Yes` and `yes` are different"
 
 
-@dataclass(frozen=True, slots=True)
-class ContainsSettings:
+class ContainsSettings(Struct, frozen=True):
     """Settings of `contains`."""
 
-    value: Scalar | tuple[Scalar, ...] = field(metadata={"help": "the text to look for, or a list of texts"})
-    expect: Expect = field(default="any", metadata={"help": "of a list: `any` of them, or `all`"})
-    case_sensitive: bool = field(default=True, metadata={"help": _CASE_HELP})
+    value: Annotated[Scalar | tuple[Scalar, ...], Meta(description="the text to look for, or a list of texts")]
+    expect: Annotated[Expect, Meta(description="of a list: `any` of them, or `all`")] = "any"
+    case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = True
 
     def __post_init__(self) -> None:
         """Refuse a text that every answer has."""
@@ -35,13 +34,12 @@ class ContainsSettings:
             raise ValueError("`value` must not be empty: every text contains the empty text")
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeSettings:
+class EdgeSettings(Struct, frozen=True):
     """Settings of `starts_with` and `ends_with`."""
 
-    value: Scalar | tuple[Scalar, ...] = field(metadata={"help": "the text at that end, or a list of such texts"})
-    expect: Expect = field(default="any", metadata={"help": "of a list: `any` of them, or `all`"})
-    case_sensitive: bool = field(default=True, metadata={"help": _CASE_HELP})
+    value: Annotated[Scalar | tuple[Scalar, ...], Meta(description="the text at that end, or a list of such texts")]
+    expect: Annotated[Expect, Meta(description="of a list: `any` of them, or `all`")] = "any"
+    case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = True
 
     def __post_init__(self) -> None:
         """Refuse a text that every answer has once the white space around it is gone."""
@@ -49,21 +47,19 @@ class EdgeSettings:
             raise ValueError("`value` must not be empty or blank: every text starts and ends with nothing")
 
 
-@dataclass(frozen=True, slots=True)
-class EqualsSettings:
+class EqualsSettings(Struct, frozen=True):
     """Settings of `equals`."""
 
-    value: Scalar | tuple[Scalar, ...] = field(metadata={"help": "what the text must be, or a list of such texts"})
-    expect: Expect = field(default="any", metadata={"help": "of a list: `any` of them, or `all`"})
-    case_sensitive: bool = field(default=True, metadata={"help": _CASE_HELP})
+    value: Annotated[Scalar | tuple[Scalar, ...], Meta(description="what the text must be, or a list of such texts")]
+    expect: Annotated[Expect, Meta(description="of a list: `any` of them, or `all`")] = "any"
+    case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = True
 
 
-@dataclass(frozen=True, slots=True)
-class OneOfSettings:
+class OneOfSettings(Struct, frozen=True):
     """Settings of `one_of`."""
 
-    values: tuple[Scalar, ...] = field(metadata={"help": "the texts that are allowed"})
-    case_sensitive: bool = field(default=True, metadata={"help": _CASE_HELP})
+    values: Annotated[tuple[Scalar, ...], Meta(description="the texts that are allowed")]
+    case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = True
 
     def __post_init__(self) -> None:
         """Refuse an empty list, which nothing can match."""

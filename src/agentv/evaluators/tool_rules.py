@@ -1,8 +1,9 @@
 """One rule of `tool_usage`: its settings, and what it says of the calls on record."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
 
 from agentv.evaluators.argument_checks import (
     ValueCheck,
@@ -15,39 +16,39 @@ from agentv.evaluators.number_rules import check_range
 from agentv.evaluators.rules import Finding
 from agentv.scoring.tool_calls import ExpectedCall, name_matches
 from agentv.scoring.trajectory import NO_TRACE, Trajectory, score_trajectory
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import ToolCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRule:
+class ToolRule(Struct, frozen=True, kw_only=True):
     """What is demanded of one tool, or with `sequence` of the order of several."""
 
-    criterion: str | None = field(
-        default=None, metadata={"help": "which of the criteria it judges", "aliases": ("criterion_name",)}
+    criterion: Annotated[
+        str | None, Meta(description="which of the criteria it judges", extra={"aliases": ("criterion_name",)})
+    ] = None
+    tool: Annotated[
+        str | None, Meta(description="the tool's name, or a glob", extra={"aliases": ("expected_tool_name",)})
+    ] = None
+    required: Annotated[bool, Meta(description="whether it must be called", extra={"aliases": ("is_required",)})] = (
+        False
     )
-    tool: str | None = field(
-        default=None, metadata={"help": "the tool's name, or a glob", "aliases": ("expected_tool_name",)}
-    )
-    required: bool = field(default=False, metadata={"help": "whether it must be called", "aliases": ("is_required",)})
-    min_calls: int | None = field(default=None, metadata={"help": "at least so many calls"})
-    max_calls: int | None = field(default=None, metadata={"help": "at most so many calls; 0 forbids the tool"})
-    args: Mapping[str, JsonValue] | str | Callable[..., object] | None = field(
-        default=None,
-        metadata={
-            "help": "what it is called with: a JSON Schema, or python:path.py:function, which gets the arguments",
-            "aliases": ("argument_checks",),
-        },
-    )
-    result: Mapping[str, JsonValue] | None = field(default=None, metadata={"help": "what it returns, as a JSON Schema"})
-    each: Literal["first", "any", "all"] = field(
-        default="first", metadata={"help": "which calls must be as `args` and `result` say"}
-    )
-    sequence: tuple[str, ...] = field(
-        default=(), metadata={"help": "tools that must be called in this order; others may come between"}
-    )
+    min_calls: Annotated[int | None, Meta(description="at least so many calls")] = None
+    max_calls: Annotated[int | None, Meta(description="at most so many calls; 0 forbids the tool")] = None
+    args: Annotated[
+        Mapping[str, JsonValue] | str | Callable[..., object] | None,
+        Meta(
+            description="what it is called with: a JSON Schema, or python:path.py:function, which gets the arguments",
+            extra={"aliases": ("argument_checks",)},
+        ),
+    ] = None
+    result: Annotated[Mapping[str, JsonValue] | None, Meta(description="what it returns, as a JSON Schema")] = None
+    each: Annotated[
+        Literal["first", "any", "all"], Meta(description="which calls must be as `args` and `result` say")
+    ] = "first"
+    sequence: Annotated[
+        tuple[str, ...], Meta(description="tools that must be called in this order; others may come between")
+    ] = ()
 
     def __post_init__(self) -> None:
         """Refuse a rule that demands nothing, or what cannot be."""

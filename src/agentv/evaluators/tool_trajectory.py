@@ -1,35 +1,38 @@
 """`tool_trajectory`: deterministic demands on the tools an agent called."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from agentv.scoring.tool_calls import ExpectedCall
 from agentv.scoring.traces import call_counts, observed_calls
 from agentv.scoring.trajectory import NO_TRACE, Mode, Trajectory, TrajectoryScore, score_counts, score_trajectory
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.protocols import EvaluatorTools
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolTrajectorySettings:
+class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
     """Settings of `tool_trajectory`; also the options of ToolTrajectoryEvaluator."""
 
-    mode: Mode = field(
-        default="any_order",
-        metadata={"help": "any_order (counts only), in_order, exact, unordered, subset or superset"},
+    mode: Annotated[
+        Mode, Meta(description="any_order (counts only), in_order, exact, unordered, subset or superset")
+    ] = "any_order"
+    minimums: Annotated[Mapping[str, int], Meta(description="tool: at least so many calls")] = field(
+        default_factory=dict
     )
-    minimums: Mapping[str, int] = field(default_factory=dict, metadata={"help": "tool: at least so many calls"})
-    maximums: Mapping[str, int] = field(default_factory=dict, metadata={"help": "tool: at most so many calls"})
-    forbidden: tuple[str, ...] = field(default=(), metadata={"help": "tools that must not be called"})
-    expected: tuple[ExpectedCall, ...] = field(
-        default=(), metadata={"help": "the calls to compare with: [{tool, input, args}]"}
+    maximums: Annotated[Mapping[str, int], Meta(description="tool: at most so many calls")] = field(
+        default_factory=dict
     )
-    score: Literal["strict", "partial"] = field(
-        default="strict", metadata={"help": "strict: 1.0 or 0.0; partial: how much of the sequence is there"}
-    )
+    forbidden: Annotated[tuple[str, ...], Meta(description="tools that must not be called")] = ()
+    expected: Annotated[
+        tuple[ExpectedCall, ...], Meta(description="the calls to compare with: [{tool, input, args}]")
+    ] = ()
+    score: Annotated[
+        Literal["strict", "partial"], Meta(description="strict: 1.0 or 0.0; partial: how much of the sequence is there")
+    ] = "strict"
 
     def __post_init__(self) -> None:
         """Refuse what demands nothing, or demands it of the wrong mode."""

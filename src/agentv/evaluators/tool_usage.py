@@ -1,9 +1,11 @@
 """`tool_usage`: rules on the tools an agent called, each for a criterion. Its class is ToolUsageEvaluator."""
 
 from collections.abc import Sequence
-from dataclasses import field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from agentv.evaluators.argument_checks import function_name
 from agentv.evaluators.named_files import function_files
@@ -12,7 +14,6 @@ from agentv.evaluators.tool_rules import PreparedToolRule, ToolRule
 from agentv.scoring.criterion_results import criterion_named, failed_result, result_of
 from agentv.scoring.recorded_calls import CallSource, recorded_calls
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult
 from agentv.types.json_value import JsonObject
@@ -22,16 +23,17 @@ from agentv.types.protocols import EvaluatorTools
 KIND = "tool_usage"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUsageSettings:
+class ToolUsageSettings(Struct, frozen=True, kw_only=True):
     """Settings of `tool_usage`."""
 
-    rules: tuple[ToolRule, ...] = field(
-        metadata={"help": "what to demand: [{criterion, tool, required, min_calls, max_calls, args, result, each}]"}
-    )
-    tool_data_source: Literal["message_history", "messageHistory", "context"] | None = field(
-        default=None, metadata={"help": "look for calls only in the messages, or only in context.toolCalls"}
-    )
+    rules: Annotated[
+        tuple[ToolRule, ...],
+        Meta(description="what to demand: [{criterion, tool, required, min_calls, max_calls, args, result, each}]"),
+    ]
+    tool_data_source: Annotated[
+        Literal["message_history", "messageHistory", "context"] | None,
+        Meta(description="look for calls only in the messages, or only in context.toolCalls"),
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse an empty list, which judges nothing."""

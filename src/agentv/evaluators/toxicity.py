@@ -1,15 +1,16 @@
 """`toxicity`: none of the terms of a list stands in a text, not even in disguise."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from agentv.evaluators.rules import judged_text, quoted
 from agentv.evaluators.term_index import Term, TermIndex
 from agentv.scoring.criterion_results import criterion_named, result_of
 from agentv.scoring.folding import Folding
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.json_value import JsonObject
@@ -23,19 +24,19 @@ SHOWN_PLACES = 5
 """How many terms are reported, and how many places of each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToxicitySettings:
+class ToxicitySettings(Struct, frozen=True, kw_only=True):
     """Settings of `toxicity`."""
 
-    toxic_terms: str | tuple[str, ...] = field(
-        metadata={
-            "help": "the terms: a list, or the file that has one on each line (# begins a comment)",
-            "aliases": ("terms",),
-        }
-    )
-    case_sensitive: bool = field(default=False, metadata={"help": "whether `Yes` and `yes` are different"})
-    match_whole_word: bool = field(default=True, metadata={"help": "whether a term must not be a part of a word"})
-    fold: bool = field(default=False, metadata={"help": "whether accents count for nothing"})
+    toxic_terms: Annotated[
+        str | tuple[str, ...],
+        Meta(
+            description="the terms: a list, or the file that has one on each line (# begins a comment)",
+            extra={"aliases": ("terms",)},
+        ),
+    ]
+    case_sensitive: Annotated[bool, Meta(description="whether `Yes` and `yes` are different")] = False
+    match_whole_word: Annotated[bool, Meta(description="whether a term must not be a part of a word")] = True
+    fold: Annotated[bool, Meta(description="whether accents count for nothing")] = False
 
     def __post_init__(self) -> None:
         """Refuse an empty list, and terms without a letter."""
@@ -146,8 +147,7 @@ class ToxicityEvaluator:
             yield _Report(term.written, text, spans, len(found[term]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Report:
+class _Report(Struct, frozen=True):
     """What is told of one term: the first places in the text, in code points from 0, and how many there are."""
 
     term: str

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import field, fields
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
+
+from msgspec import Meta, Struct, structs
 
 from agentv.scoring.happenings import count_calls, count_errors, count_model_steps, most_repeated_call
 from agentv.scoring.recorded_calls import recorded_calls
 from agentv.scoring.trajectory import NO_TRACE
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.failures import Failure
 from agentv.types.protocols import EvaluatorTools
@@ -18,23 +18,22 @@ KIND = "trace"
 Bound: TypeAlias = int | float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceSettings:
+class TraceSettings(Struct, frozen=True, kw_only=True):
     """Settings of `trace`; also the keywords of TraceEvaluator. At least one bound is needed."""
 
-    max_tool_calls: int | None = field(default=None, metadata={"help": "at most so many calls of tools"})
-    max_errors: int | None = field(default=None, metadata={"help": "at most so many errors"})
-    max_model_steps: int | None = field(default=None, metadata={"help": "at most so many steps of the model"})
-    no_repeated_calls: int | None = field(
-        default=None, metadata={"help": "no call of one tool with the same arguments more often than this"}
-    )
-    max_duration_ms: float | None = field(default=None, metadata={"help": "how long the answer may take"})
-    max_cost_usd: float | None = field(default=None, metadata={"help": "what the answer may cost, in dollars"})
-    max_tokens: int | None = field(default=None, metadata={"help": "how many tokens the answer may use, in and out"})
+    max_tool_calls: Annotated[int | None, Meta(description="at most so many calls of tools")] = None
+    max_errors: Annotated[int | None, Meta(description="at most so many errors")] = None
+    max_model_steps: Annotated[int | None, Meta(description="at most so many steps of the model")] = None
+    no_repeated_calls: Annotated[
+        int | None, Meta(description="no call of one tool with the same arguments more often than this")
+    ] = None
+    max_duration_ms: Annotated[float | None, Meta(description="how long the answer may take")] = None
+    max_cost_usd: Annotated[float | None, Meta(description="what the answer may cost, in dollars")] = None
+    max_tokens: Annotated[int | None, Meta(description="how many tokens the answer may use, in and out")] = None
 
     def __post_init__(self) -> None:
         """Refuse no bound at all, and bounds that nothing can meet."""
-        bounds = {bound.name: getattr(self, bound.name) for bound in fields(self)}
+        bounds = structs.asdict(self)
         if all(value is None for value in bounds.values()):
             raise ValueError(f"`trace` needs at least one of {', '.join(f'`{name}`' for name in bounds)}")
         for name, value in bounds.items():
@@ -43,8 +42,7 @@ class TraceSettings:
                 raise ValueError(f"`{name}` must be a finite number of at least {least}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Looked:
+class _Looked(Struct, frozen=True):
     """What one bound found: met or not, in words; `unknown` when there was nothing to compare it with."""
 
     said: str

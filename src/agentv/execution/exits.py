@@ -12,13 +12,12 @@ import sys
 import threading
 from collections.abc import Callable
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
 
 _by_loop: dict[asyncio.AbstractEventLoop, "Exits"] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(Struct, frozen=True):
     """A command whose end is waited for; the number of its pidfd is another's when it is closed."""
 
     pidfd: int

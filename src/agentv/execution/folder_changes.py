@@ -6,12 +6,13 @@ No repository of the agent is asked: what it committed, ignored or configured th
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.execution.folder_trees import Entries, Entry, open_beneath, read_link
 from agentv.execution.unified_diff import Effort, unified_hunks
-from agentv.types.dataclass import dataclass
 from agentv.types.workspaces import Captured, ChangedFile
 
 MAX_TEXT_BYTES = 2**20
@@ -26,8 +27,7 @@ FindRoot = Callable[[str], Path]
 """Returns the folder that holds the former version of a path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """A folder as it was scanned. `root_of` tells where the bytes of a path are to be had."""
 
     entries: Entries
@@ -56,8 +56,7 @@ class Look:
             return hashlib.file_digest(file, "sha256").digest()
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One path that differs: `old` or `new` is None when there was or is nothing. `old_path` differs when renamed."""
 
     path: str

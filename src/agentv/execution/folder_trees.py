@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
 
 _FICLONE = 0x40049409
 _RACY_NS = 2_000_000_000
@@ -28,8 +28,7 @@ class StoppedError(Exception):
     """Whoever had asked for a copy does not want it any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A regular file or a link, as it was when its folder was scanned."""
 
     mode: int

@@ -8,7 +8,8 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.provider import Quota
 
 MINUTE_S = 60.0
@@ -34,8 +35,7 @@ SCARCE = 0.05
 """Share of a quota below which others seem to use it too: the pace is then halved."""
 
 
-@dataclass(slots=True)
-class Pace:
+class Pace(Struct):
     """A bucket that fills at `per_minute` and holds one second's worth, or one whole request of any size."""
 
     per_minute: float

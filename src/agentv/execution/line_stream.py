@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import TypeAlias
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
 
 STDIN = "-"
 _STDIN_DESCRIPTOR = 0
@@ -18,8 +18,7 @@ _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = zlib.MAX_WBITS | 16
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line without its newline. `number` counts from 1 in its file, `-` is standard input."""
 
     file: str
@@ -27,8 +26,7 @@ class Line:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class LostLine:
+class LostLine(Struct, frozen=True):
     """A line that could not be read, and why."""
 
     file: str

@@ -8,19 +8,19 @@ import asyncio
 import time
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from agentv.execution.exchange import STDERR_TAIL, Exchange, Listener
 from agentv.execution.exits import Exits
 from agentv.execution.starting import Start
 from agentv.execution.tree import finish
-from agentv.types.dataclass import dataclass
 
 __all__ = ["MAX_OUTPUT_BYTES", "STDERR_TAIL", "Command", "Listener", "Outcome", "run_process"]
 
 MAX_OUTPUT_BYTES = 10 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """What to run: `argv` directly, or `shell` as a text for sh; exactly one of the two.
 
     `env` is added to our environment. `stdin` is written while the command runs; one that never reads it is fine.
@@ -43,8 +43,7 @@ class Command:
         return self.argv or ("/bin/sh", "-c", self.shell or "")
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How a command ended. `exit_code` is None when we ended it; -N when signal N did.
 
     `stdout` is whole unless `too_large`, and empty when a listener took it. `stderr` holds its last 2,000 characters,

@@ -7,22 +7,20 @@ for a few thousand lines; here texts whose comparison would take too many steps 
 from array import array
 from collections.abc import Iterator, Sequence
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
 
 CONTEXT_LINES = 3
 MAX_STEPS = 2_000_000
 """How many lines may be looked at for one pair of texts, a second's worth."""
 
 
-@dataclass(slots=True)
-class Effort:
+class Effort(Struct):
     """How many lines may still be looked at for several pairs of texts together."""
 
     steps: int = 5 * MAX_STEPS
 
 
-@dataclass(frozen=True, slots=True)
-class _Edit:
+class _Edit(Struct, frozen=True):
     """Lines `old[old_start:old_end]` became `new[new_start:new_end]`; one of the two may be empty."""
 
     old_start: int

@@ -9,11 +9,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec import Struct
+
 from agentv.execution.folder_trees import copy_tree, mend_links, remove_tree
 from agentv.execution.git_clones import clone, ignored, missing_repository
 from agentv.execution.threads import call_in_thread
 from agentv.execution.tree import finish
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import SharedParts
@@ -22,8 +23,7 @@ from agentv.types.workspaces import WorkspaceConfig
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """The files that every workspace of one config starts with. Nobody works in `folder`: it is there to compare."""
 
     folder: Path

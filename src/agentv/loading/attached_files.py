@@ -6,12 +6,12 @@ import mimetypes
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from agentv.loading.globs import matches_any
 from agentv.loading.places import upward
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import nearest
 from agentv.types.messages import FilePart
 
@@ -30,8 +30,7 @@ class FileProblemError(Exception):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
-class FileFinder:
+class FileFinder(Struct, frozen=True):
     """Finds and reads the files of one suite.
 
     A path is tried beside the eval file, in that folder's parents up to the repository root, in the root, and in the

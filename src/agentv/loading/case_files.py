@@ -1,9 +1,11 @@
 """What stands under `evalcases` → sources of cases: a list, other files, or a JSON Lines file that is a stream."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.loading.attached_files import FileProblemError
 from agentv.loading.case_sources import LINES_CHECKED_AT_LOAD, JoinedCases, JsonLinesCases, repeated_id
@@ -15,13 +17,11 @@ from agentv.loading.reader import Reader
 from agentv.loading.text_files import shown
 from agentv.loading.yaml_files import open_yaml
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, ListedCases, Location
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem
 
 
-@dataclass(slots=True)
-class CasesReader:
+class CasesReader(Struct):
     """Collects the sources of one suite's cases; `problems` are those of all files but the first."""
 
     scope: CaseScope

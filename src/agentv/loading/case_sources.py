@@ -1,9 +1,11 @@
 """Cases that can be opened again and again: lists in memory, JSON Lines read as a stream, several of them in a row."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain, starmap
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.loading.cases import CaseScope, read_case
 from agentv.loading.json_lines import parse_json, quick_json
@@ -12,7 +14,6 @@ from agentv.loading.reader import Reader, in_order
 from agentv.loading.text_files import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, shown
 from agentv.scoring.digests import DigestSet
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, Location
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem
 
@@ -20,8 +21,7 @@ LINES_CHECKED_AT_LOAD = 1_000
 HEAD_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class JsonLinesCases:
+class JsonLinesCases(Struct, frozen=True):
     """The cases of a JSON Lines file, one per line, read anew each time. `shown` is how messages call the file.
 
     `head` holds the first of them, which are looked at several times before a run starts.
@@ -97,8 +97,7 @@ class JsonLinesCases:
         return BrokenCase(written if isinstance(written, str) and written else fallback, found, location)
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedCases:
+class JoinedCases(Struct, frozen=True):
     """Several sources in a row. A case whose id came before is a broken case that names both places.
 
     `root` is the folder that the files in locations are relative to.

@@ -1,7 +1,9 @@
 """One eval case of a file → EvalCase."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.loading.attached_files import FileFinder
 from agentv.loading.contents import read_content
@@ -12,14 +14,12 @@ from agentv.loading.evaluator_configs import EvaluatorScope, check_single_form, 
 from agentv.loading.legacy import read_grader
 from agentv.loading.reader import Reader
 from agentv.types.cases import EvalCase, EvaluatorConfig, Location, RubricItem
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Content, Message
 from agentv.types.scales import EvaluationCriteria
 
 
-@dataclass(frozen=True, slots=True)
-class CaseScope:
+class CaseScope(Struct, frozen=True):
     """What a case may refer to. `file` names the file it stands in, relative to the repository root."""
 
     evaluators: EvaluatorScope

@@ -5,6 +5,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from agentv.loading.composer import compose
 from agentv.loading.documents import Document
 from agentv.loading.eval_models import CaseModel
@@ -15,14 +17,12 @@ from agentv.loading.suites import read_suite
 from agentv.loading.text_files import BYTE_ORDER_MARK, decode, read_bytes, shown
 from agentv.loading.yaml_edit import Entry, add_entries, append_items
 from agentv.registry import Specs
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
 
 
-@dataclass(frozen=True, slots=True)
-class NewKey:
+class NewKey(Struct, frozen=True):
     """A key that a case gets: its value, and its lines as YAML, from column 1 on."""
 
     key: str
@@ -32,8 +32,7 @@ class NewKey:
     """The value as JSON on one line that a YAML reader takes, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class CasesFile:
+class CasesFile(Struct, frozen=True):
     """An eval file whose cases stand in it. `cases` are in the file's order; `data` is what was read."""
 
     path: Path

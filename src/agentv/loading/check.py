@@ -6,6 +6,8 @@ Nothing of a suite is executed or imported.
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from agentv.loading.documents import JsonPath
 from agentv.loading.dotenv import load_env
 from agentv.loading.evaluator_configs import EvaluatorScope
@@ -22,14 +24,12 @@ from agentv.loading.target_settings import check_target
 from agentv.loading.targets import ReadTargets, open_targets, read_targets
 from agentv.registry import Specs
 from agentv.types.cases import BrokenCase, CaseSource
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError, TargetError, nearest
 from agentv.types.problems import Problem, Severity
 from agentv.types.targets import TargetConfig
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """The files that were named or found, and every problem, in order."""
 
     files: tuple[Path, ...]

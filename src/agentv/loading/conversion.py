@@ -1,9 +1,10 @@
 """Eval files and results as they stand, to be written in another format: values only, nothing interpreted."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from agentv.loading.eval_models import SuiteModel
 from agentv.loading.file_kinds import YAML_SUFFIXES
@@ -11,7 +12,6 @@ from agentv.loading.json_lines import parse_json, quick_json
 from agentv.loading.places import side_file
 from agentv.loading.text_files import MAX_BYTES, TOO_LARGE, decode, read_lines, shown
 from agentv.loading.yaml_files import open_yaml
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
@@ -20,8 +20,7 @@ Sort: TypeAlias = Literal["eval", "results"]
 _RESULT_KEYS = frozenset({"eval_id", "target", "status"})
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(Struct, frozen=True):
     """A file's records, cases or rows, read on demand; `top` are the other keys of an eval file."""
 
     sort: Sort

@@ -1,6 +1,5 @@
-"""Dataclasses as schemas of pydantic's core: what reads models of files and settings of plug-ins."""
+"""Structs as schemas of pydantic's core: what reads models of files and settings of plug-ins."""
 
-import dataclasses
 import types
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
@@ -10,6 +9,7 @@ from pydantic_core import CoreConfig, CoreSchema, core_schema
 
 from agentv.loading import shape_fields
 from agentv.loading.marks import Checked, DefinedAs, Limits
+from agentv.types.struct_fields import StructField, has_fields, struct_fields
 
 _STRICT = CoreConfig(extra_fields_behavior="forbid", strict=True, allow_inf_nan=False)
 
@@ -30,13 +30,13 @@ _PLAIN: Mapping[object, Callable[[], CoreSchema]] = {
 
 
 def object_schema(kind: type) -> CoreSchema:
-    """Return the schema of a mapping that makes an instance of a dataclass. Raises UnknownHintError."""
-    hints, names = shape_fields.hints_of(kind), shape_fields.names_of(kind)
+    """Return the schema of a mapping that makes an instance of a Struct or dataclass. Raises UnknownHintError."""
+    names = shape_fields.names_of(kind)
     fields = {
-        shape_fields.key_of(kind, each): core_schema.typed_dict_field(
-            _field_schema(each, hints[each.name]), required=shape_fields.is_required(each)
+        shape_fields.key_of(kind, each.name): core_schema.typed_dict_field(
+            _field_schema(each), required=each.is_required
         )
-        for each in dataclasses.fields(cast(Any, kind))
+        for each in struct_fields(kind)
     }
     spelled = core_schema.with_info_before_validator_function(
         lambda raw, info: shape_fields.spell(raw, info.context, names),
@@ -45,27 +45,27 @@ def object_schema(kind: type) -> CoreSchema:
     return core_schema.no_info_after_validator_function(partial(shape_fields.make, kind), spelled)
 
 
-def _field_schema(field: "dataclasses.Field[object]", hint: Any) -> CoreSchema:
-    schema = _schema(tuple[Any, ...] if shape_fields.has_members(field) else hint)
-    if "nested" in field.metadata:
-        key = field.metadata["nested"]
+def _field_schema(field: StructField) -> CoreSchema:
+    schema = _schema(tuple[Any, ...] if shape_fields.has_members(field) else field.type)
+    if "nested" in field.extra:
+        key = field.extra["nested"]
         schema = core_schema.with_info_before_validator_function(
             lambda raw, info: shape_fields.flatten(raw, info.context, key), schema
         )
-    if "spellings" in field.metadata:
-        ours = partial(shape_fields.translate, spellings=field.metadata["spellings"])
+    if "spellings" in field.extra:
+        ours = partial(shape_fields.translate, spellings=field.extra["spellings"])
         schema = core_schema.no_info_before_validator_function(ours, schema)
     return schema
 
 
 def _schema(hint: Any) -> CoreSchema:
-    """Return what a type demands of JSON: lists for tuples, objects for dataclasses."""
+    """Return what a type demands of JSON: lists for tuples, objects for Structs."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is None and hint in _PLAIN:
         return _PLAIN[hint]()
     if shape_fields.is_json(hint):
         return core_schema.any_schema()
-    if dataclasses.is_dataclass(hint):
+    if has_fields(hint):
         return object_schema(cast(type, hint))
     if origin is Annotated:
         return _marked(_schema(arguments[0]), arguments[1:])
@@ -112,9 +112,9 @@ def _marked(schema: CoreSchema, marks: Sequence[object]) -> CoreSchema:
 
 
 def _choice(hints: tuple[Any, ...]) -> CoreSchema:
-    """Return a choice; several dataclasses are told apart by their literal `type`."""
+    """Return a choice; several Structs are told apart by their literal `type`."""
     wanted = [hint for hint in hints if hint is not type(None)]
-    kinds = [cast(type, hint) for hint in wanted if dataclasses.is_dataclass(hint)]
+    kinds = [cast(type, hint) for hint in wanted if has_fields(hint)]
     schema: CoreSchema
     if len(kinds) > 1:
         schema = core_schema.tagged_union_schema(_by_tag(kinds, of=len(wanted)), "type")
@@ -126,8 +126,8 @@ def _choice(hints: tuple[Any, ...]) -> CoreSchema:
 
 
 def _by_tag(kinds: Sequence[type], *, of: int) -> dict[Hashable, CoreSchema]:
-    """Return dataclasses by what stands in their `type`. What is no choice between them is told by pydantic."""
-    types_of = [shape_fields.hints_of(kind).get("type") for kind in kinds]
+    """Return Structs by what stands in their `type`. What is no choice between them is told by pydantic."""
+    types_of = [{each.name: each.type for each in struct_fields(kind)}.get("type") for kind in kinds]
     tags = [get_args(each) if get_origin(each) is Literal else () for each in types_of]
     listed = [tag for each in tags for tag in each]
     if len(kinds) != of or not all(tags) or len(set(listed)) != len(listed):

@@ -1,10 +1,10 @@
 """A file as read: plain values, and where each of them stands."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from typing import NamedTuple, TypeAlias
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, field
+
 from agentv.types.json_value import JsonValue
 
 Key: TypeAlias = str | int
@@ -31,8 +31,7 @@ Marks: TypeAlias = Mapping[int, Mapping[Key, Spot]]
 """For each object and list, by identity, where its entries stand."""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """One file's content. `path` is how messages call the file. Positions are known for every entry, or for none."""
 
     path: str

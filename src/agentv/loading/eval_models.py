@@ -1,14 +1,14 @@
 """The shape of eval files (formats.md, section 1). Parts whose shape depends on plug-ins or files are read later."""
 
-from dataclasses import field
 from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from msgspec import field
 
 from agentv.loading.file_model import FileModel
 from agentv.loading.gates import Gates
 from agentv.loading.legacy import EvaluatorType, SingleFormModel
 from agentv.loading.marks import DefinedAs, Limits
 from agentv.types.cases import TurnAggregate
-from agentv.types.dataclass import dataclass
 from agentv.types.messages import Content as MessageContent
 from agentv.types.messages import Message, Role, ToolCall
 from agentv.types.scales import NAMED_SCALES, EvaluationCriteria
@@ -26,8 +26,7 @@ Json: TypeAlias = object
 JsonFields: TypeAlias = dict[str, Json]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceModel(FileModel):
+class WorkspaceModel(FileModel, frozen=True, kw_only=True):
     """A fresh folder for each row."""
 
     template: Name | None = None
@@ -42,8 +41,7 @@ class WorkspaceModel(FileModel):
         workspace_from_json(self.given())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteExecutionModel(FileModel):
+class SuiteExecutionModel(FileModel, frozen=True, kw_only=True):
     """How a suite is run."""
 
     target: Name | None = None
@@ -55,8 +53,7 @@ class SuiteExecutionModel(FileModel):
     workspace: WorkspaceModel | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseExecutionModel(FileModel):
+class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
     """What one case does differently."""
 
     evaluators: Evaluators = None
@@ -70,8 +67,7 @@ _IN_EXECUTION = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteModel(SingleFormModel):
+class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
     """The top level of an eval file."""
 
     ALIASES: ClassVar = {"cases": "evalcases"}
@@ -89,15 +85,13 @@ class SuiteModel(SingleFormModel):
     evalcases: Cases = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseFilesModel(FileModel):
+class CaseFilesModel(FileModel, frozen=True, kw_only=True):
     """Cases that stand in other files."""
 
     file: Name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallModel(FileModel):
+class ToolCallModel(FileModel, frozen=True, kw_only=True):
     """A call of a tool in an expected or given message."""
 
     tool: Name
@@ -111,8 +105,7 @@ class ToolCallModel(FileModel):
         return ToolCall(self.tool, self.input, self.output, self.id, self.timestamp)  # type: ignore[arg-type] # JSON by birth
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageModel(FileModel):
+class MessageModel(FileModel, frozen=True, kw_only=True):
     """One message of a case."""
 
     role: Role
@@ -136,16 +129,14 @@ class MessageModel(FileModel):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartModel(FileModel):
+class PartModel(FileModel, frozen=True, kw_only=True):
     """One part of a message's content."""
 
     type: Literal["text", "file", "image"]
     value: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RubricItemModel(FileModel):
+class RubricItemModel(FileModel, frozen=True, kw_only=True):
     """One requirement that a rubric judge checks."""
 
     id: Name | None = None
@@ -155,8 +146,7 @@ class RubricItemModel(FileModel):
     scale: Literal["likert5"] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CriterionModel(FileModel):
+class CriterionModel(FileModel, frozen=True, kw_only=True):
     """A named criterion."""
 
     name: Name
@@ -180,8 +170,7 @@ class CriterionModel(FileModel):
         return isinstance(self.scale, str) and self.scale not in NAMED_SCALES and not self.labels
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseModel(SingleFormModel):
+class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     """One eval case."""
 
     ALIASES: ClassVar = {"outcome": "expected_outcome"}
@@ -200,8 +189,7 @@ class CaseModel(SingleFormModel):
     execution: CaseExecutionModel | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluatorModel(FileModel):
+class EvaluatorModel(FileModel, frozen=True, kw_only=True):
     """The keys that every evaluator has; its own settings stand beside them."""
 
     ALIASES: ClassVar = {

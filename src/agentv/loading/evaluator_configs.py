@@ -1,11 +1,11 @@
 """Evaluator entries of a file → EvaluatorConfig: common keys, the type's own settings, members of composites."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct, field
 
 from agentv.loading.criteria import NamedCriteria
 from agentv.loading.documents import JsonPath
@@ -24,14 +24,13 @@ from agentv.loading.shapes import reader_of
 from agentv.registry import Registry, Spec
 from agentv.scoring.sources import parse_source
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import PluginError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Severity
+from agentv.types.struct_fields import struct_fields
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatorScope:
+class EvaluatorScope(Struct, frozen=True):
     """What evaluator entries may refer to: types, named profiles, named criteria, and the folder of their paths.
 
     `unknown_type` is a warning when plug-ins are declared that were not imported: they may know it. `criteria_names`
@@ -140,9 +139,9 @@ def _settings(
     own = names_of(dataclass)
     settings = {key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None}
     made = validate_settings(reader, dataclass, settings, at, beside=common)
-    for entry in dataclasses.fields(dataclass):
+    for entry in struct_fields(dataclass):
         key = own.written(raw, entry.name)
-        if entry.metadata.get("evaluators") and key is not None:
+        if entry.extra.get("evaluators") and key is not None:
             settings[key] = cast(JsonValue, read_evaluators(reader, (*at, key), scope))
     for path in () if made is None else missing_files(made, scope.base_dir):
         reader.error((*at, *_path_naming(path, settings)), f"there is no file {path}")

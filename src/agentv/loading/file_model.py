@@ -1,23 +1,24 @@
 """The base of everything that people write in files: strict, nothing unknown, every spelling accepted."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from functools import cache
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
+from msgspec import Meta, Struct, structs
 from pydantic_core import SchemaSerializer, core_schema
 
 from agentv.loading.spellings import Names, make_names
 from agentv.types.json_value import JsonObject
+from agentv.types.struct_fields import struct_fields
 
-DEPRECATED: Mapping[str, bool] = {"deprecated": True}
-"""The metadata of a field whose key is still read, but no longer named to people."""
+DEPRECATED = Meta(extra={"deprecated": True})
+"""Marks a field whose key is still read, but no longer named to people."""
 
 _PLAIN = SchemaSerializer(core_schema.any_schema())
 
 
-class FileModel:
-    """An object in a file. Subclasses are frozen dataclasses whose types say what may stand there (shapes.py).
+class FileModel(Struct, frozen=True):
+    """An object in a file. Subclasses are frozen Structs whose types say what may stand there (shapes.py).
 
     `ALIASES` maps other spellings to field names; camelCase twins need no entry. `ELSEWHERE` tells of keys that are
     often put here where they belong. `KEYS` has the key of a field where that is no Python name. A subclass may refuse
@@ -25,7 +26,6 @@ class FileModel:
     stands for.
     """
 
-    __slots__ = ()
     ALIASES: ClassVar[Mapping[str, str]] = {}
     ELSEWHERE: ClassVar[Mapping[str, str]] = {}
     KEYS: ClassVar[Mapping[str, str]] = {}
@@ -37,7 +37,7 @@ class FileModel:
 
     def given(self) -> JsonObject:
         """Return the fields that have a value, models and lists in them as plain values of their own."""
-        values = {each.name: getattr(self, each.name) for each in fields(cast(Any, self))}
+        values = structs.asdict(self)
         return {name: _PLAIN.to_python(value) for name, value in values.items() if value is not None}
 
 
@@ -45,7 +45,7 @@ class FileModel:
 def _names_of(model: type) -> Names:
     own, kind = model.__annotations__, cast(type[FileModel], model)
     # A base class's keys come last.
-    listed = sorted(fields(cast(Any, model)), key=lambda each: each.name not in own)
-    keys = {kind.KEYS.get(each.name, each.name): "deprecated" in each.metadata for each in listed}
+    listed = sorted(struct_fields(model), key=lambda each: each.name not in own)
+    keys = {kind.KEYS.get(each.name, each.name): "deprecated" in each.extra for each in listed}
     current = [key for key, is_deprecated in keys.items() if not is_deprecated]
     return make_names(current, {**kind.ALIASES, **{key: key for key in keys if keys[key]}}, kind.ELSEWHERE)

@@ -1,6 +1,5 @@
-"""Dataclasses as types of pydantic: for JSON Schemas, and for reading what core_shapes.py does not know."""
+"""Structs as types of pydantic: for JSON Schemas, and for reading what core_shapes.py does not know."""
 
-import dataclasses
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -13,6 +12,7 @@ from agentv.loading import shape_fields
 from agentv.loading.file_model import FileModel
 from agentv.loading.marks import Checked, DefinedAs, Limits
 from agentv.loading.schema_parts import Spelled, SpelledValue, defined_as
+from agentv.types.struct_fields import StructField, has_fields, struct_fields
 
 # Shapes are built at run time; mypy would take these for types written down.
 _ANNOTATED, _UNION, _TUPLE, _DICT = cast(Any, Annotated), cast(Any, Union), cast(Any, tuple), cast(Any, dict)
@@ -24,7 +24,7 @@ _CONFIG = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 @cache
 def adapter_of(kind: type) -> TypeAdapter[object]:
-    """Return what validates a mapping against a dataclass and makes the instance, and describes it."""
+    """Return what validates a mapping against a class and makes the instance, and describes it."""
     return TypeAdapter(_object_shape(kind))
 
 
@@ -37,19 +37,16 @@ def models_in(hint: Any) -> Iterator[type[FileModel]]:
     """Yield the models in a type, and in these."""
     if is_model(hint):
         yield hint
-        for inner in shape_fields.hints_of(hint).values():
-            yield from models_in(inner)
+        for field in struct_fields(hint):
+            yield from models_in(field.type)
     for inner in get_args(hint):
         yield from models_in(inner)
 
 
 def _object_shape(kind: type) -> Any:
-    """Return the shape of a dataclass: a strict typed dict in front of the dataclass itself."""
-    hints, names = shape_fields.hints_of(kind), shape_fields.names_of(kind)
-    fields = {
-        shape_fields.key_of(kind, each): _field_shape(each, hints[each.name])
-        for each in dataclasses.fields(cast(Any, kind))
-    }
+    """Return the shape of a class: a strict typed dict in front of the class itself."""
+    names = shape_fields.names_of(kind)
+    fields = {shape_fields.key_of(kind, each.name): _field_shape(each) for each in struct_fields(kind)}
     shape = _TYPED_DICT(kind.__name__, fields)
     shape.__pydantic_config__ = _CONFIG
     shape.__doc__ = kind.__doc__
@@ -63,20 +60,20 @@ def _object_shape(kind: type) -> Any:
     return Annotated[shape, BeforeValidator(spell), AfterValidator(make), Spelled(names)]
 
 
-def _field_shape(field: "dataclasses.Field[object]", hint: Any) -> Any:
-    extra: dict[str, Any] = {"deprecated": True} if "deprecated" in field.metadata else {}
+def _field_shape(field: StructField) -> Any:
+    extra: dict[str, Any] = {"deprecated": True} if "deprecated" in field.extra else {}
     if isinstance(field.default, bool | int | float | str):
         extra["default"] = field.default
-    described = Field(description=field.metadata.get("help"), json_schema_extra=extra or None)
+    described = Field(description=field.description, json_schema_extra=extra or None)
     members = shape_fields.has_members(field)
-    shape = _ANNOTATED[_shape(tuple[Any, ...] if members else hint), described]
+    shape = _ANNOTATED[_shape(tuple[Any, ...] if members else field.type), described]
     if members:
         shape = _ANNOTATED[shape, defined_as("Evaluators")]
-    if "nested" in field.metadata:
-        shape = _ANNOTATED[shape, _flattening(field.metadata["nested"])]
-    if "spellings" in field.metadata:
-        shape = _ANNOTATED[shape, SpelledValue(field.metadata["spellings"])]
-    return _REQUIRED[shape] if shape_fields.is_required(field) else _NOT_REQUIRED[shape]
+    if "nested" in field.extra:
+        shape = _ANNOTATED[shape, _flattening(field.extra["nested"])]
+    if "spellings" in field.extra:
+        shape = _ANNOTATED[shape, SpelledValue(field.extra["spellings"])]
+    return _REQUIRED[shape] if field.is_required else _NOT_REQUIRED[shape]
 
 
 def _flattening(key: str) -> BeforeValidator:
@@ -87,10 +84,10 @@ def _flattening(key: str) -> BeforeValidator:
 
 
 def _shape(hint: Any) -> Any:
-    """Return what a type hint demands of JSON: lists for tuples, typed dicts for dataclasses, the rest as it is."""
+    """Return what a type hint demands of JSON: lists for tuples, typed dicts for Structs, the rest as it is."""
     if shape_fields.is_json(hint):
         return Any
-    if dataclasses.is_dataclass(hint):
+    if has_fields(hint):
         shape = _object_shape(cast(type, hint))
         return _ANNOTATED[shape, defined_as(cast(type, hint).__name__)] if is_model(hint) else shape
     origin, arguments = get_origin(hint), get_args(hint)
@@ -130,7 +127,7 @@ def _mark(mark: object) -> object:
 
 
 def _choice(choices: list[Any], hints: tuple[Any, ...]) -> Any:
-    """Return a choice; several dataclasses are told apart by their literal `type`."""
+    """Return a choice; several Structs are told apart by their literal `type`."""
     union = _UNION[tuple(choices)]
-    classes = [hint for hint in hints if dataclasses.is_dataclass(hint)]
+    classes = [hint for hint in hints if has_fields(hint)]
     return _ANNOTATED[union, Field(discriminator="type")] if len(classes) > 1 else union

@@ -1,14 +1,12 @@
 """`grader`, the older name of `evaluator` (seed REQ-EVAL-009)."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field, fields
 from typing import Annotated, TypeAlias
 
 from agentv.loading.documents import JsonPath
 from agentv.loading.file_model import DEPRECATED, FileModel
 from agentv.loading.marks import DefinedAs, Limits
 from agentv.loading.reader import Reader, in_order
-from agentv.types.dataclass import dataclass
 from agentv.types.problems import Problem
 
 EvaluatorType: TypeAlias = Annotated[str, Limits(min_length=1), DefinedAs("EvaluatorType")]
@@ -16,15 +14,14 @@ EvaluatorType: TypeAlias = Annotated[str, Limits(min_length=1), DefinedAs("Evalu
 _WARNING = "`grader` is deprecated"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SingleFormModel(FileModel):
+class SingleFormModel(FileModel, frozen=True, kw_only=True):
     """What suites and cases have in common: the form that names one evaluator by its type."""
 
     evaluator: EvaluatorType | None = None
-    grader: EvaluatorType | None = field(default=None, metadata=DEPRECATED)
+    grader: Annotated[EvaluatorType | None, DEPRECATED] = None
 
 
-SINGLE_FORM_KEYS = tuple(each.name for each in fields(SingleFormModel))
+SINGLE_FORM_KEYS = SingleFormModel.__struct_fields__
 
 
 def read_grader(reader: Reader, at: JsonPath, model: SingleFormModel) -> str | None:

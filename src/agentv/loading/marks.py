@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Bounds of a number, or of the length of a text or list; None is no bound."""
 
     ge: float | None = None
@@ -21,15 +20,13 @@ class Limits:
         return {name: bound for name, bound in named.items() if bound is not None}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Checked:
+class Checked(Struct, frozen=True, eq=False):
     """A check of a value that has the right type; it returns the value, or raises ValueError with a plain sentence."""
 
     check: Callable[[Any], object]
 
 
-@dataclass(frozen=True, slots=True)
-class DefinedAs:
+class DefinedAs(Struct, frozen=True):
     """A value that is read apart; its schema stands under `$defs` with that name, once the whole is put together."""
 
     name: str

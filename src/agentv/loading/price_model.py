@@ -4,12 +4,10 @@ from typing import Annotated
 
 from agentv.loading.file_model import FileModel
 from agentv.loading.marks import Limits
-from agentv.types.dataclass import dataclass
 from agentv.types.usage import Price
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriceModel(FileModel):
+class PriceModel(FileModel, frozen=True, kw_only=True):
     """Dollars per million tokens."""
 
     input_per_million: Annotated[float, Limits(ge=0)]

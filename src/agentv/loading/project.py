@@ -1,9 +1,11 @@
 """`.agentv.yaml` (and `.agentv/config.yaml`), and `.agentv/criteria.yaml`: what holds for a whole project."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.loading.criteria import named_criteria, read_criteria
 from agentv.loading.eval_models import Criteria, JsonFields, Name
@@ -17,11 +19,11 @@ from agentv.loading.price_model import PriceModel
 from agentv.loading.reader import Reader, raise_errors
 from agentv.loading.yaml_files import open_yaml
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem
 from agentv.types.scales import EvaluationCriteria
+from agentv.types.struct_fields import repr_without
 
 DEFAULT_GUIDELINE_PATTERNS = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
 
@@ -40,8 +42,7 @@ def _check_pattern(pattern: str) -> str:
     return pattern
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectModel(FileModel):
+class ProjectModel(FileModel, frozen=True, kw_only=True):
     """`.agentv.yaml`."""
 
     guideline_patterns: list[Name] | None = None
@@ -53,8 +54,7 @@ class ProjectModel(FileModel):
     store: Name | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CriteriaFileModel(FileModel):
+class CriteriaFileModel(FileModel, frozen=True, kw_only=True):
     """`.agentv/criteria.yaml`."""
 
     criteria: Criteria = None
@@ -62,8 +62,7 @@ class CriteriaFileModel(FileModel):
     evaluators: JsonFields = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectConfig:
+class ProjectConfig(Struct, frozen=True):
     """What `.agentv.yaml` files say. Each key comes from the nearest file upward that has it; `sources` says which.
 
     `plugins` that are paths are absolute. `prices` map model globs to dollars per million tokens. `store` is the team's
@@ -76,12 +75,15 @@ class ProjectConfig:
     plugins: tuple[str, ...] = ()
     prices: Mapping[str, JsonObject] = field(default_factory=dict)
     redact: tuple[str, ...] = ()
-    store: str | None = field(default=None, repr=False)
+    store: str | None = None
     sources: Mapping[str, Path] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """Return the usual text without the store's URL, which may hold a password."""
+        return repr_without(self, "store")
 
-@dataclass(frozen=True, slots=True)
-class NamedParts:
+
+class NamedParts(Struct, frozen=True):
     """What `.agentv/criteria.yaml` names: criteria, sets of them, and evaluators that lists may call by name."""
 
     criteria: Mapping[str, EvaluationCriteria] = field(default_factory=dict)

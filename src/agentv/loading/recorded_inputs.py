@@ -1,6 +1,6 @@
 """One logged line → an input of the criteria door, with the file and line in every complaint."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from agentv.loading.json_lines import parse_json, quick_json
 from agentv.loading.text_files import MAX_BYTES, decode

@@ -1,8 +1,8 @@
 """`${{ VAR }}` in targets: left open while a file is read, filled from the environment when a target is used."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 
+from msgspec import Struct, field
 from pydantic_core import ValidationError
 
 from agentv.loading.documents import JsonPath
@@ -11,7 +11,6 @@ from agentv.loading.scalars import resolve_plain
 from agentv.loading.spellings import SpellingNotes
 from agentv.templating.environment import fill_variables, has_reference, is_reference, variables_in
 from agentv.templating.secrets import SHORTEST_SECRET, STRUCK, looks_secret
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import TemplateError
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Severity
@@ -37,8 +36,7 @@ class OpenReader(Reader):
         return error_type == "value_error" and holds_reference(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
+class Filled(Struct, frozen=True):
     """A value with its references filled: as it is used, and as it may be shown.
 
     `whole` lists the paths of texts that were nothing but a reference, and so may become numbers or booleans.
@@ -50,8 +48,7 @@ class Filled:
     secrets: frozenset[str]
 
 
-@dataclass(slots=True)
-class _Filler:
+class _Filler(Struct):
     """Fills one target. Variables that are not set are noted, with the target that needs them."""
 
     reader: Reader

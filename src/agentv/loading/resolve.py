@@ -1,8 +1,9 @@
 """TargetConfig → ResolvedTarget: references filled, settings typed, secrets known."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agentv.loading.documents import Document, JsonPath, Mark
 from agentv.loading.reader import Reader, raise_errors

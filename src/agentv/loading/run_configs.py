@@ -1,9 +1,11 @@
 """The configuration of the criteria door: a file that `EvaluationRunConfig.load` reads, or the same from Python."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from pathlib import Path
 from typing import ClassVar, Literal, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.loading.criteria import named_criteria, read_criteria
 from agentv.loading.documents import Document, JsonPath
@@ -18,15 +20,13 @@ from agentv.loading.settings import settings_type, validate_settings
 from agentv.loading.yaml_files import open_yaml
 from agentv.registry import Registry, Specs
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem, Severity
 from agentv.types.scales import EvaluationCriteria
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfigModel(FileModel):
+class RunConfigModel(FileModel, frozen=True, kw_only=True):
     """How given answers are judged: `EvaluationRunConfig` as a file."""
 
     ALIASES: ClassVar = {"evaluator_configs": "evaluators", "llm": "judge", "storage_provider": "storage"}
@@ -43,8 +43,7 @@ class RunConfigModel(FileModel):
     gates: StreamGates | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadRunConfig:
+class ReadRunConfig(Struct, frozen=True):
     """A configuration as read. `plain` holds the keys that are neither evaluators nor criteria, as they were given."""
 
     evaluators: tuple[EvaluatorConfig, ...]

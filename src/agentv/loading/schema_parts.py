@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias, cast
 
+from msgspec import Struct
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from agentv.loading.shape_fields import translate
 from agentv.loading.spellings import Names
-from agentv.types.dataclass import dataclass
 
 Schema: TypeAlias = dict[str, Any]
 """A JSON Schema, or a part of one: JSON whose shape is the standard's, not ours."""
@@ -56,8 +56,7 @@ def _without(mapping: Schema, key: str) -> Schema:
     return {name: value for name, value in mapping.items() if name != key}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Spelled:
+class Spelled(Struct, frozen=True, eq=False):
     """Gives the shape of a settings dataclass the spellings of its keys."""
 
     names: Names
@@ -67,8 +66,7 @@ class Spelled:
         return with_spellings(handler.resolve_ref_schema(handler(schema)), self.names)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SpelledValue:
+class SpelledValue(Struct, frozen=True, eq=False):
     """Lets a text be spelled as others spell it; `spellings` are their words and ours."""
 
     spellings: Mapping[str, str]

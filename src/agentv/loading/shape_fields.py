@@ -1,6 +1,5 @@
-"""What dataclasses say of the values that they are read from: keys, types, and how others write them."""
+"""What Structs say of the values that they are read from: keys, types, and how others write them."""
 
-import dataclasses
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast, get_type_hints
@@ -8,6 +7,7 @@ from typing import Any, cast, get_type_hints
 from agentv.loading.file_model import FileModel
 from agentv.loading.spellings import Names, SpellingNotes, make_names
 from agentv.types.json_value import JsonValue
+from agentv.types.struct_fields import StructField, names_of_fields, struct_fields
 
 
 class _HasJson:
@@ -19,28 +19,18 @@ _JSON_VALUE = get_type_hints(_HasJson, localns={"JsonValue": Any})["value"]
 
 
 @cache
-def names_of(kind: type) -> Names:
-    """Return the keys of a model, or of a settings dataclass with the aliases in its fields' metadata."""
+def names_of(kind: type[Any]) -> Names:
+    """Return the keys of a model, or of settings with the aliases that their fields declare."""
     if issubclass(kind, FileModel):
         return kind.names()
-    listed = dataclasses.fields(cast(Any, kind))
-    aliases = {alias: each.name for each in listed for alias in each.metadata.get("aliases", ())}
+    listed = struct_fields(cast(type, kind))
+    aliases = {alias: each.name for each in listed for alias in each.extra.get("aliases", ())}
     return make_names([each.name for each in listed], aliases)
 
 
-def hints_of(kind: type) -> dict[str, Any]:
-    """Return the types of a dataclass' fields, with what they say beside."""
-    return get_type_hints(kind, localns={"JsonValue": Any}, include_extras=True)
-
-
-def key_of(kind: type, field: "dataclasses.Field[object]") -> str:
+def key_of(kind: type, name: str) -> str:
     """Return how a field's key is written."""
-    return kind.KEYS.get(field.name, field.name) if issubclass(kind, FileModel) else field.name
-
-
-def is_required(field: "dataclasses.Field[object]") -> bool:
-    """Whether a field has no default."""
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    return kind.KEYS.get(name, name) if issubclass(kind, FileModel) else name
 
 
 def is_json(hint: object) -> bool:
@@ -48,9 +38,9 @@ def is_json(hint: object) -> bool:
     return bool(hint == _JSON_VALUE)
 
 
-def has_members(field: "dataclasses.Field[object]") -> bool:
+def has_members(field: StructField) -> bool:
     """Whether a field holds evaluators: loading.evaluator_configs reads them, which knows every type."""
-    return bool(field.metadata.get("evaluators"))
+    return bool(field.extra.get("evaluators"))
 
 
 def spell(raw: object, notes: SpellingNotes, names: Names) -> object:
@@ -71,6 +61,5 @@ def translate(raw: object, spellings: Mapping[str, str]) -> object:
 
 
 def make(kind: type, values: Mapping[str, object]) -> object:
-    """Return the instance of a dataclass whose keys have these values."""
-    listed = dataclasses.fields(cast(Any, kind))
-    return kind(**{each.name: values[key] for each in listed if (key := key_of(kind, each)) in values})
+    """Return the instance of a class whose keys have these values."""
+    return kind(**{name: values[key] for name in names_of_fields(kind) if (key := key_of(kind, name)) in values})

@@ -1,15 +1,14 @@
 """Keys as people spell them: aliases and camelCase twins → our snake_case names; what is no name at all is noted."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, field
+
 from agentv.types.json_value import JsonValue
 from agentv.types.wire_names import camel_case, snake_case
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Names:
+class Names(Struct, frozen=True, eq=False):
     """The keys of one kind of object: `canonical` in the order people are told them, and every other spelling.
 
     `elsewhere` says of keys that are often put here where they belong. `ours` are the canonical ones, to look up.
@@ -52,8 +51,7 @@ def make_names(
     return Names(listed, spellings, elsewhere or {}, frozenset(listed))
 
 
-@dataclass(slots=True)
-class SpellingNotes:
+class SpellingNotes(Struct):
     """What was seen while one value was validated: keys that nobody knows, and how known ones were written."""
 
     unknown: list[tuple[object, str, Names]] = field(default_factory=list)

@@ -2,8 +2,10 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.loading.attached_files import FileFinder
 from agentv.loading.case_files import CasesReader, relative_name
@@ -20,14 +22,12 @@ from agentv.loading.text_files import read_bytes, sha256_of, shown
 from agentv.loading.yaml_files import open_yaml
 from agentv.registry import Specs
 from agentv.types.cases import EvalSuite
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem, Severity
 from agentv.types.scales import EvaluationCriteria
 
 
-@dataclass(frozen=True, slots=True)
-class ReadSuite:
+class ReadSuite(Struct, frozen=True):
     """What could be read of an eval file, and every problem of the files it consists of.
 
     `reader` is that of its top level, which may note more.

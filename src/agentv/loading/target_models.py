@@ -6,7 +6,6 @@ from agentv.loading.eval_models import Count, Name, Seconds, WorkspaceModel
 from agentv.loading.file_model import FileModel
 from agentv.loading.marks import DefinedAs, Limits
 from agentv.loading.price_model import PriceModel
-from agentv.types.dataclass import dataclass
 from agentv.types.targets import RetryPolicy
 
 Targets: TypeAlias = Annotated[list[object], DefinedAs("Targets")]
@@ -15,8 +14,7 @@ Times: TypeAlias = Annotated[int, Limits(ge=0)]
 Status: TypeAlias = Annotated[int, Limits(ge=100, le=599)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetsFileModel(FileModel):
+class TargetsFileModel(FileModel, frozen=True, kw_only=True):
     """The top level of a targets file."""
 
     KEYS: ClassVar = {"schema_name": "$schema"}
@@ -25,8 +23,7 @@ class TargetsFileModel(FileModel):
     targets: Targets
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryModel(FileModel):
+class RetryModel(FileModel, frozen=True, kw_only=True):
     """`retry:`, with or without the prefix that the flat keys have."""
 
     ALIASES: ClassVar = {
@@ -44,8 +41,7 @@ class RetryModel(FileModel):
     status_codes: list[Status] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetModel(FileModel):
+class TargetModel(FileModel, frozen=True, kw_only=True):
     """The keys that every target has; the provider's own settings stand beside them."""
 
     ALIASES: ClassVar = {

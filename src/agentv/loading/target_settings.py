@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
+from msgspec import Struct
+
 from agentv.loading.documents import JsonPath
 from agentv.loading.reader import Reader
 from agentv.loading.references import holds_reference, validated
@@ -13,14 +15,12 @@ from agentv.loading.target_models import TargetModel
 from agentv.registry import Registry, Spec
 from agentv.templating.environment import variables_in
 from agentv.templating.secrets import looks_secret
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import PluginError, TemplateError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Severity
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedTarget:
+class CheckedTarget(Struct, frozen=True):
     """A target whose keys were checked. `settings` is None when the provider is not known, or something is wrong."""
 
     model: TargetModel | None

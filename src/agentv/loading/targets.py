@@ -6,6 +6,8 @@ References stay as they are: only a target that is used needs its variables.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from agentv.loading.documents import JsonPath
 from agentv.loading.reader import Reader, in_order, raise_errors
 from agentv.loading.references import OpenReader, holds_reference
@@ -14,14 +16,12 @@ from agentv.loading.target_settings import check_target, check_texts
 from agentv.loading.text_files import shown
 from agentv.loading.yaml_files import open_yaml
 from agentv.registry import Specs
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.problems import Problem, Severity
 from agentv.types.targets import TargetConfig
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTargets:
+class ReadTargets(Struct, frozen=True):
     """What could be read of a targets file, and its problems."""
 
     targets: tuple[TargetConfig, ...]

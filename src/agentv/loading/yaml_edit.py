@@ -5,14 +5,13 @@ libyaml's events say where every value ends; nothing is written anew, so comment
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import NamedTuple, cast
 
 import yaml
+from msgspec import Struct, field
 
 from agentv.loading.documents import Mark, shown_path
 from agentv.loading.file_kinds import CASE_KEYS
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem
 
@@ -33,8 +32,7 @@ class Entry(NamedTuple):
     flow: str
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     """A value in the text: where it starts and where its last character is followed by something else.
 
     `end` is None when nothing can be put behind it.

@@ -4,26 +4,24 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
+
 from agentv.execution.callables import raised_at
 from agentv.pipeline.capture import Cleaner
 from agentv.pipeline.question import Question
 from agentv.pipeline.resilience import ResilientProvider
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock
 from agentv.types.provider import CachedFrom, CallRecord, ProviderRequest, ProviderResponse
-from agentv.types.quick import quick
 from agentv.types.results import Answer
 from agentv.types.usage import Usage, total_usage
 
 OnRetry = Callable[[CallRecord, float], None]
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What came back for one question, or why nothing did, and when.
 
     `calls` are the tries it took; `usage` and `cost_usd` what they spent when none of them brought an answer.

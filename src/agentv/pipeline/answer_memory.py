@@ -2,16 +2,16 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import field
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from agentv.execution.threads import call_in_thread
 from agentv.registry import Spec
 from agentv.scoring.digests import DigestSet
 from agentv.scoring.request_key import nonce_of, repeated_key, request_key
 from agentv.storage.answer_cache import AnswerCache, CachedAnswer
-from agentv.types.dataclass import dataclass
 from agentv.types.protocols import Clock
 from agentv.types.provider import CachedFrom, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
@@ -19,8 +19,7 @@ from agentv.types.targets import ResolvedTarget
 Clean = Callable[[ProviderResponse], ProviderResponse]
 
 
-@dataclass(slots=True)
-class RunCache:
+class RunCache(Struct):
     """The cache of answers as one run uses it. `clean` strikes secrets from what is kept."""
 
     cache: AnswerCache
@@ -59,8 +58,7 @@ def why_not_cached(target: ResolvedTarget, spec: Spec) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerMemory:
+class AnswerMemory(Struct, frozen=True):
     """Remembers the answers of one target."""
 
     run: RunCache

@@ -2,8 +2,9 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agentv.pipeline.options import RunOptions
 from agentv.scoring.comparison.compare import compare_sides

@@ -5,6 +5,8 @@ from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
+
 from agentv.execution.local import LocalBackend
 from agentv.execution.retry import is_retryable
 from agentv.pipeline.answer import Reply
@@ -14,7 +16,6 @@ from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.question import Question, slot_of
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.types.cases import EvalCase
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.events import RowLeft
 from agentv.types.failures import Failure
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 Answered: TypeAlias = tuple[Question, Answer]
 
 
-@dataclass(frozen=True, slots=True)
-class Batching:
+class Batching(Struct, frozen=True):
     """How a target is asked for many cases at once. `ask` hands its answers to `keep`; `cut` makes the batches."""
 
     ask: "Callable[[Sequence[Question], Keep], Awaitable[None]]"

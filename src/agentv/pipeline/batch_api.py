@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.execution.retry import is_retryable
 from agentv.pipeline.batch_memory import BatchMemory
@@ -11,7 +13,6 @@ from agentv.pipeline.batch_purse import BatchPurse, Bill
 from agentv.pipeline.question import Question
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.pipeline.toolbox import Toolbox
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
@@ -39,8 +40,7 @@ MOST_IN_BATCH = 10_000
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(Struct, frozen=True):
     """What a batch brought for the requests that were asked, by key. An open one may be fetched later."""
 
     ticket: BatchTicket
@@ -48,8 +48,7 @@ class Answers:
     is_open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BatchApi:
+class BatchApi(Struct, frozen=True):
     """Hands in batches and waits for them. `note` writes an event of the run."""
 
     provider: BatchApiProvider

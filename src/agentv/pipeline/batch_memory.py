@@ -1,26 +1,24 @@
 """What the cache of answers knows of the questions of a batch."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from agentv.pipeline.answer_memory import AnswerMemory
 from agentv.scoring.request_key import repeated_key
-from agentv.types.dataclass import dataclass
 from agentv.types.failures import Failure
 from agentv.types.provider import ProviderRequest, ProviderResponse
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Where an answer is kept: the key of its request, and that of this time it is asked in the run."""
 
     request: str
     key: str
 
 
-@dataclass(slots=True)
-class BatchMemory:
+class BatchMemory(Struct):
     """Finds and keeps the answers to one batch's questions, each under a name of the batch's own.
 
     Without a cache nothing is found or kept. A question that got no answer may be asked by itself afterwards; what

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import accumulate
 
+from msgspec import Struct
+
 from agentv.execution.foreign import off_the_clock
 from agentv.pipeline.budget import Purse
 from agentv.pipeline.calls import asked_tokens, longest_reply
 from agentv.pipeline.resilience import BATCH_SHARE, ResilientProvider
-from agentv.types.dataclass import dataclass
 from agentv.types.failures import Failure
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.usage import Usage
 
 
-@dataclass(slots=True)
-class Bill:
+class Bill(Struct):
     """What one batch costs, in dollars: all that is reserved for it until more is known."""
 
     usd: float
@@ -32,8 +32,7 @@ class Bill:
             self.purse.learn(max(costs))
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPurse:
+class BatchPurse(Struct, frozen=True):
     """Pays for the batches of one target; without a budget there is room for all."""
 
     resilient: ResilientProvider

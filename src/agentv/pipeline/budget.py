@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import field
 from typing import TypeVar
 
+from msgspec import Struct, field
+
 from agentv.execution.foreign import off_the_clock
-from agentv.types.dataclass import dataclass
 from agentv.types.embeddings import EmbeddingResponse
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -24,8 +24,7 @@ _SLACK_USD = 1e-12
 """Sums of amounts are no more exact than this: a budget of ten cents has room for ten calls of one cent."""
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetStop:
+class BudgetStop(Struct, frozen=True):
     """Why a run stopped: the target's next call may cost `next_usd`, which the limit has no room for."""
 
     target: str
@@ -42,8 +41,7 @@ class BudgetStop:
         )
 
 
-@dataclass(slots=True)
-class Spent:
+class Spent(Struct):
     """What a run spent before it is taken up again, in dollars. `dearest` is the most that one call cost, by target."""
 
     usd: float = 0.0
@@ -67,8 +65,7 @@ class Spent:
         )
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(Struct):
     """The money of one run, in dollars. `on_stop` is called once, when a call does not fit any more.
 
     `dearest_usd` is what calls of a target are known to cost before the first is made.
@@ -119,8 +116,7 @@ class Budget:
         return ProviderError(failure)
 
 
-@dataclass(slots=True)
-class Purse:
+class Purse(Struct):
     """What one target spends of a budget. `cost_of` is what tokens cost, None where that is not known.
 
     A call is reserved for as the dearest so far, or as guessed from its prompt if that is more. As long as no answer is

@@ -3,14 +3,14 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
+from msgspec import Struct
+
 from agentv.execution.foreign import DeadlineError, call_foreign
 from agentv.execution.retry import OVERTIME_S
-from agentv.types.dataclass import dataclass
 from agentv.types.embeddings import EmbeddingResponse
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.provider import CallRecord, ProviderRequest, ProviderResponse
-from agentv.types.quick import quick
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
@@ -19,9 +19,7 @@ CHARACTERS_PER_TOKEN = 4.0
 R = TypeVar("R", ProviderResponse, EmbeddingResponse)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Call(Generic[R]):
+class Call(Struct, Generic[R], frozen=True):
     """What is called dependably: one try, by its number and its deadline in seconds, and what it probably uses.
 
     `total_s` is for all tries together. `on_retry` gets a failed try and the pause in seconds before the next one, and

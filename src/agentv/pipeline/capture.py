@@ -1,6 +1,5 @@
 """The border where words from outside come in: cleaned once, secrets struck, before anything keeps or shows them."""
 
-import dataclasses
 import math
 import operator
 import re
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agentv.types.errors import ConfigError
+from agentv.types.struct_fields import has_fields, names_of_fields, replace_fields
 
 if TYPE_CHECKING:
     import regex
@@ -86,7 +86,7 @@ class Cleaner:
         return self._redactor.text(text)
 
     def clean(self, value: Any) -> Any:
-        """Return JSON, dataclasses and tuples with all of it cleaned; what needs no cleaning comes back itself."""
+        """Return JSON, Structs and tuples with all of it cleaned; what needs no cleaning comes back itself."""
         return value if self._is_clean(value) else self._cleaned(value, DEEPEST)
 
     def clean_all(self, *values: Any) -> tuple[Any, ...]:
@@ -124,19 +124,19 @@ class Cleaner:
             case Mapping():
                 fields = {self.text(str(key)): self._cleaned(item, levels - 1) for key, item in value.items()}
                 return value if _is_same(fields, value) else fields
-            case _ if dataclasses.is_dataclass(value):
+            case _ if has_fields(value):
                 return self._cleaned_fields(value, levels)
             case _:
                 return value
 
     def _cleaned_fields(self, value: Any, levels: int) -> Any:
         changes = {}
-        for field in dataclasses.fields(value):
-            item = getattr(value, field.name)
+        for name in names_of_fields(type(value)):
+            item = getattr(value, name)
             cleaned = self._cleaned(item, levels - 1)
             if cleaned is not item:
-                changes[field.name] = cleaned
-        return dataclasses.replace(value, **changes) if changes else value
+                changes[name] = cleaned
+        return replace_fields(value, changes)
 
 
 def _is_same(cleaned: Mapping[str, object], value: Mapping[str, object]) -> bool:

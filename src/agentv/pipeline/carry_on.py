@@ -1,8 +1,10 @@
 """A stored run taken up again: which rows stand, which answers are judged anew, and what is asked."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.pipeline.budget import Spent
 from agentv.pipeline.case import CaseRunner
@@ -15,15 +17,13 @@ from agentv.scoring.identity import answer_key, keys_of, question_key
 from agentv.storage.kept_rows import KeptRows
 from agentv.storage.stored_run import StoredRun
 from agentv.types.cases import BrokenCase, EvalCase
-from agentv.types.dataclass import dataclass
 from agentv.types.results import CaseResult, Slot
 
 Purpose: TypeAlias = Literal["resume", "retry", "rescore", "report"]
 """Finish what is missing or was edited; do chosen rows again; judge stored answers again; only count."""
 
 
-@dataclass(slots=True)
-class CarryOn:
+class CarryOn(Struct):
     """What a stored run still needs, and how much of it that was.
 
     `again` chooses the rows that a retry does again. The answers of the targets in `fresh` are not used. `retired`

@@ -1,9 +1,11 @@
 """One row: ask, keep the answer, judge it, say how it went. Never raises for a case's own failure."""
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import field, replace
 from functools import partial
 from typing import Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.evaluators.isolation import config_of
 from agentv.execution.callables import raised_at
@@ -21,8 +23,6 @@ from agentv.pipeline.workspaces import WantedWorkspace, captured_to_json, open_w
 from agentv.scoring.aggregation import row_state
 from agentv.scoring.applicable import applicable_evaluators
 from agentv.types.cases import BrokenCase, EvalCase, EvaluatorLike
-from agentv.types.changed import changed
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonObject
@@ -40,8 +40,7 @@ class RowSink(Protocol):
         """Keep an answer before it is judged; it comes back with its number."""
 
 
-@dataclass(frozen=True, slots=True)
-class CaseRunner:
+class CaseRunner(Struct, frozen=True):
     """Makes rows out of tasks, with the tools of one process."""
 
     run_id: str
@@ -87,8 +86,8 @@ class CaseRunner:
         started_at = toolbox.clock()
         try:
             async with open_wanted(wanted, row_name(task), toolbox) as workspace:
-                request = changed(question.request, workspace=str(workspace.path))
-                question = changed(question, request=request)
+                request = replace(question.request, workspace=str(workspace.path))
+                question = replace(question, request=request)
                 reply = await ask(
                     question,
                     desk.provider,

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
 from agentv.loading.records import Record
 from agentv.pipeline.generation import Made, Wish
 from agentv.pipeline.rubric_generation import rubrics_to_json
 from agentv.reports.yaml_text import yaml_item, yaml_line
 from agentv.scoring.generated import GeneratedCase, parse_cases
 from agentv.scoring.slugs import make_id
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 
 PLACEHOLDER: JsonObject = {
@@ -19,8 +20,7 @@ PLACEHOLDER: JsonObject = {
 """A case to try beforehand whether a file can take more."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewCases:
+class NewCases(Struct, frozen=True):
     """Cases by record, each with an id of its own; `repeated` is how many asked what another asks already."""
 
     made: tuple[Made[tuple[JsonObject, ...]], ...]

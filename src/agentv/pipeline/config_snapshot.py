@@ -1,6 +1,5 @@
 """What a judgement keeps of the configuration that made it: enough to run it again, secrets struck."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from agentv.templating.secrets import SHORTEST_SECRET, STRUCK, looks_secret
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.scales import EvaluationCriteria
+from agentv.types.struct_fields import has_fields, names_of_fields, struct_fields
 from agentv.types.targets import TargetConfig
 from agentv.version import __version__
 
@@ -70,9 +70,9 @@ def _evaluator(planned: PlannedEvaluator) -> JsonValue:
 def _config_to_json(config: EvaluatorConfig) -> dict[str, JsonValue]:
     """Return an evaluator's config as it would stand in a file; keys with their defaults are left out."""
     common = {
-        item.name: getattr(config, item.name)
-        for item in dataclasses.fields(config)
-        if item.name not in _OWN_KEYS and getattr(config, item.name) != item.default
+        field.name: getattr(config, field.name)
+        for field in struct_fields(EvaluatorConfig)
+        if field.name not in _OWN_KEYS and getattr(config, field.name) != field.default
     }
     if config.timeout_s is not None:
         common["timeout_seconds"] = common.pop("timeout_s")
@@ -113,8 +113,8 @@ def _plain(value: Any) -> JsonValue:
             return _config_to_json(value)
         case Sequence() | set() | frozenset():
             return [_plain(item) for item in value]
-        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return _object({item.name: getattr(value, item.name) for item in dataclasses.fields(value)})
+        case _ if has_fields(value) and not isinstance(value, type):
+            return _object({name: getattr(value, name) for name in names_of_fields(type(value))})
         case _:
             return _named(value)
 

@@ -1,9 +1,11 @@
 """The pass rates of a stored run's judges without the mistakes that these were measured to make."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.scoring.case_sums import case_of
 from agentv.scoring.identity import score_key, stored_expectation_key
@@ -15,7 +17,6 @@ from agentv.storage.calibrations import load_calibrations
 from agentv.storage.run_judgements import Judgement, read_judgements
 from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.calibrations import Calibration, CorrectedRate, MeasuredRate
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import StorageError
 from agentv.types.results import RunReport
 
@@ -91,8 +92,7 @@ def _chosen(counted: Sequence["_Counted"]) -> Iterator[CorrectedRate]:
             yield best.rate(target)
 
 
-@dataclass(slots=True)
-class _Counted:
+class _Counted(Struct):
     """A judge's verdicts by target, and how many of them a calibration holds for."""
 
     calibration: Calibration

@@ -2,20 +2,21 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.loading.settings import criteria_named_by
 from agentv.pipeline.criteria_plan import WHERE, CriteriaPlan, PlannedEvaluator
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import nearest
 from agentv.types.fields import Problems
 from agentv.types.scales import NAMED_SCALES, EvaluationCriteria
+from agentv.types.struct_fields import names_of_fields
 
 
-@dataclass(frozen=True, slots=True)
-class FittedEvaluator:
+class FittedEvaluator(Struct, frozen=True):
     """An evaluator with the criteria that it scores; None when only its results will tell."""
 
     config: EvaluatorConfig
@@ -23,8 +24,7 @@ class FittedEvaluator:
     scores: tuple[str, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class FittedPlan:
+class FittedPlan(Struct, frozen=True):
     """The selected evaluators, fitted to the criteria of an input. `names` is empty when there are none.
 
     `unclaimed` are the criteria that only evaluators whose results will tell can score. `warnings` do not forbid a run.
@@ -151,5 +151,5 @@ def scores_several(settings: object) -> bool:
 
     A property `takes_criteria` may say that these settings ask for something else.
     """
-    has_field = is_dataclass(settings) and any(item.name == "criteria" for item in fields(settings))
+    has_field = "criteria" in names_of_fields(type(settings))
     return has_field and bool(getattr(settings, "takes_criteria", True))

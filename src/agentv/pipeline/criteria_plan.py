@@ -3,9 +3,11 @@
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.evaluators.isolation import config_of
 from agentv.loading.run_configs import named_parts_around, read_given_entries, unselectable
@@ -23,7 +25,6 @@ from agentv.pipeline.targets import LOCAL, KnownTargets
 from agentv.registry import Specs
 from agentv.types.aggregated_result import EvaluationStorageProvider
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import AgentvError, ConfigError, EvalFileError
 from agentv.types.evaluation import Evaluator
 from agentv.types.fields import Problems
@@ -34,8 +35,7 @@ from agentv.types.targets import ResolvedTarget, TargetConfig
 WHERE = "EvaluationRunConfig"
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedEvaluator:
+class PlannedEvaluator(Struct, frozen=True):
     """One evaluator: its config, what evaluates (the config itself, or an object), and its typed settings.
 
     `at` is its place in the configuration.
@@ -47,8 +47,7 @@ class PlannedEvaluator:
     settings: object = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CriteriaPlan:
+class CriteriaPlan(Struct, frozen=True, eq=False):
     """A configuration as resolved: the evaluators that are selected, and all of them. `problems` forbid running it."""
 
     specs: Specs
@@ -68,8 +67,7 @@ def make_criteria_plan(config: EvaluationRunConfig) -> CriteriaPlan:
     return _Planning(config).plan()
 
 
-@dataclass(slots=True)
-class _Planning:
+class _Planning(Struct):
     """One configuration on its way to a plan."""
 
     config: EvaluationRunConfig

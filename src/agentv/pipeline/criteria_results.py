@@ -1,20 +1,20 @@
 """From what each evaluator said to one list of results per criterion, in which nothing is lost."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.pipeline.criteria_fit import FittedEvaluator, FittedPlan
 from agentv.scoring.criteria_score import WeighedResult
 from agentv.scoring.criterion_results import criterion_named, failed_result, result_of
 from agentv.types.aggregated_result import EvaluationRunError
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import FailureKind
 from agentv.types.usage import Usage, total_usage
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedCriteria:
+class JudgedCriteria(Struct, frozen=True):
     """Every result with its evaluator's weight, what went wrong, and what judging models used.
 
     `is_unplaced`: an evaluator that weighs something failed, and nobody knows which criteria it would have scored.

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from agentv.loading.settings import read_settings
 from agentv.pipeline.embedding_models import embeds_for_money
 from agentv.pipeline.judges import judge_targets, member_configs, needs_judge
 from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.targets import TargetConfig
 
 
-@dataclass(frozen=True, slots=True)
-class Selecting:
+class Selecting(Struct, frozen=True):
     """A configuration's selection: None takes all, "free" what costs nothing, a list names evaluators or types."""
 
     only: str | Sequence[str] | None

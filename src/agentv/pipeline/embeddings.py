@@ -4,16 +4,17 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import Context
-from dataclasses import field, replace
 from itertools import accumulate, pairwise
 from typing import TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.execution.foreign import off_the_clock
 from agentv.execution.threads import call_in_thread
 from agentv.pipeline.budget import note_refusal
 from agentv.pipeline.resilience import ResilientProvider
 from agentv.storage.embedding_cache import EmbeddingCache
-from agentv.types.dataclass import dataclass
 from agentv.types.embeddings import Embedding, EmbeddingProvider, EmbeddingResponse
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
@@ -37,8 +38,7 @@ BLAMES_A_TEXT = frozenset({"bad_request", "content_filter", "too_large"})
 Outcome: TypeAlias = Embedding | ProviderError
 
 
-@dataclass(eq=False, slots=True)
-class Wanted:
+class Wanted(Struct, eq=False):
     """A text that somebody waits for. A failure is a value of `outcome`, so that one nobody waits for is no alarm."""
 
     text: str

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
+
+from msgspec import Struct, field
 
 from agentv.loading.run_configs import load_run_config, read_plain_keys
 from agentv.pipeline.given import TargetLike
@@ -15,7 +16,6 @@ from agentv.registry import Specs
 from agentv.scoring.criteria_score import ErrorPolicy
 from agentv.types.aggregated_result import CriteriaEvaluator
 from agentv.types.cases import EvaluatorLike
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.scales import EvaluationCriteria
@@ -25,8 +25,7 @@ GivenEvaluator: TypeAlias = Mapping[str, Any] | str | EvaluatorLike | CriteriaEv
 """A config dict, the name of a profile in `.agentv/criteria.yaml`, a config, an evaluator object, or a function."""
 
 
-@dataclass(frozen=True, eq=False)
-class EvaluationRunConfig:
+class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
     """Which evaluators judge an answer, and what becomes of the judgement. Keep one and use it again: it is read once.
 
     `evaluators` are config dicts (`{"type": "contains", "value": "4", "criterion": "right"}`, or as the PRD nests
@@ -61,10 +60,6 @@ class EvaluationRunConfig:
         faults = tuple(_faults(self))
         if faults:
             raise ConfigError("; ".join(faults))
-
-    def __getstate__(self) -> Mapping[str, Any]:
-        """Return the fields alone: what was made of them for use stays where it is."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], *, base_dir: str | os.PathLike[str] = ".") -> Self:

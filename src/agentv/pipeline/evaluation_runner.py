@@ -4,10 +4,12 @@ import asyncio
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.evaluators.isolation import isolated_score
 from agentv.execution.foreign import DeadlineError, call_foreign
@@ -27,7 +29,6 @@ from agentv.scoring.criteria_score import criteria_score, criteria_verdict, mixe
 from agentv.scoring.evaluator_results import to_result
 from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError, EvaluationStorageProvider
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationContext, Evaluator, EvaluatorResult
 from agentv.types.evaluation_input import EvaluationInput
@@ -40,8 +41,7 @@ FITS_KEPT = 64
 STORE_TIMEOUT_S = 60.0
 
 
-@dataclass(slots=True)
-class _Fit:
+class _Fit(Struct):
     """A plan fitted to one list of criteria, with what was made for it once."""
 
     plan: FittedPlan

@@ -2,8 +2,9 @@
 
 import random
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agentv.loading.places import find_home
 from agentv.pipeline.clock import make_clock

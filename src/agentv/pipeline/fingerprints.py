@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec import Struct
+
 from agentv.evaluators.isolation import config_of
 from agentv.loading.settings import named_files
 from agentv.pipeline.judges import embedding_model, judge_targets, member_configs, named_runs, needs_judge
@@ -12,7 +14,6 @@ from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.toolbox import Toolbox
 from agentv.scoring.identity import CaseKeys, canonical_json, digest, evaluator_to_json, score_key, target_key
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonValue
 from agentv.types.targets import ResolvedTarget
@@ -23,8 +24,7 @@ Key = TypeVar("Key")
 Made = TypeVar("Made")
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenEvaluators:
+class WrittenEvaluators(Struct, frozen=True):
     """A case's evaluators as they are kept with it, and that as canonical JSON text."""
 
     json: JsonValue

@@ -3,8 +3,9 @@
 import random
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Generic, TypeVar
+
+from msgspec import Struct, field
 
 from agentv.execution.callables import raised_at
 from agentv.execution.local import LocalBackend
@@ -16,7 +17,6 @@ from agentv.pipeline.targets import KnownTargets
 from agentv.pipeline.toolbox import Toolbox
 from agentv.registry import Specs
 from agentv.scoring.generated import UnusableReplyError
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
@@ -32,8 +32,7 @@ REPLY_SHOWN = 100
 """How many characters of a reply that cannot be used are told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish(Generic[T]):
+class Wish(Struct, Generic[T], frozen=True):
     """One thing to ask for. `id` names it in messages; `values` fill the prompt; `parse` reads the reply.
 
     `parse` gets reply, nonce and the texts that were shown, and raises UnusableReplyError.
@@ -44,8 +43,7 @@ class Wish(Generic[T]):
     parse: Callable[[str, str, Iterable[str]], T]
 
 
-@dataclass(frozen=True, slots=True)
-class Made(Generic[T]):
+class Made(Struct, Generic[T], frozen=True):
     """What came of one wish: a value, or the failure that says why there is none; neither when it was not asked."""
 
     id: str
@@ -55,8 +53,7 @@ class Made(Generic[T]):
     cost_usd: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(Struct, frozen=True):
     """Who is asked, and how: `target` of `known`, `concurrency` calls at once.
 
     `stops` ends it after the first failure: what is under way is finished, the others are not asked. `timeout_s`

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from agentv.evaluators.judge_prompts import fence
 from agentv.templating.variables import fill, variable_names
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
 
@@ -54,8 +55,7 @@ REPAIR = """\
 Your last reply {reason}. Do it again and reply with the one JSON object that was asked for, nothing else."""
 
 
-@dataclass(frozen=True, slots=True)
-class GenerationPrompt:
+class GenerationPrompt(Struct, frozen=True):
     """A prompt to fill: `template` is what the model is asked, `contract` the shape of its reply.
 
     `instructions` is "" when the template is the user's own, which brings its own.

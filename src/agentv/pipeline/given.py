@@ -3,9 +3,11 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.loading.places import find_eval_files
 from agentv.pipeline.inputs import Inputs, SuiteInput, load_inputs, load_inputs_of
@@ -16,7 +18,6 @@ from agentv.providers.python import PythonProvider, PythonSettings
 from agentv.registry import Spec, Specs
 from agentv.types.aggregated_result import CriteriaEvaluator
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorLike, ListedCases, listed
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import Provider
@@ -32,13 +33,11 @@ GIVEN_SUITE = "cases"
 GIVEN_TASK = "given task"
 
 
-@dataclass(frozen=True, slots=True)
-class NoSettings:
+class NoSettings(Struct, frozen=True):
     """The settings of a plug-in that was given as an object."""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """What a caller hands over: `target` or `task` answers, `judge` judges, `evaluators` replace the suite's."""
 
     target: TargetLike | None = None

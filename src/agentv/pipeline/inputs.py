@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from agentv.loading.dotenv import load_env
 from agentv.loading.places import find_repository_root, find_targets_file, targets_searched
@@ -17,21 +18,18 @@ from agentv.pipeline.targets import KnownTargets
 from agentv.registry import Specs
 from agentv.templating.store_secrets import store_secrets
 from agentv.types.cases import EvalSuite
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError, TargetError
 from agentv.types.problems import Problem
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteInput:
+class SuiteInput(Struct, frozen=True):
     """A suite with the targets it may name."""
 
     suite: EvalSuite
     known: KnownTargets
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """What was read: suites with their targets, every plug-in they may name, the project's gates."""
 
     suites: tuple[SuiteInput, ...]
@@ -39,8 +37,7 @@ class Inputs:
     gates: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Neighbourhood:
+class Neighbourhood(Struct):
     """Finds the targets that belong to a folder of eval files; folders that share a targets file share its targets.
 
     `needs_targets` False is for callers that bring who answers: a missing targets file is then no error. `secrets` are

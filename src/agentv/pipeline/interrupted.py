@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Sequence
 
+from msgspec import Struct
+
 from agentv.pipeline.selection import is_meant
 from agentv.scoring.aggregation import row_state
 from agentv.storage.stored_run import StoredRun
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import CaseResult
 
 GENERATION_STARTED = "generation_started"
 
 
-@dataclass(frozen=True, slots=True)
-class AskedGeneration:
+class AskedGeneration(Struct, frozen=True):
     """What was asked for when rows of a finished run were to be done again, as the run's events keep it.
 
     `only` (`errors`, `failed`, `cases`) and `globs` say which rows a retry does, `evaluators` is the file that a

@@ -1,7 +1,9 @@
 """A judge asked again about the stored answers of a run: no target is called, and nothing of the run changes."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.evaluators.isolation import config_of
 from agentv.pipeline.carry_on import CarryOn, make_carry_on
@@ -15,12 +17,10 @@ from agentv.scoring.applicable import applicable_evaluators
 from agentv.scoring.judges.consistency import JudgedAgain, judged_again
 from agentv.storage.stored_run import StoredRun
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.results import CaseResult, Slot
 
 
-@dataclass(slots=True)
 class AskAgain(CarryOn):
     """What is left to do: the stored answers of `chosen` slots are judged `repeats` times each.
 
@@ -58,8 +58,7 @@ def ask_again(plan: RunPlan, run: StoredRun, chosen: Collection[Slot], *, repeat
     return AskAgain(make_carry_on(plan, run, "rescore").rows, "rescore", chosen=frozenset(chosen), repeats=repeats)
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
+class _Judged(Struct, frozen=True):
     """A suite's cases with those of their evaluators that are asked for; a case without one is left out."""
 
     cases: CaseSource

@@ -3,6 +3,8 @@
 import random
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from agentv.evaluators.isolation import config_of
 from agentv.pipeline.context import criteria_of
 from agentv.pipeline.fingerprints import Fingerprints
@@ -12,13 +14,11 @@ from agentv.pipeline.toolbox import Toolbox
 from agentv.scoring.applicable import applicable_evaluators
 from agentv.scoring.identity import keys_of, score_key
 from agentv.types.cases import EvalCase
-from agentv.types.dataclass import dataclass
 from agentv.types.protocols import Clock
 from agentv.types.results import CaseResult
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeSetups:
+class JudgeSetups(Struct, frozen=True):
     """The set-ups of an evaluator, as its files are now, that gave the scores of rows.
 
     `other` counts the rows whose score another set-up gave: a file was edited since, or the row's case is gone.

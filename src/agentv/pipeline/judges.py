@@ -1,10 +1,10 @@
 """What an evaluator's settings tell of the models it asks and the runs it reads; none is known here by its name."""
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.json_value import JsonObject
+from agentv.types.struct_fields import names_of_fields
 
 
 def judge_targets(settings: object) -> Iterator[str]:
@@ -30,9 +30,7 @@ def named_runs(settings: object) -> Iterator[str]:
 
 def member_configs(settings: object) -> Iterator[EvaluatorConfig]:
     """Yield the evaluators that stand inside an evaluator's settings."""
-    if not is_dataclass(settings):
-        return
-    for item in fields(settings):
-        value = getattr(settings, item.name)
+    for name in names_of_fields(type(settings)):
+        value = getattr(settings, name)
         if isinstance(value, tuple):
             yield from (member for member in value if isinstance(member, EvaluatorConfig))

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from agentv.pipeline.plan import CaseTask, RunPlan
 from agentv.pipeline.question import slot_of
@@ -12,7 +13,6 @@ from agentv.scoring.aggregation import row_state
 from agentv.scoring.gated_summary import summary_for
 from agentv.scoring.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict
 from agentv.scoring.summary import Summary
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import StorageError
 from agentv.types.events import (
     AnswerArrived,
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 NOTES_KEPT = 100
 
 
-@dataclass(slots=True)
-class Stop:
+class Stop(Struct):
     """A request to end a run early. Draining finishes the rows in flight; an interrupt gives them up."""
 
     state: RunState = "finished"
@@ -79,8 +78,7 @@ class Hearers(dict[type[RunEvent], list[Observer]]):
         return self.setdefault(kind, [observer for observer in self._observers if _hears(observer, kind)])
 
 
-@dataclass(slots=True)
-class Ledger:
+class Ledger(Struct):
     """The owner of a run's store, observers and counts. `invalid_rows` are lines that could not be read."""
 
     plan: RunPlan

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.execution.line_stream import Line, ReadLine
 from agentv.execution.local import GIVE_WAY_S
@@ -12,7 +14,6 @@ from agentv.pipeline.evaluation_runner import EvaluationRunner
 from agentv.pipeline.ledger import NOTES_KEPT, Stop
 from agentv.scoring.judged_summary import JudgedSummary
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvalFileError, StorageError
 from agentv.types.failures import Failure
 from agentv.types.judged_lines import JudgedLine, ScoreReport
@@ -23,8 +24,7 @@ Keep = Callable[[JudgedLine], None]
 """Keeps one judged line. Raises StorageError, which ends the stream."""
 
 
-@dataclass(slots=True)
-class LineScoring:
+class LineScoring(Struct):
     """One stream on its way through the workers, and what came of it so far."""
 
     lines: DrawnLines

@@ -1,18 +1,18 @@
 """Other evaluators for suites that were read: what `agentv rescore --evaluators FILE` judges with."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.loading.run_configs import load_run_config
 from agentv.pipeline.inputs import SuiteInput
 from agentv.registry import Specs
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, EvaluatorConfig
-from agentv.types.dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class _Bare:
+class _Bare(Struct, frozen=True):
     """A suite's cases without evaluators of their own."""
 
     cases: CaseSource

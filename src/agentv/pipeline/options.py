@@ -2,16 +2,16 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, fields
 from typing import Any, Literal
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, structs
+from msgspec.structs import force_setattr
+
 from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.json_value import JsonValue
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(Struct, frozen=True):
     """Options of one run; None means what the eval file or target says.
 
     `case_globs`, `tags` and `expression` select cases (any glob, any tag, the expression true). `sample` takes that
@@ -52,9 +52,9 @@ class RunOptions:
         for name in ("targets", "case_globs", "tags", "gates"):
             value = getattr(self, name)
             if isinstance(value, str):
-                object.__setattr__(self, name, (value,))
+                force_setattr(self, name, (value,))
             elif isinstance(value, list):
-                object.__setattr__(self, name, tuple(value))
+                force_setattr(self, name, tuple(value))
         for name, least in (("sample", 1), ("trials", 1), ("workers", 1), ("fail_fast", 1), ("max_retries", 0)):
             value = getattr(self, name)
             if value is not None and value < least:
@@ -74,10 +74,10 @@ class RunOptions:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the options that were set, as `run.json` keeps them."""
-        defaults = asdict(RunOptions())
+        defaults = structs.asdict(RunOptions())
         return {
             key: list(value) if isinstance(value, tuple) else value
-            for key, value in asdict(self).items()
+            for key, value in structs.asdict(self).items()
             if value != defaults[key]
         }
 
@@ -108,7 +108,7 @@ def _check_kinds(options: RunOptions) -> None:
 
 def make_options(given: Mapping[str, Any]) -> RunOptions:
     """Return RunOptions from keywords. Raises UnknownNameError for a name that is none, ConfigError for a value."""
-    known = [item.name for item in fields(RunOptions)]
+    known = RunOptions.__struct_fields__
     for name in given:
         if name not in known:
             raise UnknownNameError("option", name, known=known)

@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from agentv.pipeline.git_state import GitState
 from agentv.pipeline.options import RunOptions
@@ -15,10 +16,8 @@ from agentv.registry import Specs
 from agentv.scoring.identity import target_key
 from agentv.scoring.run_verdict import AskedGate
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.quick import quick
 from agentv.types.results import Answer, CaseResult
 from agentv.types.targets import ResolvedTarget
 
@@ -26,17 +25,14 @@ if TYPE_CHECKING:
     from agentv.scoring.comparison.sides import Side
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """An answer that is kept already, to be judged, and the row that was made of it before, if there was one."""
 
     answer: Answer
     row: CaseResult | None = None
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class CaseTask:
+class CaseTask(Struct, frozen=True):
     """One row to be made: data only, so that it can be sent to another process.
 
     With `stored` the target is not asked: that answer is judged. `trials` is how often the case is repeated.
@@ -54,8 +50,7 @@ class CaseTask:
     trials: int = 1
 
 
-@dataclass(frozen=True)
-class SuitePlan:
+class SuitePlan(Struct, frozen=True, dict=True):
     """One suite with the targets that answer it. `trials` is what the command line asked for, else None."""
 
     selection: Selection
@@ -115,8 +110,7 @@ class SuitePlan:
         return CaseTask(case, self.suite, target, self.known, trial, self.timeout_s, self.only_free, trials=trials)
 
 
-@dataclass(frozen=True, slots=True)
-class RunPlan:
+class RunPlan(Struct, frozen=True):
     """All of a run before it starts. `gates` None is the default gate; `home` is the `.agentv` folder.
 
     `paths` are the eval files as they were asked for, `folder` where from; None for a run that cannot be read again.

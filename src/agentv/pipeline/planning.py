@@ -1,8 +1,9 @@
 """From suites and options to a plan: every name is resolved and every bad setting refused here, all at once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from agentv.loading.target_choice import choose_target
 from agentv.pipeline.gating import asked_gates, check_gates

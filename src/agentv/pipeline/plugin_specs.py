@@ -3,9 +3,11 @@
 import copy
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass, replace
 from functools import partial
 from typing import Any
+
+from msgspec import defstruct, field
+from msgspec.structs import replace
 
 from agentv.execution.callables import raised_at
 from agentv.registry import Spec
@@ -14,6 +16,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluatorOutput
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import Provider
+from agentv.types.struct_fields import has_fields, names_of_fields
 from agentv.types.targets import ResolvedTarget
 
 
@@ -77,7 +80,7 @@ def provider_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, 
 def report_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
     """Return the spec of a format of reports. Raises PluginError when the signature does not fit."""
     settings = _settings_of(name, plugin, "report", "rows")
-    if fields(settings):
+    if names_of_fields(settings):
         raise PluginError(f"report {name!r} has settings, and `-o FILE` has no place for them: {_shown(name, plugin)}")
 
     def factory(tools: Any) -> object:
@@ -125,25 +128,22 @@ def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...
 
 
 def _class_parts(plugin: type) -> tuple[type, Callable[..., Any]]:
-    """Return settings and factory of a class: a dataclass is its own settings, filled it is the plug-in itself."""
-    if is_dataclass(plugin):
+    """Return settings and factory of a class; one with fields is its own settings and, filled, the plug-in itself."""
+    if has_fields(plugin):
         return plugin, lambda _config, settings, _tools: settings
-    return make_dataclass("NoSettings", [], frozen=True), lambda _config, _settings, _tools: plugin()
+    return defstruct("NoSettings", [], frozen=True), lambda _config, _settings, _tools: plugin()
 
 
 def _settings_of(name: str, function: Callable[..., Any], *subjects: str) -> type:
-    """Return a settings dataclass made from a function's keyword-only parameters; `subjects` stand before these."""
+    """Return a settings class made from a function's keyword-only parameters; `subjects` stand before these."""
     parameters = list(inspect.signature(function).parameters.values())
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     others = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     if len(positional) != len(subjects) or len(positional) + len(others) != len(parameters):
         raise PluginError(f"{name!r} must take {_wanted(subjects)} settings after `*`; it is {_shown(name, function)}")
     hints = inspect.get_annotations(function, eval_str=True)
-    columns: list[tuple[str, Any, Any]] = [
-        (p.name, hints.get(p.name, Any), MISSING if p.default is p.empty else p.default) for p in others
-    ]
-    made = [(key, hint, _field(default)) for key, hint, default in columns]
-    return make_dataclass(f"{name}_settings", made, frozen=True, kw_only=True)
+    fields = [(p.name, hints.get(p.name, Any), *_default_of(p)) for p in others]
+    return defstruct(f"{name}_settings", fields, frozen=True, kw_only=True)
 
 
 def _wanted(subjects: tuple[str, ...]) -> str:
@@ -156,17 +156,18 @@ def _shown(name: str, function: Callable[..., Any]) -> str:
     return f"{getattr(function, '__name__', name)}{inspect.signature(function)}"
 
 
-def _field(default: Any) -> Any:
-    """Return a dataclass field; a list or dict as default is copied for each, as people expect of a function."""
-    if default is MISSING:
-        return field()
-    if isinstance(default, list | dict | set):
-        return field(default_factory=partial(copy.copy, default))
-    return field(default=default)
+def _default_of(parameter: inspect.Parameter) -> tuple[Any, ...]:
+    """Return a parameter's default, if it has one; a list or dict is copied for each call."""
+    default = parameter.default
+    if default is parameter.empty:
+        return ()
+    return (
+        (field(default_factory=partial(copy.copy, default)),) if isinstance(default, list | dict | set) else (default,)
+    )
 
 
 def _as_keywords(settings: Any) -> dict[str, object]:
-    return {item.name: getattr(settings, item.name) for item in fields(settings)}
+    return {name: getattr(settings, name) for name in names_of_fields(type(settings))}
 
 
 def _summary(plugin: Callable[..., Any]) -> str:

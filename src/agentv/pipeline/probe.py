@@ -2,7 +2,9 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.pipeline.capture import Redactor
 from agentv.pipeline.clock import make_clock
@@ -12,7 +14,6 @@ from agentv.pipeline.toolbox import Toolbox
 from agentv.pipeline.workspaces import open_wanted, target_workspace, wanted_workspace
 from agentv.registry import Specs
 from agentv.types.cases import EvalCase
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import AgentvError, ProviderError
 from agentv.types.provider import CheckedProvider, ProviderRequest
 from agentv.types.targets import ResolvedTarget
@@ -36,8 +37,7 @@ REMEDIES: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """How one target answered. `error` is None when it did; `remedy` says what to try.
 
     A canned one (mock, replay) is not asked: there is nobody who could be away.

@@ -1,22 +1,20 @@
 """A case as one target is asked it, with what its answer is held to: worked out once, used until its row is kept."""
 
+from msgspec import Struct
+
 from agentv.pipeline.context import criteria_of
 from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.prompt import build_prompt
 from agentv.scoring.applicable import applicable_evaluators
 from agentv.scoring.identity import CaseKeys, answer_key, keys_of
 from agentv.types.cases import EvalCase, EvaluatorLike
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import PromptInputs
 from agentv.types.provider import ProviderRequest
-from agentv.types.quick import quick
 from agentv.types.results import Slot
 from agentv.types.scales import EvaluationCriteria
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A case as one target is asked it.
 
     `slot` is where its row belongs, `answer_key` what makes an answer to it the same one as before. `single_form` says

@@ -5,9 +5,10 @@ import inspect
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from agentv.execution.foreign import refuse_stray
 from agentv.execution.limits import AccountLimiter
@@ -17,7 +18,6 @@ from agentv.pipeline.calls import CHARACTERS_PER_TOKEN, Call, R, asked_tokens, l
 from agentv.pipeline.prices import price_of
 from agentv.pipeline.turns import Turns
 from agentv.scoring.vectors import vectors_problem
-from agentv.types.changed import changed
 from agentv.types.embeddings import EmbeddingProvider, EmbeddingRequest, EmbeddingResponse
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
@@ -125,7 +125,7 @@ class ResilientProvider:
     def _try(self, request: ProviderRequest, number: int, timeout_s: float) -> Awaitable[ProviderResponse]:
         attempt = number if self.counts_attempts else request.attempt
         if timeout_s != request.timeout_s or attempt != request.attempt:
-            request = changed(request, attempt=attempt, timeout_s=timeout_s)
+            request = replace(request, attempt=attempt, timeout_s=timeout_s)
         invoke = self.provider.invoke
         # No second watch is set for those that are known to keep it.
         return invoke(request) if self._keeps_deadlines else within(invoke, request, timeout_s)
@@ -178,7 +178,7 @@ class ResilientProvider:
             refuse_stray(error)
             raise
         self._transport_failures = 0
-        response = changed(response, calls=calls, cost_usd=self._cost_usd(response))
+        response = replace(response, calls=calls, cost_usd=self._cost_usd(response))
         if len(calls) > 1:
             response = self._with_lost(response, total_usage(one.usage for one in calls[:-1]))
         if call.reply_tokens and response.usage is not None:

@@ -1,9 +1,10 @@
 """From what happened to the rows that are kept: pure, one function per way a row can end."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from agentv.pipeline.context import tags_of, trace_summary
 from agentv.pipeline.fingerprints import WrittenEvaluators

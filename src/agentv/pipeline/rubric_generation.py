@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from agentv.loading.cases_file import CasesFile, NewKey
 from agentv.pipeline.generation import Asking, Made, Wish, ask_for
 from agentv.pipeline.prompt import build_prompt
@@ -9,7 +11,6 @@ from agentv.registry import Specs
 from agentv.reports.yaml_text import yaml_item, yaml_line
 from agentv.scoring.generated import parse_rubrics
 from agentv.types.cases import EvalCase, RubricItem
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import reference_answer
 
@@ -17,8 +18,7 @@ KEY = "rubrics"
 _PLACEHOLDER = (RubricItem("placeholder", "Stands for what is asked for"),)
 
 
-@dataclass(frozen=True, slots=True)
-class RubricsJob:
+class RubricsJob(Struct, frozen=True):
     """What is to be asked for: a wish for each case without requirements, by the case's index in its file.
 
     `skipped` are the ids of cases that have the key already.

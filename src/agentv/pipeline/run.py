@@ -4,9 +4,10 @@ import asyncio
 import platform
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from agentv.execution.foreign import call_foreign
 from agentv.execution.local import LocalBackend
@@ -137,7 +138,7 @@ def _budget(plan: RunPlan, ledger: Ledger, spent: Spent | None) -> Budget | None
 
     def stop(why: BudgetStop) -> None:
         ledger.stop.drain(why.reason, needs="--budget-usd X")
-        ledger.store.note("budget_stop", asdict(why))
+        ledger.store.note("budget_stop", structs.asdict(why))
 
     if limit is None:
         return None

@@ -1,14 +1,14 @@
 """The cache of answers as a run asks for it: where it lies, how old answers may be, what must not be kept."""
 
 from collections.abc import Iterator
-from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from agentv.pipeline.capture import Cleaner, Redactor
 from agentv.pipeline.plan import RunPlan
-from agentv.types.dataclass import dataclass
 from agentv.types.protocols import Clock
 from agentv.types.provider import ProviderResponse
 
@@ -42,13 +42,12 @@ def uncached_targets(plan: RunPlan) -> Iterator[str]:
             yield f"target {target.name!r} ({target.provider}) is asked every time, with or without --cache: {why}"
 
 
-@dataclass(slots=True)
-class _Strike:
+class _Strike(Struct):
     """Strikes the secrets of every target in use, and what the suites' `redact` names: a cache is shared by all."""
 
     plan: RunPlan
     _cleaner: Cleaner | None = None
-    _known: int = field(default=-1)
+    _known: int = -1
 
     def clean(self, response: ProviderResponse) -> ProviderResponse:
         """Return a response that may be kept."""

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from functools import partial
 
+from msgspec import Struct
+
 from agentv.evaluators.isolation import config_of, isolated_score
 from agentv.pipeline.embedding_models import embeds_for_money
 from agentv.pipeline.judges import judge_targets, needs_judge
@@ -10,20 +12,16 @@ from agentv.pipeline.targets import KnownTargets
 from agentv.pipeline.toolbox import Toolbox
 from agentv.scoring.evaluator_results import to_result
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
-from agentv.types.dataclass import dataclass
 from agentv.types.embeddings import Embedder
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import SharedParts
 from agentv.types.provider import Provider
-from agentv.types.quick import quick
 
 DEFAULT_EVALUATOR_TIMEOUT_S = 60.0
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class SuiteTools:
+class SuiteTools(Struct, frozen=True):
     """What evaluators of one suite may use: its judges by name, and each other."""
 
     toolbox: Toolbox

@@ -6,11 +6,12 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
+from msgspec import Struct
+
 from agentv.pipeline.context import tags_of
 from agentv.pipeline.options import RunOptions
 from agentv.pipeline.shards import Shard, parse_shard
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 
 _WORD = re.compile(r"\s*(\(|\)|[^\s()]+)")
@@ -19,8 +20,7 @@ _WORD = re.compile(r"\s*(\(|\)|[^\s()]+)")
 MOST_WORDS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The cases of one suite that a run takes. `places` are their positions in the source, in order; None takes all.
 
     With a `shard` only those of its part are taken, as they come.

@@ -3,14 +3,14 @@
 import re
 from hashlib import blake2b
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.errors import ConfigError
 
 _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Struct, frozen=True):
     """Part `number` (from 1) of `count` parts of about the same size."""
 
     number: int

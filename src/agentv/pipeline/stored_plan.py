@@ -1,8 +1,9 @@
 """The plan of a stored run, made again from its files as they are now."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agentv.loading.places import find_eval_files
 from agentv.pipeline.baseline import without_lost_baseline

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from agentv.evaluators.isolation import config_of
 from agentv.loading.settings import content_problems, missing_files, read_settings
@@ -20,7 +21,6 @@ from agentv.registry import Specs
 from agentv.scoring.applicable import applicable_evaluators
 from agentv.storage.find_run import find_run
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import AgentvError
 from agentv.types.evaluation import Evaluator
 from agentv.types.targets import ResolvedTarget
@@ -32,8 +32,7 @@ STREAM_CHECKED_AHEAD = 1000
 """How many lines of a stream are checked before the run; the others are checked just ahead of the workers."""
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """Collects what is wrong, so that all of it is said at once, each thing once."""
 
     problems: dict[str, None] = field(default_factory=dict)
@@ -43,8 +42,7 @@ class Findings:
         self.problems.setdefault(message)
 
 
-@dataclass(slots=True)
-class SuiteCheck:
+class SuiteCheck(Struct):
     """Checks a suite. `judges` are the targets found to be asked as judges; names, tags and trials are of its rows.
 
     `home` is the `.agentv` folder, where stored runs are. `is_whole` says that every case was looked at: not those of a

@@ -1,13 +1,14 @@
 """The targets that a suite may name."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.loading.resolve import resolve_target
 from agentv.pipeline.options import RunOptions
 from agentv.registry import Specs
 from agentv.scoring.identity import digest
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import TargetError, nearest
 from agentv.types.json_value import JsonObject
 from agentv.types.targets import ResolvedTarget, TargetConfig
@@ -15,8 +16,7 @@ from agentv.types.targets import ResolvedTarget, TargetConfig
 LOCAL = "local"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownTargets:
+class KnownTargets(Struct, frozen=True):
     """The targets of one targets file (or of one call of `evaluate`), resolved when they are first needed.
 
     `judge` names who judges every target's answers, whatever the targets say. `secrets` are struck from what any of

@@ -1,9 +1,10 @@
 """Which database a run is shared in: as it is named now, or as the run kept it when it began."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from agentv.loading.store_url import NO_STORE, choose_store
 from agentv.templating.store_secrets import store_secrets

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from agentv.types.baselines import BaselineSummary, baseline_from_json, baseline_to_json
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import GateResult, RunReport, RunVerdict
 
@@ -15,8 +16,7 @@ REPORTED = "reported"
 """The event that keeps what a run came to, written just before it ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """What was told at the end of a run and cannot be counted again from its rows."""
 
     verdict: RunVerdict

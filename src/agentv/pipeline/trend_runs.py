@@ -3,13 +3,14 @@
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.scoring.run_sums import MetricKey, RunSums
 from agentv.scoring.trend import Place, TrendRun
 from agentv.storage.list_runs import ListedRun
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import UnknownNameError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import RunRecord
@@ -20,8 +21,7 @@ LoadSums = Callable[[Path], Mapping[Place, RunSums]]
 """Returns what each suite and target of the run in a folder came to. Raises OSError when its rows cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class WantedPlaces:
+class WantedPlaces(Struct, frozen=True):
     """Which suites and targets are asked for: all where none is named. A suite is named by its path, or its end."""
 
     suites: tuple[str, ...] = ()

@@ -4,10 +4,11 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from agentv.pipeline.plan import CaseTask
 from agentv.pipeline.toolbox import Toolbox
 from agentv.types.cases import EvalCase, EvalSuite
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.targets import ResolvedTarget
 from agentv.types.workspaces import Captured, Keep, WorkspaceConfig, workspace_from_json
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from agentv.execution.workspaces import Workspace
 
 
-@dataclass(frozen=True, slots=True)
-class WantedWorkspace:
+class WantedWorkspace(Struct, frozen=True):
     """A workspace as it was asked for, and the folder that its relative paths start from."""
 
     config: WorkspaceConfig

@@ -5,9 +5,11 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.execution.folder_trees import remove_tree
 from agentv.execution.processes import Command
@@ -19,7 +21,6 @@ from agentv.providers.agent_settings import AgentSettings
 from agentv.providers.agent_steps import Step
 from agentv.providers.agent_stream import AgentStream, ReadEvent
 from agentv.templating.secrets import Striker, secret_values
-from agentv.types.dataclass import dataclass
 from agentv.types.protocols import Clock, ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
@@ -32,8 +33,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
+class Agent(Struct, frozen=True, kw_only=True):
     """What is particular to one agent.
 
     `arguments` are made of a request and a folder for files on the side, from which `left_behind` reads steps when the

@@ -1,7 +1,8 @@
 """Run an agent's command, and say in one Failure why it brought no answer."""
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agentv.execution.processes import Command, Outcome, run_process
 from agentv.providers.agent_steps import Failed

@@ -1,10 +1,11 @@
 """What a coding agent does, in one vocabulary: each agent's events become steps, and steps become a response. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TypeAlias
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from agentv.types.failures import FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, ToolCall
@@ -16,8 +17,7 @@ _SHOWN = 300
 """How many characters of a step stand in a log's summary."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """The agent said something. `parent` is the call under which a subagent did."""
 
     text: str
@@ -25,8 +25,7 @@ class Said:
     parent: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(Struct, frozen=True):
     """The agent called a tool; a second step with the same `id` completes the first."""
 
     id: str
@@ -36,16 +35,14 @@ class Called:
     parent: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(Struct, frozen=True):
     """A tool returned."""
 
     id: str
     output: JsonValue
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(Struct, frozen=True):
     """Tokens and dollars of one more call of the model, or `in_all` of everything up to here."""
 
     usage: Usage
@@ -53,8 +50,7 @@ class Used:
     in_all: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(Struct, frozen=True):
     """What became known of the session; None leaves it as it was."""
 
     session: str | None = None
@@ -62,16 +58,14 @@ class Learned:
     finish_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Concluded:
+class Concluded(Struct, frozen=True):
     """The agent named its answer. `is_last_resort`: it counts only when the agent said nothing else."""
 
     text: str
     is_last_resort: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """The agent gave up; when it says or does something afterwards, it did not."""
 
     message: str
@@ -79,8 +73,7 @@ class Failed:
     kind: FailureKind | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
+class Noted(Struct, frozen=True):
     """Something for the log, or `for_people` who look at the run."""
 
     text: str

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from agentv.providers.anthropic_messages import API_VERSION, version_header
 from agentv.providers.batch_endpoint import CANCELLED, EXPIRED, LOST, Outcome, Send, parse_lines
 from agentv.providers.http import HttpReply, HttpRequest
 from agentv.providers.reply_json import count, member, parse_object, text_or_none, wrong_shape
 from agentv.providers.request_json import json_bytes, json_request
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 from agentv.types.provider import BatchState
 
@@ -27,8 +28,7 @@ _STATUSES: Mapping[str, int] = {
 _UNKNOWN_ERROR = 500
 
 
-@dataclass(frozen=True, slots=True)
-class MessageBatches:
+class MessageBatches(Struct, frozen=True):
     """Takes batches of messages at `url`."""
 
     url: str

@@ -1,14 +1,15 @@
 """The messages API of Anthropic: a conversation → requests, replies → turns. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from agentv.providers.dialogue import Prompt, Talk, Turn
 from agentv.providers.http import HttpRequest
 from agentv.providers.model_settings import ModelSettings, check_url
 from agentv.providers.reply_json import count, filtered, member, objects, text_or_none, wrong_shape
 from agentv.providers.request_json import Image, function_of, json_request, output_text, without_none
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall
 from agentv.types.usage import Usage
@@ -24,18 +25,15 @@ DEFAULT_MAX_TOKENS = 4096
 LEAST_THINKING = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnthropicSettings(ModelSettings):
+class AnthropicSettings(ModelSettings, frozen=True, kw_only=True):
     """Which model is asked, where, and how."""
 
-    model: str = field(metadata={"help": "The model's name."})
-    base_url: str = field(default=ANTHROPIC_URL, metadata={"help": "Where the API is served, without /v1."})
-    api_key: str | None = field(
-        default=None, metadata={"help": "The key, as ${{ VARIABLE }}; local servers need none."}
-    )
-    thinking_budget: int | None = field(
-        default=None, metadata={"help": "Let the model think first, with at most this many tokens (1024 or more)."}
-    )
+    model: Annotated[str, Meta(description="The model's name.")]
+    base_url: Annotated[str, Meta(description="Where the API is served, without /v1.")] = ANTHROPIC_URL
+    api_key: Annotated[str | None, Meta(description="The key, as ${{ VARIABLE }}; local servers need none.")] = None
+    thinking_budget: Annotated[
+        int | None, Meta(description="Let the model think first, with at most this many tokens (1024 or more).")
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse what the API cannot accept."""
@@ -54,8 +52,7 @@ class AnthropicSettings(ModelSettings):
             raise ValueError("temperature cannot be chosen for a model that thinks first (thinking_budget)")
 
 
-@dataclass(frozen=True, slots=True)
-class MessagesDialogue:
+class MessagesDialogue(Struct, frozen=True):
     """Speaks the messages API."""
 
     settings: AnthropicSettings

@@ -1,34 +1,34 @@
 """Settings of `azure`, and the addresses that follow from them."""
 
-from dataclasses import field
+from typing import Annotated
 from urllib.parse import quote
 
+from msgspec import Meta
+
 from agentv.providers.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
-from agentv.types.dataclass import dataclass
 
 NEW_LIMIT_SINCE = "2024-09-01"
 """API versions since then know max_completion_tokens, which newer models demand."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AzureSettings(ModelSettings):
+class AzureSettings(ModelSettings, frozen=True, kw_only=True):
     """Which deployment is asked, where, and how."""
 
-    deployment: str = field(
-        metadata={"help": "The deployment's name.", "aliases": ("deploymentName", "model")},
-    )
-    endpoint: str | None = field(
-        default=None,
-        metadata={"help": "The resource: its name or its URL.", "aliases": ("resource", "resourceName")},
-    )
-    base_url: str | None = field(
-        default=None, metadata={"help": "Instead of endpoint, for gateways: all that stands before /deployments."}
-    )
-    api_key: str | None = field(
-        default=None, metadata={"help": "The key, as ${{ VARIABLE }}; without one, an Entra ID token is used."}
-    )
-    api_version: str = field(default="2024-10-01-preview", metadata={"help": "The version of the API."})
-    dimensions: int | None = field(default=None, metadata={"help": DIMENSIONS_HELP})
+    deployment: Annotated[
+        str, Meta(description="The deployment's name.", extra={"aliases": ("deploymentName", "model")})
+    ]
+    endpoint: Annotated[
+        str | None,
+        Meta(description="The resource: its name or its URL.", extra={"aliases": ("resource", "resourceName")}),
+    ] = None
+    base_url: Annotated[
+        str | None, Meta(description="Instead of endpoint, for gateways: all that stands before /deployments.")
+    ] = None
+    api_key: Annotated[
+        str | None, Meta(description="The key, as ${{ VARIABLE }}; without one, an Entra ID token is used.")
+    ] = None
+    api_version: Annotated[str, Meta(description="The version of the API.")] = "2024-10-01-preview"
+    dimensions: Annotated[int | None, Meta(description=DIMENSIONS_HELP)] = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be an address."""

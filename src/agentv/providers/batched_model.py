@@ -1,7 +1,8 @@
 """A model API that also takes batches: requests are handed in, looked after, and fetched (`batch_api`)."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agentv.providers.batch_endpoint import LOST, MAX_RESULTS_BYTES, BatchEndpoint, Outcome, request_names
 from agentv.providers.credentials import Credentials

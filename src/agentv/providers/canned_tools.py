@@ -1,8 +1,9 @@
 """Answers of tools that are not really there, so that a model that called them can go on (`tool_responses`)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from agentv.execution.callables import load_callable, raised_at
 from agentv.execution.foreign import DeadlineError, call_foreign

@@ -1,15 +1,15 @@
 """`claude`: Anthropic's coding agent on the command line, asked by `claude -p`."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
-from typing import cast
+from typing import Annotated, cast
+
+from msgspec import Meta
 
 from agentv.providers.agent_json import amount_of, count_of, object_of, objects_of, parts_text, status_of, text_of
 from agentv.providers.agent_log import LogFormat
 from agentv.providers.agent_provider import Agent, AgentProvider
 from agentv.providers.agent_settings import AgentSettings
 from agentv.providers.agent_steps import Called, Concluded, Failed, Learned, Noted, Returned, Said, Step, Used
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
@@ -17,18 +17,17 @@ from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaudeSettings(AgentSettings):
+class ClaudeSettings(AgentSettings, frozen=True, kw_only=True):
     """How Claude Code is run."""
 
-    executable: str = field(default="claude", metadata={"help": "The program's name in PATH, or its path."})
-    model: str | None = field(default=None, metadata={"help": "The model's name or alias; default: the program's own."})
-    max_turns: int | None = field(default=None, metadata={"help": "At most this many turns of the model."})
-    log_dir: str | None = field(
-        default=None, metadata={"help": "Where logs go, relative to the targets file; default: .agentv/logs/claude."}
-    )
-    log_format: LogFormat = field(
-        default="summary", metadata={"help": "A log of lines for people, or of the events as they came."}
+    executable: Annotated[str, Meta(description="The program's name in PATH, or its path.")] = "claude"
+    model: Annotated[str | None, Meta(description="The model's name or alias; default: the program's own.")] = None
+    max_turns: Annotated[int | None, Meta(description="At most this many turns of the model.")] = None
+    log_dir: Annotated[
+        str | None, Meta(description="Where logs go, relative to the targets file; default: .agentv/logs/claude.")
+    ] = None
+    log_format: Annotated[LogFormat, Meta(description="A log of lines for people, or of the events as they came.")] = (
+        "summary"
     )
 
     def __post_init__(self) -> None:

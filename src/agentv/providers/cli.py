@@ -9,6 +9,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import cast
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from agentv.execution.processes import MAX_OUTPUT_BYTES
 from agentv.providers.cli_batch import cases_text, parse_batch
 from agentv.providers.cli_settings import CliSettings
@@ -16,8 +19,6 @@ from agentv.providers.commands import decode, read_output_file, run_command
 from agentv.providers.healthchecks import run_healthcheck
 from agentv.providers.replies import parse_output
 from agentv.templating.command import FilledCommand, parse_command, parse_files_format
-from agentv.types.changed import changed
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError, TemplateError
 from agentv.types.failures import Failure
 from agentv.types.protocols import ProviderTools
@@ -31,8 +32,7 @@ _FILES = {"PROMPT_FILE": "prompt.txt", "CASES_FILE": "cases.jsonl", "OUTPUT_FILE
 """What the placeholders that stand for files are called in a call's own folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Answered:
+class _Answered(Struct, frozen=True):
     """What a command that ended well wrote, and what people should know about it."""
 
     text: str
@@ -41,7 +41,7 @@ class _Answered:
 
     def add_to(self, response: ProviderResponse) -> ProviderResponse:
         """Return the response with what is known of the command."""
-        return changed(response, exit_code=0, notes=self.notes, log_paths=self.kept)
+        return replace(response, exit_code=0, notes=self.notes, log_paths=self.kept)
 
 
 class CliProvider:

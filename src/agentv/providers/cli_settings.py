@@ -1,15 +1,14 @@
 """The settings of a `cli` target (formats.md, section 2)."""
 
 from collections.abc import Mapping
-from dataclasses import field
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
 
 from agentv.templating.command import parse_command, parse_files_format
-from agentv.types.dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class HttpHealthcheck:
+class HttpHealthcheck(Struct, frozen=True):
     """Passes when the URL answers with a status of 2xx."""
 
     type: Literal["http"]
@@ -23,8 +22,7 @@ class HttpHealthcheck:
         _check_timeout(self.timeout_seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class CommandHealthcheck:
+class CommandHealthcheck(Struct, frozen=True):
     """Passes when the command exits with 0. A relative `cwd` starts from the targets file; no placeholders."""
 
     type: Literal["command"]
@@ -38,34 +36,41 @@ class CommandHealthcheck:
         _check_timeout(self.timeout_seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class CliSettings:
+class CliSettings(Struct, frozen=True):
     """Which command answers a case, and how it is given the case."""
 
-    command_template: str = field(
-        metadata={
-            "help": "The command, with {PROMPT} {PROMPT_FILE} {GUIDELINES} {EVAL_ID} {ATTEMPT} {FILES} {OUTPUT_FILE}, "
-            "and {CASES_FILE} for a batch. With a shell operator in it, it runs in sh."
-        }
-    )
-    files_format: str = field(
-        default="{path}",
-        metadata={"help": "How each file stands in {FILES}: {path}, {basename}.", "aliases": ("attachments_format",)},
-    )
-    cwd: str | None = field(
-        default=None, metadata={"help": "Where the command runs, relative to the eval file; default: its folder."}
-    )
-    healthcheck: HttpHealthcheck | CommandHealthcheck | None = field(
-        default=None,
-        metadata={
-            "help": "Asked once before the first case: {type: http, url, timeout_seconds} or "
-            "{type: command, command_template, cwd, timeout_seconds}."
-        },
-    )
-    verbose: bool = field(default=False, metadata={"help": "Note each command line with its row."})
-    keep_temp_files: bool = field(default=False, metadata={"help": "Keep {PROMPT_FILE} and {OUTPUT_FILE}."})
-    env: Mapping[str, str] = field(
-        default_factory=dict, metadata={"help": "Variables to add to the command's environment."}
+    command_template: Annotated[
+        str,
+        Meta(
+            description=(
+                "The command, with {PROMPT} {PROMPT_FILE} {GUIDELINES} {EVAL_ID} {ATTEMPT} {FILES} {OUTPUT_FILE}, "
+                "and {CASES_FILE} for a batch. With a shell operator in it, it runs in sh."
+            )
+        ),
+    ]
+    files_format: Annotated[
+        str,
+        Meta(
+            description="How each file stands in {FILES}: {path}, {basename}.",
+            extra={"aliases": ("attachments_format",)},
+        ),
+    ] = "{path}"
+    cwd: Annotated[
+        str | None, Meta(description="Where the command runs, relative to the eval file; default: its folder.")
+    ] = None
+    healthcheck: Annotated[
+        HttpHealthcheck | CommandHealthcheck | None,
+        Meta(
+            description=(
+                "Asked once before the first case: {type: http, url, timeout_seconds} or "
+                "{type: command, command_template, cwd, timeout_seconds}."
+            )
+        ),
+    ] = None
+    verbose: Annotated[bool, Meta(description="Note each command line with its row.")] = False
+    keep_temp_files: Annotated[bool, Meta(description="Keep {PROMPT_FILE} and {OUTPUT_FILE}.")] = False
+    env: Annotated[Mapping[str, str], Meta(description="Variables to add to the command's environment.")] = field(
+        default_factory=dict
     )
 
     def __post_init__(self) -> None:

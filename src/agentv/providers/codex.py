@@ -3,15 +3,15 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
-from typing import cast
+from typing import Annotated, cast
+
+from msgspec import Meta
 
 from agentv.providers.agent_json import count_of, object_of, objects_of, parts_text, text_of
 from agentv.providers.agent_log import LogFormat
 from agentv.providers.agent_provider import Agent, AgentProvider
 from agentv.providers.agent_settings import AgentSettings
 from agentv.providers.agent_steps import Called, Concluded, Failed, Learned, Noted, Returned, Said, Step, Used
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
@@ -23,18 +23,17 @@ _MESSAGES = ("agent_message", "response", "output")
 _STATUS = re.compile(r"\bstatus:? ([45][0-9]{2})\b")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodexSettings(AgentSettings):
+class CodexSettings(AgentSettings, frozen=True, kw_only=True):
     """How Codex is run."""
 
-    executable: str = field(default="codex", metadata={"help": "The program's name in PATH, or its path."})
-    log_dir: str | None = field(
-        default=None, metadata={"help": "Where logs go, relative to the targets file; default: .agentv/logs/codex."}
+    executable: Annotated[str, Meta(description="The program's name in PATH, or its path.")] = "codex"
+    log_dir: Annotated[
+        str | None, Meta(description="Where logs go, relative to the targets file; default: .agentv/logs/codex.")
+    ] = None
+    log_format: Annotated[LogFormat, Meta(description="A log of lines for people, or of the events as they came.")] = (
+        "summary"
     )
-    log_format: LogFormat = field(
-        default="summary", metadata={"help": "A log of lines for people, or of the events as they came."}
-    )
-    stream_logs: bool = field(default=True, metadata={"help": "Write a log of each call while it runs."})
+    stream_logs: Annotated[bool, Meta(description="Write a log of each call while it runs.")] = True
 
 
 def make_codex(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:

@@ -1,16 +1,16 @@
 """`copilot`: GitHub's coding agent on the command line, asked in its non-interactive mode."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from pathlib import Path
-from typing import cast
+from typing import Annotated, cast
+
+from msgspec import Meta
 
 from agentv.providers.agent_json import count_of, object_of, objects_of, parse_object, status_of, text_of
 from agentv.providers.agent_prompt import build_agent_prompt
 from agentv.providers.agent_provider import Agent, AgentProvider
 from agentv.providers.agent_settings import AgentSettings
 from agentv.providers.agent_steps import Called, Failed, Learned, Noted, Returned, Said, Step, Used
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
@@ -31,15 +31,14 @@ _NOISE = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopilotSettings(AgentSettings):
+class CopilotSettings(AgentSettings, frozen=True, kw_only=True):
     """How Copilot is run."""
 
-    executable: str = field(default="copilot", metadata={"help": "The program's name in PATH, or its path."})
-    model: str | None = field(default=None, metadata={"help": "The model's name; default: the program's own."})
-    log_dir: str | None = field(
-        default=None, metadata={"help": "Where logs go, relative to the targets file; default: .agentv/logs/copilot."}
-    )
+    executable: Annotated[str, Meta(description="The program's name in PATH, or its path.")] = "copilot"
+    model: Annotated[str | None, Meta(description="The model's name; default: the program's own.")] = None
+    log_dir: Annotated[
+        str | None, Meta(description="Where logs go, relative to the targets file; default: .agentv/logs/copilot.")
+    ] = None
 
 
 def make_copilot(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC
 from typing import Protocol, TypeAlias
 
+from msgspec import Struct
+
 from agentv.execution.threads import AbandonedError, call_in_thread
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import MissingExtraError, ProviderError
 from agentv.types.failures import Failure
 
@@ -25,8 +26,7 @@ class Credentials(Protocol):
         """Return the headers. Raises ProviderError when they cannot be had in time."""
 
 
-@dataclass(frozen=True, slots=True)
-class FixedHeaders:
+class FixedHeaders(Struct, frozen=True):
     """Headers that are known from the settings; none for servers that let everybody in."""
 
     fixed: Mapping[str, str]
@@ -41,8 +41,7 @@ def bearer(key: str | None) -> FixedHeaders:
     return FixedHeaders({"Authorization": f"Bearer {key}"} if key else {})
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A bearer token, and when it ends, in seconds since 1970."""
 
     text: str

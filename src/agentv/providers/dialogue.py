@@ -1,24 +1,21 @@
 """A conversation with a model, whatever API it has: what is said first, what came back, how it goes on. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.providers.http import HttpReply, HttpRequest
 from agentv.providers.reply_json import parse_object
 from agentv.providers.request_json import Image
-from agentv.types.changed import changed
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, ToolCall
 from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest, Quota
-from agentv.types.quick import quick, quick_data
 from agentv.types.usage import Usage
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True, gc=False):
     """What a model is told at first. `images` are shown with the last turn of the user."""
 
     system: str
@@ -33,9 +30,7 @@ class Prompt:
             yield turn, self.images if index == at else ()
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Talk:
+class Talk(Struct, frozen=True):
     """A conversation so far. `items` are its turns in the form of the API, without the system prompt."""
 
     request: ProviderRequest
@@ -43,9 +38,7 @@ class Talk:
     items: tuple[JsonObject, ...]
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """What the model said. `items` are its turn as it came, to be sent back when the conversation goes on.
 
     `is_cut` means that it stopped at the limit of tokens. `finish_reason` is the API's own word.
@@ -110,4 +103,4 @@ def go_on(dialogue: Dialogue, talk: Talk, turn: Turn, calls: Sequence[ToolCall])
 def parse_reply(dialogue: Dialogue, reply: HttpReply) -> Turn:
     """Return the model's turn. Raises ProviderError for whatever is none."""
     turn = dialogue.parse(parse_object(reply.body))
-    return changed(turn, request_id=reply.request_id or turn.request_id, quota=reply.quota)
+    return replace(turn, request_id=reply.request_id or turn.request_id, quota=reply.quota)

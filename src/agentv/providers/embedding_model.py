@@ -5,8 +5,9 @@ import base64
 import binascii
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from agentv.providers.http import HttpRequest
 from agentv.providers.model_provider import ModelProvider

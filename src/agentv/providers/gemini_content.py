@@ -3,15 +3,16 @@
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from typing import Annotated
 from urllib.parse import quote
+
+from msgspec import Meta, Struct
 
 from agentv.providers.dialogue import Prompt, Talk, Turn
 from agentv.providers.http import HttpRequest
 from agentv.providers.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
 from agentv.providers.reply_json import count, filtered, member, objects, text_or_none, wrong_shape
 from agentv.providers.request_json import Image, function_of, json_request, without_none
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -30,21 +31,20 @@ _FILTERED = frozenset(
 _MALFORMED = frozenset(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GeminiSettings(ModelSettings):
+class GeminiSettings(ModelSettings, frozen=True, kw_only=True):
     """Which model is asked, where, and how."""
 
-    model: str = field(default="gemini-2.5-flash", metadata={"help": "The model's name."})
-    base_url: str | None = field(
-        default=None,
-        metadata={"help": f"Where the API is served, perhaps with its version. Default: {GEMINI_URL}, or Vertex."},
-    )
-    api_key: str | None = field(default=None, metadata={"help": "The key, as ${{ VARIABLE }}; Vertex needs none."})
-    project: str | None = field(
-        default=None, metadata={"help": "Ask Vertex, in this project, with Google's default credentials."}
-    )
-    location: str | None = field(default=None, metadata={"help": 'Where Vertex is asked. Default: "global".'})
-    dimensions: int | None = field(default=None, metadata={"help": DIMENSIONS_HELP})
+    model: Annotated[str, Meta(description="The model's name.")] = "gemini-2.5-flash"
+    base_url: Annotated[
+        str | None,
+        Meta(description=f"Where the API is served, perhaps with its version. Default: {GEMINI_URL}, or Vertex."),
+    ] = None
+    api_key: Annotated[str | None, Meta(description="The key, as ${{ VARIABLE }}; Vertex needs none.")] = None
+    project: Annotated[
+        str | None, Meta(description="Ask Vertex, in this project, with Google's default credentials.")
+    ] = None
+    location: Annotated[str | None, Meta(description='Where Vertex is asked. Default: "global".')] = None
+    dimensions: Annotated[int | None, Meta(description=DIMENSIONS_HELP)] = None
 
     def __post_init__(self) -> None:
         """Refuse what the API cannot accept."""
@@ -77,8 +77,7 @@ class GeminiSettings(ModelSettings):
         return f"{base_url}/{VERTEX_VERSION if self.project else GEMINI_VERSION}"
 
 
-@dataclass(frozen=True, slots=True)
-class ContentDialogue:
+class ContentDialogue(Struct, frozen=True):
     """Speaks the generateContent API."""
 
     settings: GeminiSettings

@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from agentv.providers.embedding_model import vector_of
 from agentv.providers.gemini_content import ContentDialogue, GeminiSettings
 from agentv.providers.http import HttpRequest
 from agentv.providers.reply_json import count, objects, wrong_shape
 from agentv.providers.request_json import json_request, without_none
-from agentv.types.dataclass import dataclass
 from agentv.types.embeddings import EmbeddingResponse
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 from agentv.types.usage import Usage
 
 
-@dataclass(frozen=True, slots=True)
-class GeminiEmbeddings:
+class GeminiEmbeddings(Struct, frozen=True):
     """Asks for the vectors of the settings' model. `extra_body` (a `taskType`) is added to every text of a request."""
 
     settings: GeminiSettings

@@ -1,8 +1,9 @@
 """Probes a target before its first request: a URL that answers, or a command that ends well."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agentv.execution.processes import MAX_OUTPUT_BYTES
 from agentv.providers.cli_settings import CommandHealthcheck, HttpHealthcheck

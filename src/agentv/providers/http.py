@@ -6,20 +6,18 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import Quota
-from agentv.types.quick import quick_data
 
 _EXCERPT = 2_000
 _MESSAGE = 500
 _BAD_REQUEST, _SERVER_ERRORS = 400, 500
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(Struct, frozen=True, gc=False):
     """One request, ready to be sent."""
 
     url: str
@@ -28,9 +26,7 @@ class HttpRequest:
     method: str = "POST"
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class HttpReply:
+class HttpReply(Struct, frozen=True, gc=False):
     """One reply, unpacked. Header names are in lower case."""
 
     status: int

@@ -1,8 +1,9 @@
 """`http`: a web service answers, one request for each case."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from agentv.providers.dialogue import build_prompt
 from agentv.providers.healthchecks import run_healthcheck

@@ -1,48 +1,51 @@
 """The settings of an `http` target (formats.md, section 2)."""
 
 from collections.abc import Mapping
-from dataclasses import field
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
 
 from agentv.providers.cli_settings import CommandHealthcheck, HttpHealthcheck
 from agentv.providers.http_template import JSON, BodyTemplate, parse_body, parse_url
 from agentv.providers.json_paths import AnswerPath, parse_path
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonValue
 
 
-@dataclass(frozen=True, slots=True)
-class HttpSettings:
+class HttpSettings(Struct, frozen=True):
     """Which requests a web service is sent for a case, and where the answer stands in its reply."""
 
-    url: str = field(metadata={"help": "Where the service is; may have {{ variables }}, after the host."})
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = field(
-        default="POST", metadata={"help": "The method of the request."}
-    )
-    headers: Mapping[str, str] = field(
-        default_factory=dict, metadata={"help": "Headers of the request; write keys as ${{ VARIABLE }}."}
-    )
-    body: JsonValue = field(
-        default=None,
-        metadata={
-            "help": "What is sent: an object, or JSON as text, with {{ question }} and other {{ variables }}. With "
-            "another Content-Type among the headers: a form or plain text."
-        },
-    )
-    response: str | None = field(
-        default=None,
-        metadata={"help": "JSONPath to the answer. Default: `text` or `output_messages` of the reply, else all of it."},
-    )
-    output_messages: str | None = field(
-        default=None, metadata={"help": "JSONPath to the messages of the conversation, with their tool calls."}
-    )
-    healthcheck: HttpHealthcheck | CommandHealthcheck | None = field(
-        default=None,
-        metadata={
-            "help": "Asked once before the first case: {type: http, url, timeout_seconds} or "
-            "{type: command, command_template, cwd, timeout_seconds}."
-        },
-    )
+    url: Annotated[str, Meta(description="Where the service is; may have {{ variables }}, after the host.")]
+    method: Annotated[
+        Literal["GET", "POST", "PUT", "PATCH", "DELETE"], Meta(description="The method of the request.")
+    ] = "POST"
+    headers: Annotated[
+        Mapping[str, str], Meta(description="Headers of the request; write keys as ${{ VARIABLE }}.")
+    ] = field(default_factory=dict)
+    body: Annotated[
+        JsonValue,
+        Meta(
+            description=(
+                "What is sent: an object, or JSON as text, with {{ question }} and other {{ variables }}. With "
+                "another Content-Type among the headers: a form or plain text."
+            )
+        ),
+    ] = None
+    response: Annotated[
+        str | None,
+        Meta(description="JSONPath to the answer. Default: `text` or `output_messages` of the reply, else all of it."),
+    ] = None
+    output_messages: Annotated[
+        str | None, Meta(description="JSONPath to the messages of the conversation, with their tool calls.")
+    ] = None
+    healthcheck: Annotated[
+        HttpHealthcheck | CommandHealthcheck | None,
+        Meta(
+            description=(
+                "Asked once before the first case: {type: http, url, timeout_seconds} or "
+                "{type: command, command_template, cwd, timeout_seconds}."
+            )
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be read; the message starts with the setting's name."""

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias, cast
 from urllib.parse import quote, quote_plus, urlsplit
 
+from msgspec import Struct
+
 from agentv.templating.variables import fill, variable_names
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
@@ -37,8 +38,7 @@ _PIECES = re.compile(r'"(?:[^"\\]|\\.)*"|\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}', re.
 _ALONE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """A variable that stands for a whole JSON value, not for a part of a text."""
 
     name: str
@@ -47,8 +47,7 @@ class Slot:
 _Tree: TypeAlias = "Slot | str | int | float | list[_Tree] | dict[str, _Tree] | None"
 
 
-@dataclass(frozen=True, slots=True)
-class BodyTemplate:
+class BodyTemplate(Struct, frozen=True):
     """A body that was read. `names` are the variables it uses."""
 
     media_type: str
@@ -63,8 +62,7 @@ class BodyTemplate:
         return fill(cast(str, self.tree), lambda name: escape(_as_text(value_of(name)))).encode(errors="replace")
 
 
-@dataclass(frozen=True, slots=True)
-class UrlTemplate:
+class UrlTemplate(Struct, frozen=True):
     """An address that was read; values are percent-encoded, so that none leads to another place."""
 
     text: str

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import cast
 
 from jsonpath import JSONPath, JSONPathEnvironment, JSONPathError, JSONPathSyntaxError
+from msgspec import Struct
 
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
@@ -15,8 +15,7 @@ _ENVIRONMENT = JSONPathEnvironment(strict=True)
 _EXCERPT = 500
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerPath:
+class AnswerPath(Struct, frozen=True):
     """A path that was read. `called` is the setting that it stands in."""
 
     called: str

@@ -3,13 +3,13 @@
 import importlib.util
 import threading
 from array import array
-from dataclasses import field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta, Struct
 
 from agentv.execution.threads import AbandonedError, call_in_thread
-from agentv.types.dataclass import dataclass
 from agentv.types.embeddings import EmbeddingRequest, EmbeddingResponse
 from agentv.types.errors import MissingExtraError, PluginError, ProviderError
 from agentv.types.failures import Failure
@@ -30,13 +30,10 @@ TEXTS_AT_ONCE = 128
 _busy = threading.Lock()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalSettings:
+class LocalSettings(Struct, frozen=True, kw_only=True):
     """Which model makes the vectors."""
 
-    model: Literal["all-minilm-l6-v2"] = field(
-        default="all-minilm-l6-v2", metadata={"help": "The model; there is one."}
-    )
+    model: Annotated[Literal["all-minilm-l6-v2"], Meta(description="The model; there is one.")] = "all-minilm-l6-v2"
 
     def check_embeddings(self) -> None:
         """Raise MissingExtraError unless the packages are there that the model needs."""

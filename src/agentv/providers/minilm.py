@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped] # has no types
 from tokenizers import Encoding, Tokenizer
 
 from agentv.providers.safetensors import Matrix, load_tensors
-from agentv.types.dataclass import dataclass
 
 DIMENSIONS = 384
 MAX_TOKENS = 256
@@ -43,8 +43,7 @@ _Q = np.array(
 _ERF_IS_ONE = np.float32(4.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(Struct, frozen=True):
     """One unit vector per text, as rows; `cut` are the numbers of texts of which only the beginning counts."""
 
     vectors: Matrix

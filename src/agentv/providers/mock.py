@@ -3,11 +3,11 @@
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import field
-from typing import cast
+from typing import Annotated, cast
+
+from msgspec import Meta, Struct
 
 from agentv.providers.replies import last_answer
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject
@@ -19,24 +19,22 @@ from agentv.types.targets import ResolvedTarget
 _TRANSIENT: tuple[FailureKind, ...] = ("rate_limited", "server_error", "transport")
 
 
-@dataclass(frozen=True, slots=True)
-class MockSettings:
+class MockSettings(Struct, frozen=True):
     """What the mock says and how it fails."""
 
-    response: str | Mapping[str, str] = field(
-        default="", metadata={"help": "The answer, or a map from case id to answer."}
-    )
-    output_messages: Sequence[JsonObject] | None = field(
-        default=None, metadata={"help": "Messages to return; without `response`, the last assistant one is the answer."}
-    )
-    delay_ms: float = field(default=0, metadata={"help": "Wait this long before each answer."})
-    delay_min_ms: float | None = field(default=None, metadata={"help": "Wait at least this long, at random."})
-    delay_max_ms: float | None = field(default=None, metadata={"help": "Wait at most this long, at random."})
-    fail_every: int | None = field(default=None, metadata={"help": "Every n-th call fails (1: all of them)."})
-    error: str | None = field(
-        default=None,
-        metadata={"help": "What a failing call says: a failure kind or any text. Without `fail_every`, all fail."},
-    )
+    response: Annotated[str | Mapping[str, str], Meta(description="The answer, or a map from case id to answer.")] = ""
+    output_messages: Annotated[
+        Sequence[JsonObject] | None,
+        Meta(description="Messages to return; without `response`, the last assistant one is the answer."),
+    ] = None
+    delay_ms: Annotated[float, Meta(description="Wait this long before each answer.")] = 0
+    delay_min_ms: Annotated[float | None, Meta(description="Wait at least this long, at random.")] = None
+    delay_max_ms: Annotated[float | None, Meta(description="Wait at most this long, at random.")] = None
+    fail_every: Annotated[int | None, Meta(description="Every n-th call fails (1: all of them).")] = None
+    error: Annotated[
+        str | None,
+        Meta(description="What a failing call says: a failure kind or any text. Without `fail_every`, all fail."),
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse delays and counts that cannot be."""

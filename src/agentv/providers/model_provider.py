@@ -3,9 +3,11 @@
 import asyncio
 import mimetypes
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast
+
+from msgspec import structs
+from msgspec.structs import replace
 
 from agentv.providers.canned_tools import CannedTools
 from agentv.providers.credentials import Credentials
@@ -100,7 +102,7 @@ def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> Pr
 
 def _telling_usage(error: ProviderError, usage: Usage) -> ProviderError:
     """Add what was used before to a failure: it is paid for, whatever comes after."""
-    details = {**(error.failure.details or {}), "usage": asdict(usage)}
+    details = {**(error.failure.details or {}), "usage": structs.asdict(usage)}
     return ProviderError(replace(error.failure, details=details), calls=error.calls)
 
 

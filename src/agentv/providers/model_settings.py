@@ -1,17 +1,17 @@
 """What the settings of all model APIs have in common."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from typing import Annotated
 
-from agentv.types.dataclass import dataclass
+from msgspec import Meta, Struct, field
+
 from agentv.types.json_value import JsonObject
 from agentv.types.provider import ProviderRequest
 
 DIMENSIONS_HELP = "How many numbers a vector has, for models of embeddings that let one choose."
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
+class Wishes(Struct, frozen=True):
     """How a turn is to be made: what the request says goes before what the target says. None leaves it to the API."""
 
     temperature: float | None
@@ -19,29 +19,32 @@ class Wishes:
     schema: JsonObject | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSettings:
+class ModelSettings(Struct, frozen=True, kw_only=True):
     """The keys that every model API has."""
 
-    temperature: float | None = field(default=None, metadata={"help": "0 to 2; not sent when absent."})
-    max_output_tokens: int | None = field(default=None, metadata={"help": "At most this many tokens in a reply."})
-    structured_output: bool | None = field(
-        default=None,
-        metadata={"help": "Whether judges send the JSON Schema of their reply. Default: where the API is known to."},
+    temperature: Annotated[float | None, Meta(description="0 to 2; not sent when absent.")] = None
+    max_output_tokens: Annotated[int | None, Meta(description="At most this many tokens in a reply.")] = None
+    structured_output: Annotated[
+        bool | None,
+        Meta(description="Whether judges send the JSON Schema of their reply. Default: where the API is known to."),
+    ] = None
+    tools: Annotated[
+        Sequence[JsonObject],
+        Meta(description="Tool definitions with JSON Schema; calls are recorded as output messages."),
+    ] = ()
+    tool_responses: Annotated[
+        JsonObject, Meta(description="What each tool answers, by name: any JSON, or python:path.py:function.")
+    ] = field(default_factory=dict)
+    max_steps: Annotated[int, Meta(description="How often the model goes on after answers of tools.")] = 1
+    batch_api: Annotated[
+        bool, Meta(description="Ask through the batch endpoint: half the price, up to a day of waiting.")
+    ] = False
+    extra_body: Annotated[JsonObject, Meta(description="More keys for the request's body.")] = field(
+        default_factory=dict
     )
-    tools: Sequence[JsonObject] = field(
-        default=(), metadata={"help": "Tool definitions with JSON Schema; calls are recorded as output messages."}
+    extra_headers: Annotated[Mapping[str, str], Meta(description="More headers for the request.")] = field(
+        default_factory=dict
     )
-    tool_responses: JsonObject = field(
-        default_factory=dict,
-        metadata={"help": "What each tool answers, by name: any JSON, or python:path.py:function."},
-    )
-    max_steps: int = field(default=1, metadata={"help": "How often the model goes on after answers of tools."})
-    batch_api: bool = field(
-        default=False, metadata={"help": "Ask through the batch endpoint: half the price, up to a day of waiting."}
-    )
-    extra_body: JsonObject = field(default_factory=dict, metadata={"help": "More keys for the request's body."})
-    extra_headers: Mapping[str, str] = field(default_factory=dict, metadata={"help": "More headers for the request."})
 
     def __post_init__(self) -> None:
         """Refuse what no API can accept."""

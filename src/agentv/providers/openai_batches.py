@@ -3,11 +3,12 @@
 import hashlib
 from collections.abc import Callable, Mapping
 
+from msgspec import Struct
+
 from agentv.providers.batch_endpoint import CANCELLED, EXPIRED, LOST, Outcome, Send, json_lines, parse_lines
 from agentv.providers.http import HttpReply, HttpRequest
 from agentv.providers.reply_json import count, member, objects, parse_object, text_or_none, wrong_shape
 from agentv.providers.request_json import json_bytes, json_request
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -17,8 +18,7 @@ _OVER = ("completed", "expired", "cancelled")
 _GOOD = 200
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAIBatches:
+class OpenAIBatches(Struct, frozen=True):
     """Takes batches of requests to `endpoint`. `url` makes the address of a path, such as `/batches`."""
 
     url: Callable[[str], str]

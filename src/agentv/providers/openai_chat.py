@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec import Struct
+
 from agentv.providers.dialogue import Prompt, Talk, Turn
 from agentv.providers.http import HttpRequest
 from agentv.providers.model_settings import ModelSettings
 from agentv.providers.reply_json import filtered, name_of, objects, text_or_none, usage_of, wrong_shape
 from agentv.providers.request_json import Image, function_of, json_request, output_text, without_none
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall
 from agentv.types.messages_json import tool_call_from_json
 
 
-@dataclass(frozen=True, slots=True)
-class ChatDialogue:
+class ChatDialogue(Struct, frozen=True):
     """Speaks the chat API at the address that `url` gives for a model.
 
     `limit_key` is what the server calls the limit of output tokens.

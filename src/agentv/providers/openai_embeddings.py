@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from agentv.providers.embedding_model import vector_of
 from agentv.providers.http import HttpRequest
 from agentv.providers.model_settings import ModelSettings
 from agentv.providers.reply_json import objects, text_or_none, usage_of, wrong_shape
 from agentv.providers.request_json import json_request, without_none
-from agentv.types.dataclass import dataclass
 from agentv.types.embeddings import EmbeddingResponse
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAIEmbeddings:
+class OpenAIEmbeddings(Struct, frozen=True):
     """Asks at `url` for vectors of `model`, of `dimensions` numbers where that can be chosen."""
 
     url: str

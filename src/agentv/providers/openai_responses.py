@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from agentv.providers.dialogue import Prompt, Talk, Turn
 from agentv.providers.http import HttpRequest
 from agentv.providers.model_settings import ModelSettings
 from agentv.providers.reply_json import filtered, member, objects, text_or_none, usage_of, wrong_shape
 from agentv.providers.request_json import Image, function_of, json_request, output_text, without_none
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
@@ -17,8 +18,7 @@ from agentv.types.messages_json import tool_call_from_json
 _KINDS: Mapping[str, FailureKind] = {"server_error": "server_error", "rate_limit_exceeded": "rate_limited"}
 
 
-@dataclass(frozen=True, slots=True)
-class ResponsesDialogue:
+class ResponsesDialogue(Struct, frozen=True):
     """Speaks the responses API at `url`."""
 
     url: str

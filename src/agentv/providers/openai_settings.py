@@ -1,25 +1,22 @@
 """Settings of `openai`."""
 
-from dataclasses import field
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from agentv.providers.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
-from agentv.types.dataclass import dataclass
 
 OPENAI_URL = "https://api.openai.com/v1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenAISettings(ModelSettings):
+class OpenAISettings(ModelSettings, frozen=True, kw_only=True):
     """Which model is asked, where, and how."""
 
-    model: str = field(metadata={"help": "The model's name."})
-    base_url: str = field(default=OPENAI_URL, metadata={"help": "Where the API is served, up to and with /v1."})
-    api_key: str | None = field(
-        default=None, metadata={"help": "The key, as ${{ VARIABLE }}; local servers need none."}
-    )
-    api: Literal["chat", "responses"] = field(default="chat", metadata={"help": "Which of the APIs is spoken."})
-    dimensions: int | None = field(default=None, metadata={"help": DIMENSIONS_HELP})
+    model: Annotated[str, Meta(description="The model's name.")]
+    base_url: Annotated[str, Meta(description="Where the API is served, up to and with /v1.")] = OPENAI_URL
+    api_key: Annotated[str | None, Meta(description="The key, as ${{ VARIABLE }}; local servers need none.")] = None
+    api: Annotated[Literal["chat", "responses"], Meta(description="Which of the APIs is spoken.")] = "chat"
+    dimensions: Annotated[int | None, Meta(description=DIMENSIONS_HELP)] = None
 
     def __post_init__(self) -> None:
         """Refuse what no server can accept."""

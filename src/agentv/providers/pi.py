@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
+
+from msgspec import Meta
 
 from agentv.providers.agent_json import amount_of, count_of, object_of, objects_of, parts_text, text_of, time_of_ms
 from agentv.providers.agent_provider import Agent, AgentProvider
 from agentv.providers.agent_settings import AgentSettings
 from agentv.providers.agent_steps import Called, Failed, Learned, Noted, Returned, Said, Step, Used
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
@@ -39,24 +39,24 @@ _KEY_NAMES: Mapping[str, str] = {
 _STATUS = re.compile(r"([45][0-9]{2})\b")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PiSettings(AgentSettings):
+class PiSettings(AgentSettings, frozen=True, kw_only=True):
     """How pi is run."""
 
-    executable: str = field(default="pi", metadata={"help": "The program's name in PATH, or its path."})
-    pi_provider: str | None = field(
-        default=None, metadata={"help": "Which of pi's providers is asked, such as anthropic; default: pi's own."}
-    )
-    model: str | None = field(default=None, metadata={"help": "The model's name, also as provider/name."})
-    api_key: str | None = field(
-        default=None, metadata={"help": "The key, as ${{ VARIABLE }}; handed over in the environment only."}
-    )
-    tools: tuple[str, ...] | None = field(
-        default=None, metadata={"help": "The tools it may use, such as [read, bash, edit, write]; default: pi's own."}
-    )
-    thinking: Literal["off", "minimal", "low", "medium", "high", "xhigh"] | None = field(
-        default=None, metadata={"help": "How much it thinks."}
-    )
+    executable: Annotated[str, Meta(description="The program's name in PATH, or its path.")] = "pi"
+    pi_provider: Annotated[
+        str | None, Meta(description="Which of pi's providers is asked, such as anthropic; default: pi's own.")
+    ] = None
+    model: Annotated[str | None, Meta(description="The model's name, also as provider/name.")] = None
+    api_key: Annotated[
+        str | None, Meta(description="The key, as ${{ VARIABLE }}; handed over in the environment only.")
+    ] = None
+    tools: Annotated[
+        tuple[str, ...] | None,
+        Meta(description="The tools it may use, such as [read, bash, edit, write]; default: pi's own."),
+    ] = None
+    thinking: Annotated[
+        Literal["off", "minimal", "low", "medium", "high", "xhigh"] | None, Meta(description="How much it thinks.")
+    ] = None
 
 
 def make_pi(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:

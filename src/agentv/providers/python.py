@@ -2,13 +2,13 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import field
-from typing import cast
+from typing import Annotated, cast
+
+from msgspec import Meta, Struct
 
 from agentv.execution.callables import load_callable, raised_at
 from agentv.execution.foreign import DeadlineError, call_foreign
 from agentv.providers.replies import parse_response
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import ProviderTools
@@ -16,16 +16,19 @@ from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 
-@dataclass(frozen=True, slots=True)
-class PythonSettings:
+class PythonSettings(Struct, frozen=True):
     """Which function answers."""
 
-    callable: str | Callable[..., object] = field(
-        metadata={
-            "help": "`package.module:function` or `path/to/file.py:function`, relative to the targets file; "
-            "from Python, the function itself. Gets a ProviderRequest; returns a string, a ProviderResponse or a dict."
-        }
-    )
+    callable: Annotated[
+        str | Callable[..., object],
+        Meta(
+            description=(
+                "`package.module:function` or `path/to/file.py:function`, relative to the targets file; "
+                "from Python, the function itself. Gets a ProviderRequest; returns a string, a ProviderResponse or a "
+                "dict."
+            )
+        ),
+    ]
 
 
 class PythonProvider:

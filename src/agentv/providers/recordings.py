@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.providers.replies import parse_answer, parse_usage
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
@@ -42,8 +42,7 @@ class _Head(msgspec.Struct):
         return self.target, self.eval_id or self.id, self.trial
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """One file of recorded answers. `places` gives the byte offset by case id and trial (None: serves every trial)."""
 
     path: Path

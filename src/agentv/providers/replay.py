@@ -1,13 +1,13 @@
 """`replay`: answers that were recorded before, from a stored run, a results file or a transcript."""
 
 import asyncio
-from dataclasses import field
 from pathlib import Path
-from typing import cast
+from typing import Annotated, cast
+
+from msgspec import Meta, Struct
 
 from agentv.execution.threads import call_in_thread
 from agentv.providers.recordings import Recording, index_recording, parse_recorded
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import TargetError
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
@@ -16,17 +16,16 @@ from agentv.types.targets import ResolvedTarget
 ANSWERS = "answers.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplaySettings:
+class ReplaySettings(Struct, frozen=True):
     """Where the recorded answers are: exactly one of the two."""
 
-    run: str | None = field(
-        default=None, metadata={"help": "A stored run: its folder, its id or the start of it, or `latest`."}
-    )
-    file: str | None = field(
-        default=None,
-        metadata={"help": "A JSONL of answers, results, or `{id, text | output_messages, trial?}`; by case id."},
-    )
+    run: Annotated[
+        str | None, Meta(description="A stored run: its folder, its id or the start of it, or `latest`.")
+    ] = None
+    file: Annotated[
+        str | None,
+        Meta(description="A JSONL of answers, results, or `{id, text | output_messages, trial?}`; by case id."),
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse none, and both."""

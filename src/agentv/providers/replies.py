@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message

@@ -3,15 +3,15 @@
 import base64
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from agentv.providers.http import HttpRequest
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall
 from agentv.types.messages_json import compact_json
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """A picture to show to the model."""
 
     media_type: str

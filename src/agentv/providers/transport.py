@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from msgspec import Struct
 
 from agentv.execution.one_a_round import OneARound
 from agentv.providers.http import HttpReply, HttpRequest, status_failure
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock, SharedParts
@@ -31,8 +31,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
+class Network(Struct, frozen=True):
     """What all requests of a process share: connections, and the order in which replies are gone on with."""
 
     session: aiohttp.ClientSession

@@ -6,10 +6,11 @@ import secrets
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
+
+from msgspec.structs import replace
 
 from agentv.providers.vscode_folders import Sleep, claim, read_workspace_template, subagents
 from agentv.providers.vscode_sessions import Editor, Job, dispatch, make_job, settle, wait_for

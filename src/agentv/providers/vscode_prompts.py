@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from agentv.providers.agent_prompt import build_agent_prompt
-from agentv.types.dataclass import dataclass
 from agentv.types.provider import ProviderRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Struct, frozen=True):
     """The files of one request in a subagent's folder; the answer is complete when `answer` is there."""
 
     request: Path

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from agentv.execution.launching import Launched, launch
 from agentv.execution.processes import MAX_OUTPUT_BYTES
 from agentv.providers.vscode_folders import (
@@ -15,7 +17,6 @@ from agentv.providers.vscode_folders import (
     write_workspace,
 )
 from agentv.providers.vscode_prompts import Exchange, batch_text, build_prompt, chat_message, exchange_in, request_text
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
@@ -28,8 +29,7 @@ _LOG = "editor.log"
 _LOG_TAIL = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Editor:
+class Editor(Struct, frozen=True):
     """The command of an editor, and the workspace that its agents see beside their own folders."""
 
     command: tuple[str, ...]
@@ -45,8 +45,7 @@ class Editor:
         return (*self.command, "chat", *options, chat_message(file))
 
 
-@dataclass(slots=True)
-class Job:
+class Job(Struct):
     """One request on its way. `outcome` is None as long as there is no answer, nor a reason why none will come."""
 
     request: ProviderRequest

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from agentv.reports.amounts import money_text, score_text, seconds_text, tokens_text
 from agentv.reports.paint import Paint, state_colour, without_colour
 from agentv.reports.printable import one_line, printable
@@ -9,7 +11,6 @@ from agentv.reports.row_text import PLAIN_LABELS, row_score
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.text_width import wrap_lines
 from agentv.scoring.aggregation import row_state
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.feedback import Label
@@ -19,8 +20,7 @@ from agentv.types.messages_json import compact_json, content_text
 from agentv.types.results import Answer, CaseRecord, CaseResult
 
 
-@dataclass(frozen=True, slots=True)
-class CaseView:
+class CaseView(Struct, frozen=True):
     """A row with its case, its answer and what people said of it, as far as they are kept, and how to show them.
 
     `width` None means that nothing is wrapped.

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
+from msgspec import Struct
+
 from agentv.reports.amounts import count_text
 from agentv.scoring.aggregation import row_state
-from agentv.types.dataclass import dataclass
 from agentv.types.results import CaseResult, RowState
 
 WORST_FIRST: tuple[RowState, ...] = ("fail", "error", "borderline", "pass", "skipped")
@@ -12,8 +13,7 @@ LONGEST_TEXT = 20_000
 _KEPT_AT_THE_END = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenRows:
+class ChosenRows(Struct, frozen=True):
     """Rows to show, those that did not pass first, and how many of each state there are in all."""
 
     rows: tuple[CaseResult, ...]

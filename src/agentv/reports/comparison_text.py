@@ -2,6 +2,8 @@
 
 from itertools import takewhile
 
+from msgspec import Struct
+
 from agentv.reports.amounts import score_text
 from agentv.reports.comparison_rows import HEAD, difference_text, measure_cells
 from agentv.reports.comparison_words import (
@@ -23,7 +25,6 @@ from agentv.reports.text_width import clip, display_width, wrap
 from agentv.scoring.comparison.circumstances import Circumstance, find_circumstances
 from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, Finding
 from agentv.scoring.comparison.finding import finding_text
-from agentv.types.dataclass import dataclass
 from agentv.types.results import RunVerdict
 
 LISTED = 10
@@ -36,8 +37,7 @@ _REASON_LINES = 2
 _COLOURS: dict[Finding, str] = {"better": "green", "worse": "red", "no evidence": "bold"}
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonView:
+class ComparisonView(Struct, frozen=True):
     """How a comparison is laid out; `width` None means that nothing is wrapped or cut."""
 
     width: int | None = 80

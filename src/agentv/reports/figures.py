@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from agentv.reports.amounts import (
     count_text,
     money_text,
@@ -15,7 +17,6 @@ from agentv.reports.amounts import (
 from agentv.reports.baseline_text import cases_text, evaluator_difference
 from agentv.reports.comparison_rows import difference_text
 from agentv.types.baselines import BaselineSummary
-from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 from agentv.types.results import RowState
 from agentv.types.summaries import EvaluatorSummary, TargetSummary, TrialSummary
@@ -31,8 +32,7 @@ STATE_NAMES: dict[RowState, str] = {
 """The states of rows as they stand in the head of a table of counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """A number with its name, as people read it. `interval` is empty where there is none, `share` is 0..1 of a rate."""
 
     name: str

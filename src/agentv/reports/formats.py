@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from agentv.reports.json_lines import ToRecord
 from agentv.reports.report_json import report_text
 from agentv.reports.row_detail import RowDetail
 from agentv.reports.yaml_text import yaml_item
-from agentv.types.dataclass import dataclass
 from agentv.types.events import RowFinished, RowKept, RunEnded, RunEvent
 from agentv.types.messages_json import compact_json
 from agentv.types.results import CaseResult, RunRecord, RunReport
@@ -20,8 +21,7 @@ ReadRecord: TypeAlias = Callable[[RunReport], RunRecord | None]
 """Returns what is kept of a run as a whole; None for one that is kept nowhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportTools:
+class ReportTools(Struct, frozen=True):
     """What a format is given: how a row is written as a record, and where what is kept of a run is read."""
 
     to_record: ToRecord
@@ -30,16 +30,14 @@ class ReportTools:
     record: ReadRecord = lambda _report: None
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """What is written of each event. `empty` stands for a run without any text, None leaves no file then."""
 
     text_of: Callable[[RunEvent], str]
     empty: str | None = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NoSettings:
+class NoSettings(Struct, frozen=True):
     """A format has no settings."""
 
 

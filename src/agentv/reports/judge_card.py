@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from agentv.reports.amounts import count_text, percent_interval_text, percent_text
 from agentv.reports.sheet import Finding, Part, Sheet
 from agentv.scoring.judges.labelled import LabelledAnswer, Opinion
 from agentv.scoring.judges.report_card import AgreementRate, Kappa, PeopleAgreement, ReportCard, advice
-from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 from agentv.types.results import Slot
 
@@ -14,8 +15,7 @@ SHOWN = 10
 """Disagreements that a terminal shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeCard:
+class JudgeCard(Struct, frozen=True):
     """A judge's report card with what it is about. `remarks` tell of labels that stand beside nothing.
 
     `apart` are the answers on which judge and people disagree.

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from agentv.reports.amounts import count_text, percent_interval_text, percent_text
 from agentv.reports.judge_card import coefficient_text, coefficients_text, slot_text
 from agentv.reports.report_json import interval_to_json
 from agentv.reports.sheet import Finding, Part, Sheet
 from agentv.scoring.judges.consistency import Consistency, JudgedAgain
 from agentv.scoring.judges.report_card import AgreementRate
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 CHECK_SCHEMA = "agentv-judge-check-1"
@@ -21,8 +22,7 @@ _ON_LENGTH = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeCheck:
+class JudgeCheck(Struct, frozen=True):
     """A judge's consistency with the answers that it was measured on. `calls` were made for it."""
 
     run_id: str

@@ -1,13 +1,13 @@
 """A run as JUnit XML: a testcase for each row, in a testsuite for each suite."""
 
-from dataclasses import field
 from xml.sax.saxutils import escape, quoteattr
+
+from msgspec import Struct, field
 
 from agentv.reports.formats import Format, ReportTools
 from agentv.reports.printable import one_line, printable
 from agentv.reports.row_text import PLAIN_LABELS, whole_reason
 from agentv.scoring.aggregation import row_state
-from agentv.types.dataclass import dataclass
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.results import CaseResult, RunReport
 
@@ -24,8 +24,7 @@ def make_junit(tools: ReportTools) -> Format:
     return Format(whole, empty=None)
 
 
-@dataclass(slots=True)
-class _Suite:
+class _Suite(Struct):
     """The testcases of one suite so far, and how many of each kind."""
 
     cases: list[str] = field(default_factory=list)

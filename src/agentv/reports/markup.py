@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from html import escape
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from agentv.reports.chosen_rows import shortened
 from agentv.reports.printable import printable
-from agentv.types.dataclass import dataclass
 
 _LONGEST_ATTRIBUTE = 1_000
 _VOID = frozenset({"meta", "link", "br", "input"})
 
 
-@dataclass(frozen=True, slots=True)
-class Html:
+class Html(Struct, frozen=True):
     """Markup that a page takes as it is. Whoever makes one from a text vouches for it; `element` escapes."""
 
     markup: str

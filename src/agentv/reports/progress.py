@@ -2,8 +2,9 @@
 
 import math
 from collections import Counter
-from dataclasses import field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from agentv.reports.amounts import clock_text, count_text, money_text
 from agentv.reports.printable import one_line
@@ -11,7 +12,6 @@ from agentv.reports.signs import Signs
 from agentv.scoring.aggregation import row_state
 from agentv.scoring.tallies import JUDGED_STATES
 from agentv.scoring.target_tally import saved_by_judges
-from agentv.types.dataclass import dataclass
 from agentv.types.events import (
     AnswerArrived,
     RetryNoted,
@@ -28,8 +28,7 @@ from agentv.types.results import CaseResult
 _SUITES_NAMED = 3
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(Struct):
     """Counts per target and over all. `cost_usd` sums the prices that are known; `priced` says whether any was.
 
     `busy` workers have a row in hand; `done` rows are finished, of which `kept` were there before the run was taken up

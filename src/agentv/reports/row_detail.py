@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.feedback import Label
 from agentv.types.results import Answer, CaseRecord, CaseResult
 
 
-@dataclass(frozen=True, slots=True)
-class RowDetail:
+class RowDetail(Struct, frozen=True):
     """A row with its case, its answer and what people said of it, as far as they are kept."""
 
     result: CaseResult

@@ -1,11 +1,12 @@
 """One judged row in one line: case, target, score, and why it did not pass."""
 
+from msgspec import Struct
+
 from agentv.reports.amounts import score_text, seconds_text
 from agentv.reports.printable import one_line
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.text_width import clip, pad
 from agentv.scoring.aggregation import is_requirement_met, required_items_met, row_state
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.events import RunStarted
 from agentv.types.results import CaseResult
@@ -19,8 +20,7 @@ _READ_OF_A_TEXT = 8 * _LONGEST_REASON
 """Of a text of ten million letters no more is cleaned than can be shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowLabels:
+class RowLabels(Struct, frozen=True):
     """How rows are called: with suite and target where a run has several, with the `trials` of each case if known."""
 
     with_suite: bool = False
@@ -67,8 +67,7 @@ def whole_reason(result: CaseResult) -> str:
     return _Reason(longest=None).of_row(result)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reason:
+class _Reason(Struct, frozen=True):
     """Why something did not pass, on one line. No more than `longest` characters of a text are read; None is all."""
 
     longest: int | None

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from msgspec import Struct
+
 from agentv.reports.amounts import count_text
 from agentv.reports.paint import Paint, state_colour, without_colour
 from agentv.reports.printable import one_line
@@ -9,7 +11,6 @@ from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason, row_sco
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.text_width import clip, pad
 from agentv.scoring.aggregation import row_state
-from agentv.types.dataclass import dataclass
 from agentv.types.results import CaseResult, RunRecord
 
 _CASE_WIDTH = 24
@@ -17,8 +18,7 @@ _TARGET_WIDTH = 16
 _STATES = ("pass", "borderline", "fail", "error", "skipped")
 
 
-@dataclass(frozen=True, slots=True)
-class RunView:
+class RunView(Struct, frozen=True):
     """How a run is listed. `width` None means that lines are not cut."""
 
     width: int | None = 80

@@ -1,6 +1,6 @@
 """The report of `agentv score` as JSON."""
 
-from dataclasses import asdict
+from msgspec import structs
 
 from agentv.reports.printable import printable_json
 from agentv.reports.report_json import interval_to_json
@@ -19,7 +19,7 @@ def score_to_json(report: ScoreReport, *, output: str | None) -> JsonObject:
         "state": report.state,
         "exit_code": report.verdict.exit_code,
         "verdict": report.verdict.sentence,
-        "gates": [asdict(gate) for gate in report.verdict.gates],
+        "gates": [structs.asdict(gate) for gate in report.verdict.gates],
         "lines_read": report.read,
         "counts": dict(report.counts),
         "mean_score": report.mean,
@@ -32,7 +32,7 @@ def score_to_json(report: ScoreReport, *, output: str | None) -> JsonObject:
         "notes": list(report.notes),
         "judges": {
             "cost_usd": report.cost_usd,
-            "usage": None if report.judge_usage is None else asdict(report.judge_usage),
+            "usage": None if report.judge_usage is None else structs.asdict(report.judge_usage),
         },
         "judging_median_s": report.median_s,
         "judging_p95_s": report.p95_s,

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from agentv.reports.amounts import (
     clock_text,
     count_text,
@@ -18,7 +20,6 @@ from agentv.reports.printable import one_line
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.table import side_by_side, table, with_reason
 from agentv.scoring.tallies import Tally
-from agentv.types.dataclass import dataclass
 from agentv.types.judged_lines import JudgedLine, ScoreReport
 
 _LONGEST_REASON = 2000
@@ -35,8 +36,7 @@ def score_progress_text(tally: Tally, *, read: int, elapsed_s: float, signs: Sig
     return f" {signs.dot} ".join((*parts, clock_text(elapsed_s)))
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreView:
+class ScoreView(Struct, frozen=True):
     """How the report of a stream is laid out. `width` None means that nothing is wrapped or cut."""
 
     width: int | None = 80

@@ -1,18 +1,16 @@
 """A small report of tables and findings, of which text, Markdown and a page are made alike."""
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing to be read: what it is, and what each of several said of it."""
 
     head: str
     said: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A part with a title. The first of `rows` names the columns; `findings` follow, then `notes`.
 
     `left_out` says what stands elsewhere.
@@ -25,8 +23,7 @@ class Part:
     left_out: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
+class Sheet(Struct, frozen=True):
     """A report: what it is about, a sentence that says what was found, and its parts."""
 
     title: str

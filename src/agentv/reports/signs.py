@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.results import RowState
 
 
-@dataclass(frozen=True, slots=True)
-class Signs:
+class Signs(Struct, frozen=True):
     """One set of characters. `bars` rise from left to right; `box` is a frame's corners and edges, left first."""
 
     marks: Mapping[RowState, str]

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from agentv.reports.paint import Paint, without_colour
 from agentv.reports.printable import one_line
 from agentv.reports.signs import UNICODE, Signs
@@ -10,14 +12,12 @@ from agentv.reports.table import table
 from agentv.reports.text_width import wrap
 from agentv.reports.trend_words import RUN_HEAD, TrendWords
 from agentv.scoring.trend import TrendSeries
-from agentv.types.dataclass import dataclass
 
 _WIDTH = 80
 _INDENT = " " * 8
 
 
-@dataclass(frozen=True, slots=True)
-class TrendView:
+class TrendView(Struct, frozen=True):
     """How trends are shown. `width` None means that lines are not broken; bars keep to 80 columns."""
 
     words: TrendWords

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from datetime import datetime
 
+from msgspec import Struct
+
 from agentv.reports.amounts import count_text
 from agentv.reports.comparison_rows import chance_text
 from agentv.reports.comparison_words import unfinished_text
 from agentv.reports.metric_words import MetricWords
 from agentv.scoring.run_sums import MetricKey
 from agentv.scoring.trend import SeriesChange, TrendPoint, TrendRun, TrendSeries
-from agentv.types.dataclass import dataclass
 
 RUN_HEAD = ("run", "commit", "value", "95 %", "change")
 NAMED = 5
@@ -20,8 +21,7 @@ _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 _MANY_DAYS = 60
 
 
-@dataclass(frozen=True, slots=True)
-class TrendWords:
+class TrendWords(Struct, frozen=True):
     """The sentences of trends of one metric, `metric_text` as it was asked for; ages are told as of `now`.
 
     `noun` is what a point stands for: a run, a commit.

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable, Sequence
 from operator import mul
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
-from agentv.types.quick import quick_data
 from agentv.types.results import CaseResult, RowState, RowStatus
 
 PASS_SCORE = 0.8
@@ -18,9 +18,7 @@ _BORDERLINE = BORDERLINE_SCORE - TOLERANCE
 _WHOLE = 1.0 - TOLERANCE
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class CaseFields:
+class CaseFields(Struct, frozen=True, gc=False):
     """What a row says over all its evaluators (decisions.md, "Case-level fields with several evaluators")."""
 
     hits: tuple[str, ...]

@@ -1,7 +1,8 @@
 """A composite's arithmetic: its members' results → one score (evaluators.md, "composite")."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agentv.scoring.aggregation import is_requirement_met, result_verdict
 from agentv.types.evaluation import EvaluationScore, EvaluatorResult

@@ -1,8 +1,9 @@
 """The one border where what an evaluator returned becomes an EvaluationScore. NaN and infinity never pass it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Real
+
+from msgspec.structs import replace
 
 from agentv.scoring.aggregation import is_met
 from agentv.scoring.criteria_score import mean_over_criteria, weights_of
@@ -10,7 +11,6 @@ from agentv.scoring.criterion_results import criterion_named, failed_result, res
 from agentv.scoring.plain_values import described, plain_text, unit_number
 from agentv.scoring.scales import denormalize, normalize
 from agentv.scoring.score_fields import checked_result, checked_score, is_plain
-from agentv.types.changed import changed
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
 from agentv.types.failures import Failure, FailureKind
@@ -47,7 +47,7 @@ def to_score(
             return score
         if negate and score.error is None:
             score = _negated(score, criteria)
-        return score if score.results else changed(score, results=(_implicit_result(score, name, kind, criteria),))
+        return score if score.results else replace(score, results=(_implicit_result(score, name, kind, criteria),))
     except EvaluatorError as error:
         failed = failed_score(str(error))
     except Exception as error:  # noqa: BLE001 - looking at a plug-in's object runs the plug-in's code

@@ -5,11 +5,12 @@ message, a greeting) belong to no turn; a conversation in which no user speaks i
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.scoring.overlaps import overlap
 from agentv.scoring.traces import summarize_trace
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.json_value import JsonValue
@@ -42,8 +43,7 @@ def transcript(messages: Sequence[Message]) -> str:
     return "\n".join(line for message in messages for line in _lines(message))
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """One turn: its number from 1, and where it stands among the conversation's messages."""
 
     number: int

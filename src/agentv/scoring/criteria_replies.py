@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.scoring.completion import place_result, score_of_results
 from agentv.scoring.criterion_results import failed_result
@@ -10,7 +12,6 @@ from agentv.scoring.json_objects import canonical
 from agentv.scoring.replies import JudgeReply, chosen_reply, reply_text
 from agentv.scoring.scales import denormalize
 from agentv.scoring.votes import Vote, combine, spread
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -19,16 +20,14 @@ from agentv.types.scales import EvaluationCriteria
 KIND = "llm_judge"
 
 
-@dataclass(frozen=True, slots=True)
-class CriterionAnswer:
+class CriterionAnswer(Struct, frozen=True):
     """What a judge said about one criterion: a score as it came, whatever its shape, and why."""
 
     score: JsonValue
     reasoning: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CriteriaReply(JudgeReply):
+class CriteriaReply(JudgeReply, frozen=True):
     """A judge's answers by criterion; one that was answered twice has both."""
 
     answers: Mapping[str, tuple[CriterionAnswer, ...]] = field(default_factory=dict)

@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from agentv.scoring.aggregation import case_verdict, weighted_mean
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
 from agentv.types.scales import EvaluationCriteria
 
@@ -13,16 +14,14 @@ ErrorPolicy: TypeAlias = Literal["exclude", "zero"]
 """What a result with an error counts: nothing, or 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class WeighedResult:
+class WeighedResult(Struct, frozen=True):
     """A result, and what its evaluator weighs among those of the same criterion (finite, >= 0)."""
 
     result: EvaluationResult
     weight: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class CriteriaScore:
+class CriteriaScore(Struct, frozen=True):
     """`overall` is 0..1, None when nothing could be scored; `scored` of `expected` results entered it."""
 
     overall: float | None

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec import Struct
+
 from agentv.scoring.json_objects import canonical, find_objects, nested_objects, nested_texts
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 MAX_DEPTH = 3
@@ -13,8 +14,7 @@ VERDICT_KEYS = ("score", "checks", "criteria", "better")
 """What an object has that could pass for a verdict."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """The objects in the judged texts that could pass for a verdict, as canonical JSON.
 
     `complete` is False when some texts were too tangled to be read to their end.

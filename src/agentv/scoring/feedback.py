@@ -4,13 +4,13 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
 from pathlib import PurePath
 from typing import NoReturn
 
+from msgspec import Struct, field
+
 from agentv.scoring.feedback_fields import NAMES, Entry, FeedbackFields
 from agentv.types.cases import Location
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import nearest
 from agentv.types.feedback import Feedback
 from agentv.types.problems import Problem
@@ -20,8 +20,7 @@ _DELIMITERS = (",", ";", "\t")
 _JSON_SUFFIXES, _CSV_SUFFIXES = (".jsonl", ".ndjson"), (".csv", ".tsv")
 
 
-@dataclass(slots=True)
-class FeedbackFile:
+class FeedbackFile(Struct):
     """What a file says: the feedback that can be read, in the order of lines, and what is wrong with the rest."""
 
     source: str

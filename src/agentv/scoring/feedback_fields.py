@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.feedback import HumanScore
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -29,8 +30,7 @@ Refuse: TypeAlias = Callable[..., None]
 """Notes what is wrong with a line: `refuse(line, message, allowed=…)`."""
 
 
-@dataclass(frozen=True, slots=True)
-class FeedbackFields:
+class FeedbackFields(Struct, frozen=True):
     """The fields of one line, each held to its type; what is not of it is noted and counts as absent."""
 
     entry: Entry

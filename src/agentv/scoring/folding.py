@@ -5,9 +5,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 import regex
+from msgspec import Struct
 
 from agentv.scoring.unicode_forms import normalized
-from agentv.types.dataclass import dataclass
 
 # Zero-width characters, soft hyphens, variation selectors, direction marks, fillers.
 _INVISIBLE = regex.compile(r"\p{Default_Ignorable_Code_Point}+")
@@ -18,8 +18,7 @@ _REMOVED_BLANKS = re.compile(r"^\s+|(?<=\s)\s+")
 _PIECE = regex.compile(r"[\x00-\x7f]+(?!\p{M})|[\u1100-\u11ff\u3131-\u318e\uffa0-\uffdc]+|\X")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Folding:
+class Folding(Struct, frozen=True, kw_only=True):
     """How a text is folded: wide, circled and other letters become plain ones (NFKC), invisible characters vanish.
 
     A run of white space becomes one blank. Case goes unless `case_sensitive`; with `accents`, those on Latin, Greek
@@ -83,8 +82,7 @@ class Folding:
         return [*starts, folded], [*origins, len(text)]
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """Where the characters of a folded text stand in the original, in code points.
 
     From `folded[i]` on, `shifts[i]` characters of white space are gone. `starts` and `origins` say where each

@@ -2,17 +2,16 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import field
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, field
+
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.results import CaseResult
 
 _MS = 1000
 
 
-@dataclass(slots=True)
-class Measured:
+class Measured(Struct):
     """What rows of one suite and target used: sums over `rows` of them, in tokens, dollars and seconds of one worker.
 
     Tokens and cost are None when those of a single row are not known.
@@ -45,8 +44,7 @@ def _judge_calls(result: EvaluatorResult) -> int:
     return own + sum(map(_judge_calls, result.evaluator_results))
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """The rows of one suite and target. `rows` is None for a stream, `measured` for what no stored run tells of."""
 
     suite: str
@@ -62,8 +60,7 @@ class Part:
         return amount / self.measured.rows * self.rows
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True):
     """What a run will probably use. Every sum is None as soon as one of its parts is not known."""
 
     parts: tuple[Part, ...]

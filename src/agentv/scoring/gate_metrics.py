@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
 
 Unit: TypeAlias = Literal["share", "score", "difference", "number"]
 """`share` is 0..1 and shown in percent, `score` 0..1, `difference` -1..1, `number` what is counted, paid or timed."""
@@ -16,8 +16,7 @@ _UNIT_OF_FIELD: Mapping[str, Unit] = {"mean": "score", "pass_rate": "share", "di
 _RANGES: Mapping[Unit, tuple[float, float]] = {"share": (0, 1), "score": (0, 1), "difference": (-1, 1)}
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """One metric. One that takes a name has `fields`, which say what is measured of what is so called.
 
     `has_interval` says that `with 95%` may be asked.

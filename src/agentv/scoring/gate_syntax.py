@@ -7,7 +7,8 @@ argument = '"' characters '"' | characters other than brackets
 
 import re
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.errors import ConfigError
 
 OPERATORS = (">=", "<=", "==", "!=", ">", "<")
@@ -36,16 +37,14 @@ class GateError(ConfigError):
         return str(self).splitlines()[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A piece of an expression and the column where it begins, from 1."""
 
     text: str
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenGate:
+class WrittenGate(Struct, frozen=True):
     """A gate as it stands there, before anybody asked whether there is such a metric."""
 
     name: Part

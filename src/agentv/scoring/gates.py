@@ -5,10 +5,11 @@ import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
+from msgspec import Struct
+
 from agentv.scoring.gate_metrics import COMPARE_METRICS, DURATIONS, METRICS, STREAM_METRICS, Metric, Metrics, range_of
 from agentv.scoring.gate_reasons import why_no_interval, why_unmeasured
 from agentv.scoring.gate_syntax import GateError, Part, WrittenGate, read_gate
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import nearest
 from agentv.types.intervals import Interval
 from agentv.types.results import GateResult
@@ -42,8 +43,7 @@ class Measurements(Protocol):
         """Return how many results of what is so called have an error, and are in no number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """One parsed gate. `bound` of a share is 0..1; `has_level` says that the interval's bound must hold (`with 95%`).
 
     `argument_column` is where the argument begins in the expression, from 1.

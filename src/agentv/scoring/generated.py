@@ -6,19 +6,19 @@ may hold a list of requirements that nobody asked for.
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
 from agentv.scoring.evidence import collect_evidence
 from agentv.scoring.json_objects import find_objects, finite_number, nested_objects
 from agentv.scoring.slugs import make_id
 from agentv.types.cases import RubricItem
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 
 MOST_RUBRICS = 7
 """How many requirements a case may get; more are not one case any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedCase:
+class GeneratedCase(Struct, frozen=True):
     """A case as a model wrote it; `id` may be anything yet."""
 
     id: str

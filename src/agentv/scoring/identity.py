@@ -10,13 +10,12 @@ from functools import lru_cache
 from hashlib import sha256
 
 import msgspec
+from msgspec import Struct
 
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
 from agentv.types.messages_json import message_to_json
-from agentv.types.quick import quick_data
 from agentv.types.results import CaseRecord
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import ResolvedTarget
@@ -57,9 +56,7 @@ def files_of(messages: Iterable[Message]) -> tuple[FilePart, ...]:
     return tuple(found)
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class CaseKeys:
+class CaseKeys(Struct, frozen=True, gc=False):
     """The keys of a case's two halves, in hex: what is asked, and what is expected."""
 
     question: str

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.json_value import JsonObject, JsonValue
 
 MAX_OBJECT_CHARS = 100_000
@@ -24,8 +25,7 @@ LAST_OBJECT_CHARS = 1_000_000
 LAST_OBJECT_TRIES = 5_000
 
 
-@dataclass(frozen=True, slots=True)
-class FoundObjects:
+class FoundObjects(Struct, frozen=True):
     """The outermost objects of a text, in order. `complete` is False when the search was given up."""
 
     objects: tuple[JsonObject, ...]

@@ -2,14 +2,14 @@
 
 import heapq
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import field
 from itertools import count
+
+from msgspec import Struct, field
 
 from agentv.scoring.aggregation import verdict_of
 from agentv.scoring.quantiles import Quantiles
 from agentv.scoring.tallies import Tally, pooled, pooled_interval
 from agentv.types.aggregated_result import AggregatedEvaluationResult
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.intervals import Interval
 from agentv.types.judged_lines import CriterionSummary, JudgedLine
@@ -22,8 +22,7 @@ OTHERS = "(others)"
 """Stands for all criteria after the first 200: in a stream each line may bring criteria of its own."""
 
 
-@dataclass(slots=True)
-class JudgedSummary:
+class JudgedSummary(Struct):
     """Adds up lines as they are judged. `worst` and `errors` hold a few of them; `kept` criteria are always counted."""
 
     kept: frozenset[str] = frozenset()

@@ -1,11 +1,11 @@
 """Feedback on a run → labels: each score finds the one answer it is about, or it is told why it does not."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from datetime import datetime
 
+from msgspec import Struct, field
+
 from agentv.scoring.scales import normalize
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import nearest
 from agentv.types.feedback import Feedback, Label
 from agentv.types.problems import Problem
@@ -16,8 +16,7 @@ SHOWN_ROWS = 6
 """How many rows a message lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgeable:
+class Judgeable(Struct, frozen=True):
     """A row as far as a label needs it. Without `answer_seq` there is no answer to judge."""
 
     slot: Slot
@@ -30,8 +29,7 @@ class Judgeable:
         return f"target {self.slot.target!r} trial {self.slot.trial} of {self.slot.suite}"
 
 
-@dataclass(slots=True)
-class Labelling:
+class Labelling(Struct):
     """The labels that a file makes, and what is wrong with its other lines; `notes` are of labels that look odd."""
 
     labels: list[Label] = field(default_factory=list)

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from agentv.scoring.tool_calls import json_equal
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import DataPart, Message, ToolCall, tool_calls_of
 from agentv.types.messages_json import content_text, tool_call_from_json
@@ -16,8 +17,7 @@ _NAMES = ("toolName", "tool_name", "tool", "name")
 _OUTPUTS = ("result", "output", "content")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """What a tool returned, told apart from its call. `failed` when the record says that it was an error."""
 
     output: JsonValue

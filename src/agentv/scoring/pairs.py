@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from agentv.scoring.replies import JudgeReply, chosen_reply, reply_text
 from agentv.scoring.votes import Vote, combine
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 Better: TypeAlias = Literal["A", "B", "tie"]
@@ -14,8 +15,7 @@ WIN, TIE, LOSS = 1.0, 0.5, 0.0
 _READ: dict[str, Better] = {"a": "A", "b": "B", "tie": "tie"}
 
 
-@dataclass(frozen=True, slots=True)
-class PairReply(JudgeReply):
+class PairReply(JudgeReply, frozen=True):
     """Which answer a judge finds better, and why."""
 
     better: Better
@@ -40,8 +40,7 @@ def candidate_value(better: Better, *, swapped: bool) -> float:
     return WIN if (better == "B") is swapped else LOSS
 
 
-@dataclass(frozen=True, slots=True)
-class BothOrders:
+class BothOrders(Struct, frozen=True):
     """One judge's preferences for the same two answers: as given, and with their places swapped."""
 
     first: PairReply

@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal, TypeAlias
+
+from msgspec.structs import replace
 
 from agentv.scoring.message_calls import ToolResult, calls_of, results_of
 from agentv.scoring.overlaps import overlap

@@ -5,27 +5,26 @@ the first that has a verdict's shape counts; several that differ leave it unveri
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.scoring.evidence import collect_evidence
 from agentv.scoring.json_objects import canonical, find_objects, finite_number, nested_objects
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 
 MAX_LINES = 4
 """How many hits, and how many misses, a judge may name (seed: JSON prompt contract)."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeReply:
+class JudgeReply(Struct, frozen=True, kw_only=True):
     """What every verdict says of itself: `unverified` when it may not be the judge's own."""
 
-    unverified: bool = field(default=False, kw_only=True)
+    unverified: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FreeformReply(JudgeReply):
+class FreeformReply(JudgeReply, frozen=True):
     """A judge's verdict in freeform mode. `score` is clamped to 0..1; hits and misses are at most four each."""
 
     score: float
@@ -34,8 +33,7 @@ class FreeformReply(JudgeReply):
     reasoning: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RubricCheck:
+class RubricCheck(Struct, frozen=True):
     """What a judge said about one rubric item: met or not, or its mark 1..5 on a graded one."""
 
     satisfied: bool | None
@@ -43,8 +41,7 @@ class RubricCheck:
     reasoning: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RubricReply(JudgeReply):
+class RubricReply(JudgeReply, frozen=True):
     """A judge's checks by item id. An id in `contradicted` was answered twice, differently, and counts for nothing."""
 
     checks: Mapping[str, RubricCheck] = field(default_factory=dict)

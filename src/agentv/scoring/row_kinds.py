@@ -2,19 +2,17 @@
 
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from agentv.scoring.aggregation import verdict_of
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult, EvaluatorStatus, Verdict
-from agentv.types.quick import quick_data
 from agentv.types.results import CaseResult, RowState
 
 Scored: TypeAlias = tuple[str, RowState, float | None]
 """A part of a row that is counted by itself: its name, its state, its score."""
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class RowKind:
+class RowKind(Struct, frozen=True, gc=False):
     """What a row is counted by. Quick to make and to find among others: it is made for every row.
 
     Of each evaluator it has name, type, status, verdict and score, of each criterion name, value and whether it has an

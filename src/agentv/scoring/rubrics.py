@@ -3,11 +3,12 @@
 import math
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from agentv.scoring.aggregation import is_met, weighted_mean
 from agentv.scoring.replies import RubricReply
 from agentv.scoring.votes import Vote, combine, spread
 from agentv.types.cases import RubricItem
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
 from agentv.types.json_value import JsonValue
 
@@ -35,8 +36,7 @@ def make_items(given: Sequence[RubricItem | str]) -> tuple[RubricItem, ...]:
     return items
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
+class _Judged(Struct, frozen=True):
     """One item over all opinions: its value 0..1, and what is said about it."""
 
     item: RubricItem

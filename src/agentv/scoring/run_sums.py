@@ -1,13 +1,13 @@
 """What a run's rows of one suite and target come to, small enough to be kept: no row is needed again."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.scoring.summary import Summary
-from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 
 MetricKey: TypeAlias = tuple[str, str | None, str | None]
@@ -16,8 +16,7 @@ MetricKey: TypeAlias = tuple[str, str | None, str | None]
 PERCENTILES = ("p50", "p95", "p99")
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """A number with its interval, the judged rows that it is over, and of rates and means the sums over cases."""
 
     value: float
@@ -26,8 +25,7 @@ class Measured:
     moments: ClusterMoments | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunSums:
+class RunSums(Struct, frozen=True):
     """The rows of one suite and target in one run: counts by state, sums over cases, cost, percentiles of latency.
 
     `evaluators` has for each name the sums of its scores and of its passes; `latencies` for `p50`, `p95` and `p99` the

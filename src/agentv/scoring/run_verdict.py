@@ -1,12 +1,13 @@
 """The one function that says how a run ended. Terminal, JUnit, Markdown, HTML and JSON print its sentence."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.scoring.gates import Gate, Measurements
 from agentv.scoring.tallies import Tally
-from agentv.types.dataclass import dataclass
 from agentv.types.results import GateResult, RunState, RunVerdict
 
 PASSED = 0
@@ -20,8 +21,7 @@ INTERRUPT_SIGNAL = 2
 _WHY_INCOMPLETE = {"failed": "the run could not go on", "running": "the run is not over"}
 
 
-@dataclass(frozen=True, slots=True)
-class AskedGate:
+class AskedGate(Struct, frozen=True):
     """A gate with what it is measured on: the whole run, or the rows of one suite, which it is then called by."""
 
     gate: Gate
@@ -39,8 +39,7 @@ class Counted(Measurements, Protocol):
         """Return the same counts over one suite's rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """How a run came to its end. `reason` says why it did not finish, or why a finished one has no row.
 
     `planned` rows are None when not known; `is_kept` says whether rows were written anywhere. `noun` is how messages

@@ -5,7 +5,8 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import compact_json
@@ -17,8 +18,7 @@ _SHARE = re.compile(r"\d*\.\d+")
 _COUNT = re.compile(r"[1-9]\d*")
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """A seeded share of the lines: those that fall below `bound`, of 2**64; or `count` of them when that is set.
 
     `by` is the path of a key whose value decides in the place of the line: those that share it are kept or left out

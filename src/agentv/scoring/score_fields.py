@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeGuard, TypeVar, get_args
+
+from msgspec.structs import replace
 
 from agentv.scoring.aggregation import TOLERANCE
 from agentv.scoring.plain_values import (
@@ -205,5 +206,5 @@ _FIELDS: Mapping[type, Mapping[str, Check]] = {
         "retry_after_s": _maybe_number,
         "details": _maybe_object,
     },
-    Usage: {each.name: plain_count for each in fields(Usage)},
+    Usage: dict.fromkeys(Usage.__struct_fields__, plain_count),
 }

@@ -5,18 +5,17 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from rapidfuzz.distance import JaroWinkler, LCSseq, Levenshtein
 from rapidfuzz.fuzz import token_set_ratio
 
 from agentv.scoring.words import words_of
-from agentv.types.dataclass import dataclass
 
 MAX_CELLS = 4e10
 """Up to which product of two lengths a measure is tried that compares everything with everything (about a second)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """A measure of similarity: what is made of each text, once, and how two of those are compared (0..1).
 
     `compare` gets the candidate first and is only asked about texts that differ and are not empty. `is_bounded` says

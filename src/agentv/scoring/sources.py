@@ -3,8 +3,9 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec import Struct
+
 from agentv.scoring.conversations import conversation, transcript
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.json_value import JsonValue
@@ -16,8 +17,7 @@ _STEP = re.compile(r'\.?(?:\["([^"]*)"\]|([^.\["]+))')
 ReadFile = Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True)
-class SourcePath:
+class SourcePath(Struct, frozen=True):
     """A path as written, and its steps: names, and keys or list indexes as text."""
 
     written: str

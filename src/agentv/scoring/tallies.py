@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from agentv.scoring.case_sums import CaseSums
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 from agentv.types.results import RowState
 
@@ -21,8 +21,7 @@ _UNALIKE = 64
 """How many states and scores are counted apart before they are added up. A rule's rows have a handful."""
 
 
-@dataclass(slots=True)
-class SingleRows:
+class SingleRows(Struct):
     """Judged rows that are the only ones of their cases, with the sums of their scores' powers in units."""
 
     rows: int = 0
@@ -42,8 +41,7 @@ class SingleRows:
         self.cubes += total * units * units
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """Counts and score sum of one group of rows. Only where cases have several rows is anything kept by case."""
 
     cases: CaseSums | None = None

@@ -1,12 +1,12 @@
 """What one target's rows come to: counts, costs, and how long it took to answer."""
 
 import math
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from agentv.scoring.durations import Durations, percentile_interval_us, percentile_us
 from agentv.scoring.tallies import Tally
 from agentv.scoring.trial_rates import trial_summaries
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.intervals import Interval
 from agentv.types.results import CaseResult, RowState
@@ -14,8 +14,7 @@ from agentv.types.summaries import TargetSummary
 from agentv.types.usage import Usage
 
 
-@dataclass(slots=True)
-class _Spending:
+class _Spending(Struct):
     """Usage and cost of some calls. One call whose cost nobody knows makes the sum unknown (None): it is not free."""
 
     usage: Usage = field(default_factory=Usage)
@@ -30,8 +29,7 @@ class _Spending:
             self.cost_usd = None
 
 
-@dataclass(slots=True)
-class TargetTally:
+class TargetTally(Struct):
     """Adds up the rows of one target."""
 
     rows: Tally = field(default_factory=Tally)

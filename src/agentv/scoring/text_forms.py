@@ -2,8 +2,9 @@
 
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from agentv.scoring.unicode_forms import normalized
-from agentv.types.dataclass import dataclass
 
 UnicodeForm: TypeAlias = Literal["NFC", "NFKC", "none"]
 
@@ -11,8 +12,7 @@ _OTHER_BLANKS = tuple(letter for letter in map(chr, range(128)) if letter.isspac
 _BLANKS = str.maketrans(dict.fromkeys(_OTHER_BLANKS, " "))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextForm:
+class TextForm(Struct, frozen=True, kw_only=True):
     """Which differences between two texts count for nothing.
 
     `unicode` NFC makes one letter of e and a combining accent; NFKC also takes wide letters and ligatures for plain

@@ -1,11 +1,11 @@
 """When a tool call is the expected one: tool names with globs, inputs by exact, subset or field-wise comparison."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from fnmatch import fnmatchcase
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from agentv.types.dataclass import dataclass
+from msgspec import Meta, Struct
+
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import ToolCall
 
@@ -18,19 +18,18 @@ _OBJECT = (dict, Mapping)
 _WORDS = ("exact", "subset", "ignore")
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedCall:
+class ExpectedCall(Struct, frozen=True):
     """One call that a trajectory should have. `tool` may be a glob.
 
     Without `input` any will do. `args` says how inputs are compared: `exact`, `subset` (more is fine), `ignore`, or a
     matcher for each field that differs from `exact`.
     """
 
-    tool: str = field(metadata={"help": "the tool's name, or a glob"})
-    input: JsonValue = field(default=None, metadata={"help": "what it should be called with"})
-    args: Matcher = field(
-        default="exact", metadata={"help": "how `input` is compared: exact, subset, ignore, or {field: one of these}"}
-    )
+    tool: Annotated[str, Meta(description="the tool's name, or a glob")]
+    input: Annotated[JsonValue, Meta(description="what it should be called with")] = None
+    args: Annotated[
+        Matcher, Meta(description="how `input` is compared: exact, subset, ignore, or {field: one of these}")
+    ] = "exact"
 
     def __post_init__(self) -> None:
         """Refuse a matcher that nobody knows."""

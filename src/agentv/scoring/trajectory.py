@@ -6,9 +6,10 @@ from functools import partial
 from itertools import zip_longest
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from agentv.scoring.pairing import best_pairing, common_share
 from agentv.scoring.tool_calls import ExpectedCall, name_matches
-from agentv.types.dataclass import dataclass
 from agentv.types.messages import ToolCall
 from agentv.types.messages_json import compact_json
 
@@ -21,8 +22,7 @@ MAX_LINES = 50
 _SHOWN_INPUT = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Trajectory:
+class Trajectory(Struct, frozen=True):
     """What a trajectory should be. Tool names may be globs.
 
     `any_order` counts calls only; the other modes compare with `expected`. `minimums`, `maximums` and `forbidden` may
@@ -43,8 +43,7 @@ class Trajectory:
         return bool(self.minimums or self.maximums or self.forbidden)
 
 
-@dataclass(frozen=True, slots=True)
-class TrajectoryScore:
+class TrajectoryScore(Struct, frozen=True):
     """How a trajectory compares: 0..1, with what was met and what was not."""
 
     score: float
@@ -52,8 +51,7 @@ class TrajectoryScore:
     misses: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
+class _Compared(Struct, frozen=True):
     """How the calls compare with the expected ones: all or nothing, how much of it, and in words."""
 
     holds: bool

@@ -2,20 +2,20 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from datetime import datetime
 from itertools import groupby
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from agentv.scoring.run_sums import Measured, MetricKey, RunSums
 from agentv.scoring.statistics.change_points import ChangePoint, Observation, find_changes
-from agentv.types.dataclass import dataclass
 
 Place = tuple[str, str]
 """A suite and a target."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrendRun:
+class TrendRun(Struct, frozen=True):
     """A stored run as trends need it. `suites` has the SHA-256 of each planned suite, `targets` the planned names.
 
     `sums` are what its suites and targets came to; `problem` says why they cannot be read. `shard` is set for a part of
@@ -39,8 +39,7 @@ class TrendRun:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TrendPoint:
+class TrendPoint(Struct, frozen=True):
     """A run in a series. Either it was measured, or `gap` says why not.
 
     `difference` is to the measured point before, of the same suite and the same cases of it. `is_suite_changed` says
@@ -62,8 +61,7 @@ class TrendPoint:
         return self.measured is not None and self.run.state == "finished" and self.run.shard is None
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesChange:
+class SeriesChange(Struct, frozen=True):
     """The level changed at `points[at]`. `before` and `after` are means, geometric ones of costs and latencies."""
 
     at: int
@@ -72,8 +70,7 @@ class SeriesChange:
     p: float
 
 
-@dataclass(frozen=True, slots=True)
-class TrendSeries:
+class TrendSeries(Struct, frozen=True):
     """The points of one suite and target, oldest first, and where their level changed."""
 
     suite: str

@@ -1,20 +1,20 @@
 """The scores of a conversation's turns made into one."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.scoring.aggregation import weighted_mean
 from agentv.scoring.criterion_results import criterion_named, failed_result
 from agentv.types.cases import TurnAggregate
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.scales import EvaluationCriteria
 
 
-@dataclass(frozen=True, slots=True)
-class TurnScore:
+class TurnScore(Struct, frozen=True):
     """What an evaluator says about one turn, with the turn's number from 1."""
 
     number: int

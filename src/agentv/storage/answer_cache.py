@@ -4,9 +4,11 @@ A file holds two lines of JSON: where the answer comes from, then the answer. On
 or of a newer version is taken for absent and written again.
 """
 
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.storage.cache_folder import CacheFile, CacheFolder
 from agentv.storage.cache_room import MOST_BYTES, CacheRoom
@@ -24,7 +26,6 @@ from agentv.storage.record_fields import (
     usage_to_record,
 )
 from agentv.storage.schema import CACHED_SCHEMA
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_from_json, messages_to_json, trace_from_json, trace_to_json
 from agentv.types.provider import CachedFrom, ProviderResponse
@@ -33,8 +34,7 @@ ANSWERS_FOLDER = "cache/answers"
 ANSWER_SUFFIX = ".json"
 
 
-@dataclass(frozen=True, slots=True)
-class CachedAnswer:
+class CachedAnswer(Struct, frozen=True):
     """An answer as it is kept: what it was asked from (a target's name and provider), and when, and itself."""
 
     target: str

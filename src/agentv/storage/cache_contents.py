@@ -4,16 +4,16 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from msgspec import Struct
+
 from agentv.storage.answer_cache import ANSWER_SUFFIX, ANSWERS_FOLDER, read_head
 from agentv.storage.cache_folder import CacheFile, CacheFolder
 from agentv.storage.embedding_cache import EMBEDDINGS_FOLDER, VECTOR_SUFFIX
-from agentv.types.dataclass import dataclass
 
 ANSWERS, EMBEDDINGS = "answers", "embeddings"
 
 
-@dataclass(frozen=True, slots=True)
-class CacheEntry:
+class CacheEntry(Struct, frozen=True):
     """One thing that is kept. `target` is None where nothing says it: for embeddings, and for files of nobody."""
 
     kind: str
@@ -22,8 +22,7 @@ class CacheEntry:
     target: str | None = None
 
 
-@dataclass(slots=True)
-class CacheGroup:
+class CacheGroup(Struct):
     """What is kept of one kind and target: how many, how many bytes, from when, and when one was last used."""
 
     kind: str

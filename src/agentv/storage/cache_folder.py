@@ -10,11 +10,10 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class CacheFile:
+class CacheFile(Struct, frozen=True):
     """A file of a cache: its size in bytes, and when it was last used, in seconds since 1970."""
 
     path: Path

@@ -86,7 +86,7 @@ def record_to_calibration(record: JsonObject) -> Calibration:
         labelled_at=read_time(record, "labelled_at"),
         annotators=read_integer(record, "annotators"),
         cases=read_integer(record, "cases"),
-        confusion=Confusion(*(read_integer(confusion, key) for key in Confusion.__slots__)),
+        confusion=Confusion(*(read_integer(confusion, key) for key in Confusion.__struct_fields__)),
         sensitivity=_read_rate(record, "sensitivity"),
         specificity=_read_rate(record, "specificity"),
         kappa=None if kappa is None else float(kappa),

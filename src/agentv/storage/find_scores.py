@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
+from msgspec import Struct
+
 from agentv.scoring.comparison.sides import Side
 from agentv.storage.find_run import find_run, find_tagged, runs_folder
 from agentv.storage.run_scores import load_side
 from agentv.storage.score_file import load_score_file
 from agentv.storage.stored_run import StoredRun, open_run
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True)
-class FoundScores:
+class FoundScores(Struct, frozen=True):
     """Scores as one side of a comparison. `reference` finds the same ones later; a file of scores has no run."""
 
     side: Side

@@ -1,19 +1,18 @@
 """Lines of results.jsonl as the index takes them: read from where it stopped, no more of each than it needs."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import msgspec
+from msgspec import Struct, field
 
 from agentv.storage.json_line import decode, decode_value
 from agentv.storage.own_file import open_lines
 from agentv.storage.row_query import findable
 from agentv.storage.schema import RESULT_SCHEMA, check_schema
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 RESULTS_FILE = "results.jsonl"
@@ -50,8 +49,7 @@ _decode_row = msgspec.json.Decoder(_RowLine).decode
 _decode_tags = msgspec.json.Decoder(list[str] | None).decode
 
 
-@dataclass(slots=True)
-class LineBatch:
+class LineBatch(Struct):
     """What some lines add to the index: one tuple a table row, in the order of the table's columns.
 
     `ends_at` is the byte behind the last line, `lines` its number, `tail` a digest of the bytes before.

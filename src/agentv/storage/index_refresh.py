@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from agentv.storage import index_schema as sql
 from agentv.storage.blobs import BlobFolder
 from agentv.storage.index_file import writing
 from agentv.storage.index_lines import RESULTS_FILE, LineBatch, LineReader, tail_digest
 from agentv.storage.index_retired import mark_retired, restore_retired
 from agentv.storage.stored_run import StoredRun
-from agentv.types.dataclass import dataclass
 
 EVENTS_FILE = "events.jsonl"
 
@@ -20,8 +21,7 @@ _CHUNK = 100_000
 """Lines that are added at once; another process may come between."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedRun:
+class IndexedRun(Struct, frozen=True):
     """What the index knows of a run: how far it read, and what it found there.
 
     `ended` is the state that the run's last event told, None when none did; `is_readable` is False when an event

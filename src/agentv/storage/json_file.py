@@ -2,26 +2,29 @@
 
 import fcntl
 import os
-from dataclasses import field
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from agentv.execution.threads import call_in_thread
 from agentv.storage.json_line import encode
 from agentv.types.aggregated_result import AggregatedEvaluationResult
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonValue
 
 _APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JsonFileSettings:
+class JsonFileSettings(Struct, frozen=True, kw_only=True):
     """Settings of `json_file`."""
 
-    path: str = field(
-        metadata={"help": "the file; it and its folder are made when they are missing", "aliases": ("file_path",)}
-    )
+    path: Annotated[
+        str,
+        Meta(
+            description="the file; it and its folder are made when they are missing", extra={"aliases": ("file_path",)}
+        ),
+    ]
 
     def __post_init__(self) -> None:
         """Refuse a path that names no file."""

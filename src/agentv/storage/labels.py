@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agentv.storage.blobs import BLOB_LIMIT, BlobFolder
 from agentv.storage.json_line import encode, fitted

@@ -4,6 +4,10 @@ import ctypes
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from agentv.storage.own_file import open_lines, open_own
 
@@ -84,3 +88,24 @@ def whole_lines(path: Path) -> Iterator[bytes]:
         for line in file:
             if line.endswith(b"\n"):
                 yield line[:-1]
+
+
+class _Stored(Protocol):
+    @property
+    def seq(self) -> int | None: ...
+
+
+S = TypeVar("S", bound=_Stored)
+
+
+def with_seq(value: S, seq: int) -> S:
+    """Return an answer or a result with its number in a store.
+
+    One without a number was made to be stored and is not shared yet, so it gets the number itself: a copy of its thirty
+    fields costs more than writing them. One with the number of another store is copied.
+    """
+    stored = cast(Struct, value)
+    if value.seq is not None:
+        return cast(S, replace(stored, seq=seq))
+    force_setattr(stored, "seq", seq)
+    return value

@@ -1,19 +1,18 @@
 """The runs of a project at a glance, those among them that cannot be read included."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from agentv.storage.find_run import list_run_folders
 from agentv.storage.stored_run import StoredRun
-from agentv.types.dataclass import dataclass
 from agentv.types.results import RunRecord
 
 UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
-class ListedRun:
+class ListedRun(Struct, frozen=True):
     """One run of a list. When something of it cannot be read, `state` is `unreadable` and `problem` says what.
 
     `run` is None when it is run.json that cannot be read; `counts` (rows by state) is empty when it is the rows.

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from agentv.scoring.digests import DigestSet
+from agentv.storage.line_file import with_seq
 from agentv.storage.records import EventRecord, case_name
-from agentv.types.changed import numbered
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock
 from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
@@ -49,12 +49,12 @@ class MemoryStore:
 
     def append_answer(self, answer: Answer) -> Answer:
         """Keep what a target returned; the answer comes back with its `seq`."""
-        self.answers.append(numbered(answer, len(self.answers)))
+        self.answers.append(with_seq(answer, len(self.answers)))
         return self.answers[-1]
 
     def append(self, result: CaseResult) -> CaseResult:
         """Keep a judged row; the row comes back with its `seq`."""
-        self.results.append(numbered(result, len(self.results)))
+        self.results.append(with_seq(result, len(self.results)))
         return self.results[-1]
 
     def close(self, state: str) -> None:

@@ -3,7 +3,8 @@
 import shutil
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agentv.scoring.digests import DigestMap, digest_of
 from agentv.storage.generations import slot_name

@@ -1,7 +1,8 @@
 """Messages of a planned case ↔ records: as other messages, but an attached file keeps all that is known of it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agentv.storage.blob_reference import BlobReference
 from agentv.storage.record_fields import optional_text, read_integer, read_text

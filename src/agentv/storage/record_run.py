@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from msgspec import Struct
+
 from agentv.storage.entry import ALWAYS, Entry
 from agentv.storage.record_fields import (
     optional_object,
@@ -17,13 +19,11 @@ from agentv.storage.record_fields import (
 )
 from agentv.storage.record_messages import case_messages_from_record, case_messages_to_record
 from agentv.storage.schema import CASE_SCHEMA, EVENT_SCHEMA, RUN_SCHEMA, check_schema
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import CaseRecord, RunRecord
 
 
-@dataclass(frozen=True, slots=True)
-class EventRecord:
+class EventRecord(Struct, frozen=True):
     """Something that happened to a run. Types that are not known are kept as they are; readers skip them."""
 
     type: str

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, field
+
 from agentv.types.json_value import JsonObject
 from agentv.types.results import Slot
 
@@ -17,8 +17,7 @@ LONGEST_VALUE = 256
 """Characters of a metadata value that rows can be found by."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowQuery:
+class RowQuery(Struct, frozen=True, kw_only=True):
     """What rows are asked for. Several suites, targets, states or tags: rows that have one of them.
 
     `text` stands somewhere in the id, A to Z in either case; `case` is an id or a pattern for it. `metadata` maps a key
@@ -40,8 +39,7 @@ class RowQuery:
     page_size: int | None = PAGE_SIZE
 
 
-@dataclass(frozen=True, slots=True)
-class RowEntry:
+class RowEntry(Struct, frozen=True):
     """One current row: the numbers it is listed by, and where in results.jsonl it stands (`line` from 1)."""
 
     line: int
@@ -55,8 +53,7 @@ class RowEntry:
     duration_ms: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Facets:
+class Facets(Struct, frozen=True):
     """How many rows each state, target, tag and suite has, under all filters but those of its own kind."""
 
     states: Mapping[str, int]
@@ -65,8 +62,7 @@ class Facets:
     suites: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class RowPage:
+class RowPage(Struct, frozen=True):
     """One page of rows; `total` is how many rows fit on all pages.
 
     `counts` are all current rows of the run by state, `skipped` says how many lines could not be read.

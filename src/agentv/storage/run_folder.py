@@ -15,7 +15,7 @@ from agentv.storage.blobs import BLOB_LIMIT, BlobFolder
 from agentv.storage.entry import Entry
 from agentv.storage.flusher import Flusher
 from agentv.storage.json_line import decode, encode, fitted, pretty
-from agentv.storage.line_file import LineFile, whole_lines
+from agentv.storage.line_file import LineFile, whole_lines, with_seq
 from agentv.storage.records import (
     EventRecord,
     answer_to_entry,
@@ -27,7 +27,6 @@ from agentv.storage.records import (
     run_to_record,
 )
 from agentv.storage.run_lock import LOCK_NAME, RunLock
-from agentv.types.changed import numbered
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart
@@ -113,7 +112,7 @@ class RunFolder:
 
     def append_answer(self, answer: Answer, *, run_id: str | None = None) -> Answer:
         """Write what a target returned; the answer comes back with its `seq`. `run_id` is of another run's answer."""
-        answer = numbered(answer, self._answers.next_seq)
+        answer = with_seq(answer, self._answers.next_seq)
         self._write(self._answers, answer_to_entry(answer, run_id=run_id or self._run_id))
         return answer
 
@@ -122,7 +121,7 @@ class RunFolder:
 
         Trace and messages are not written twice: the row's answer has them (`answer_seq`).
         """
-        result = numbered(result, self._results.next_seq)
+        result = with_seq(result, self._results.next_seq)
         self._write(self._results, result_to_entry(result, with_trace=result.answer_seq is None))
         return result
 

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterator
 
 import msgspec
+from msgspec import Struct
 
 from agentv.storage.entry import StoredScore
 from agentv.storage.stored_run import StoredRun
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, Verdict
 from agentv.types.results import Slot
@@ -43,8 +43,7 @@ class _Row(msgspec.Struct, frozen=True, gc=False):
     evaluator_results: tuple[_Evaluator, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """What one evaluator said of a row; `score_key` is empty where none is kept. Of its texts there is none."""
 
     slot: Slot

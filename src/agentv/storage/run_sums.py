@@ -1,7 +1,6 @@
 """What each suite and target of a stored run came to: counted from its rows, and as the index keeps it."""
 
 from collections.abc import Mapping
-from dataclasses import astuple
 from typing import TypeAlias
 
 import msgspec
@@ -50,12 +49,15 @@ def encode_sums(sums: RunSums) -> bytes:
     return _encode(
         _KeptSums(
             dict(sums.counts),
-            astuple(sums.scores),
-            astuple(sums.passes),
+            msgspec.structs.astuple(sums.scores),
+            msgspec.structs.astuple(sums.passes),
             sums.cost_usd,
-            {name: (astuple(scores), astuple(passes)) for name, (scores, passes) in sums.evaluators.items()},
             {
-                name: (value, None if found is None else astuple(found))
+                name: (msgspec.structs.astuple(scores), msgspec.structs.astuple(passes))
+                for name, (scores, passes) in sums.evaluators.items()
+            },
+            {
+                name: (value, None if found is None else msgspec.structs.astuple(found))
                 for name, (value, found) in sums.latencies.items()
             },
         )

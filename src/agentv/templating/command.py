@@ -9,8 +9,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
+from msgspec import Struct
+
 from agentv.templating.command_reader import PLACEHOLDER, Reader, Slot, Word, variable_of
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import TemplateError
 
 PLACEHOLDERS = ("PROMPT", "PROMPT_FILE", "GUIDELINES", "EVAL_ID", "ATTEMPT", "FILES", "OUTPUT_FILE", "CASES_FILE")
@@ -20,16 +21,14 @@ MAX_VALUE_BYTES = 120_000
 _FILE_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class FilledCommand:
+class FilledCommand(Struct, frozen=True):
     """What to execute: an argument list, and variables to add to its environment."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class CommandTemplate:
+class CommandTemplate(Struct, frozen=True):
     """A template that was read: `words` when it needs no shell, else `script`, which names variables for its values.
 
     `singles` are those of its placeholders that are filled as one piece of text: all but a {FILES} that is a word.
@@ -55,8 +54,7 @@ class CommandTemplate:
         return FilledCommand(("/bin/sh", "-c", self.script, "sh", *files), variables)
 
 
-@dataclass(frozen=True, slots=True)
-class FilesFormat:
+class FilesFormat(Struct, frozen=True):
     """How each file stands in {FILES}: the words of the format, with `{path}` and `{basename}`."""
 
     words: tuple[str, ...]

@@ -3,7 +3,8 @@
 import re
 from typing import TypeAlias
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.errors import TemplateError
 
 PLACEHOLDER = re.compile(r"\{([A-Z][A-Z0-9_]*)\}")
@@ -14,8 +15,7 @@ _BOUNDARIES = frozenset(" \t\n;&|()")
 _SHELL_ONLY = re.compile(r"\s*[A-Za-z_]\w*=|(?:.*\s)?~", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """A place to be filled. `is_word`: it stands alone, unquoted, so that a list may become several words."""
 
     name: str

@@ -1,12 +1,11 @@
 """What the criteria door says: every criterion's result, and the one score over them."""
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import asdict, field
-from dataclasses import fields as dataclass_fields
 from datetime import datetime
 from typing import Any, Protocol, Self, cast, runtime_checkable
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, field, structs
+
 from agentv.types.evaluation import VERDICTS, EvaluationResult, Verdict
 from agentv.types.evaluation_input import EvaluationInput, milliseconds_of, moment_of
 from agentv.types.failures import FailureKind
@@ -16,8 +15,7 @@ from agentv.types.scales import EvaluationCriteria
 from agentv.types.usage import Usage
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationRunError:
+class EvaluationRunError(Struct, frozen=True):
     """Something that could not be judged or kept. `criterion` is None when it concerns no single one."""
 
     evaluator: str
@@ -31,8 +29,7 @@ class EvaluationRunError:
         return {key: value for key, value in known.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class AggregatedEvaluationResult:
+class AggregatedEvaluationResult(Struct, frozen=True):
     """The judgement of one given answer.
 
     `overall_score` is 0..1, the criteria's weighted mean; None when nothing could be scored. `scored` of `expected`
@@ -83,7 +80,7 @@ class AggregatedEvaluationResult:
             "evaluationConfigSnapshot": self.evaluation_config_snapshot,
             "metadata": self.metadata or None,
             "runErrors": [error.to_dict() for error in self.run_errors] or None,
-            "judgeUsage": None if self.judge_usage is None else asdict(self.judge_usage),
+            "judgeUsage": None if self.judge_usage is None else structs.asdict(self.judge_usage),
             "judgeCostUsd": self.judge_cost_usd,
             "warnings": list(self.warnings) or None,
             "durationMs": round(self.duration_ms, 3),
@@ -126,7 +123,7 @@ class AggregatedEvaluationResult:
 def _usage(raw: JsonObject | None) -> Usage | None:
     if raw is None:
         return None
-    counts = ((each.name, raw.get(each.name)) for each in dataclass_fields(Usage))
+    counts = ((name, raw.get(name)) for name in Usage.__struct_fields__)
     return Usage(**{name: count for name, count in counts if isinstance(count, int)})
 
 

@@ -1,16 +1,15 @@
 """How a run differs from the one that it is held against."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import cast, get_args
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, field
+
 from agentv.types.intervals import LEVEL, Interval, IntervalMethod
 from agentv.types.json_value import JsonValue
 
 
-@dataclass(frozen=True, slots=True)
-class BaselineSummary:
+class BaselineSummary(Struct, frozen=True):
     """A run beside its baseline, over the `cases` that were judged in both.
 
     `difference` is that of the mean scores, this run minus the baseline, None where no case is in both; `evaluators`

@@ -2,12 +2,12 @@
 
 from datetime import datetime
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.intervals import Interval
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredRate:
+class MeasuredRate(Struct, frozen=True):
     """A share of `rows`; `worth` is how many independent rows it is as sure as, for rows of one case are alike."""
 
     value: float
@@ -20,8 +20,7 @@ class MeasuredRate:
         return self.value * (1 - self.value) / self.worth
 
 
-@dataclass(frozen=True, slots=True)
-class Confusion:
+class Confusion(Struct, frozen=True):
     """Answers counted by what the judge says and what people say."""
 
     both_pass: int = 0
@@ -45,8 +44,7 @@ class Confusion:
         return self.judge_alone + self.both_fail
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(Struct, frozen=True):
     """How often a judge was right, measured on answers that people judged too.
 
     `setups` are the digests of the evaluator's settings, prompts and judges, as scores are keyed by: it holds for no
@@ -66,8 +64,7 @@ class Calibration:
     kappa: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectedRate:
+class CorrectedRate(Struct, frozen=True):
     """A judge's pass rate of one target's answers beside the same corrected by the judge's mistakes.
 
     `rate` is None, and `reason` says why, where the calibration does not allow it. `labels` is the number of labelled

@@ -1,20 +1,19 @@
 """Eval cases, the suites they stand in, and the settings of their evaluators."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from operator import attrgetter
 from typing import Literal, Protocol, TypeAlias
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
-from agentv.types.quick import quick, quick_data, set_field
 from agentv.types.scales import EvaluationCriteria
 
 
-@dataclass(frozen=True, slots=True)
-class RubricItem:
+class RubricItem(Struct, frozen=True):
     """One requirement that a rubric judge checks. `scale` is None (met or not) or `likert5` (1..5)."""
 
     id: str
@@ -28,8 +27,7 @@ TurnAggregate: TypeAlias = Literal["mean", "min", "last"]
 """How the scores of a conversation's turns become one."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatorConfig:
+class EvaluatorConfig(Struct, frozen=True):
     """How one evaluator is set up: the common keys as fields, its own keys in `settings`, as written.
 
     `type` is the canonical type name. `weight` is finite and >= 0. `required` is False, True (its verdict must be
@@ -65,9 +63,7 @@ EvaluatorLike: TypeAlias = EvaluatorConfig | EvaluatorObject
 """What may stand in a list of evaluators: a config (data), or an object that evaluates."""
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Struct, frozen=True, gc=False):
     """Where something stands in a file; `line` counts from 1, 0 when it came from Python."""
 
     path: str
@@ -80,9 +76,7 @@ _KEPT = frozenset({tuple, type(None)})
 _ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assistant"}
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class EvalCase:
+class EvalCase(Struct, frozen=True):
     """One question for a target, with what a good answer must bring.
 
     `input_messages` may be given as a plain string, one user message, and `expected_messages` as one of the assistant.
@@ -115,13 +109,12 @@ class EvalCase:
             if type(given) is tuple:
                 continue
             if isinstance(given, str) and name in _ROLES:
-                set_field(self, name, (Message(role=_ROLES[name], content=given),))
+                force_setattr(self, name, (Message(role=_ROLES[name], content=given),))
             elif isinstance(given, list):
-                set_field(self, name, tuple(given))
+                force_setattr(self, name, tuple(given))
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenCase:
+class BrokenCase(Struct, frozen=True):
     """A line of a streamed dataset that could not be read; it becomes a row with `error.kind: config_error`."""
 
     id: str
@@ -140,8 +133,7 @@ class CaseSource(Protocol):
         """Open the source and yield its cases in file order."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedCases:
+class ListedCases(Struct, frozen=True):
     """Cases held in memory."""
 
     cases: tuple[EvalCase | BrokenCase, ...]
@@ -156,8 +148,7 @@ class ListedCases:
         return iter(self.cases)
 
 
-@dataclass(frozen=True, slots=True)
-class EvalSuite:
+class EvalSuite(Struct, frozen=True):
     """One eval file. `path` names it (relative to the repository root with `/`), `dataset` labels it.
 
     `evaluators` and `evaluator` apply to cases that name none. `prices` map model globs to dollars per million

@@ -4,9 +4,9 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.provider import CallRecord, Provider, Quota
-from agentv.types.quick import quick_data
 from agentv.types.usage import Usage
 
 # Before Python 3.12 an array says at run time not what it holds.
@@ -17,17 +17,14 @@ else:
 """Numbers of 32 bits (typecode "f"), all finite."""
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingRequest:
+class EmbeddingRequest(Struct, frozen=True):
     """Texts that are to become vectors. `timeout_s` is the deadline of this attempt."""
 
     texts: tuple[str, ...]
     timeout_s: float | None = None
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class EmbeddingResponse:
+class EmbeddingResponse(Struct, frozen=True, gc=False):
     """One vector per text, in their order. `cut` are the numbers of texts of which only the beginning was read."""
 
     vectors: tuple[Vector, ...]
@@ -56,8 +53,7 @@ class EmbeddingProvider(Provider, Protocol):
         """Return one vector per text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Embedding:
+class Embedding(Struct, frozen=True):
     """The vector of one text. `usage` and `cost_usd` are its share of the request that made it; none when `cached`."""
 
     vector: Vector

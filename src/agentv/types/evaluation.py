@@ -1,12 +1,12 @@
 """The contract of an evaluator: what it sees, what it says, and how one judgement is kept."""
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import field
 from datetime import UTC, datetime
 from typing import Literal, Protocol, Self, TypeAlias, TypeGuard, get_args, runtime_checkable
 
+from msgspec import Struct, field
+
 from agentv.types.cases import EvalCase, EvaluatorConfig
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.failures import Failure
 from agentv.types.fields import Fields, Problems
@@ -14,7 +14,6 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, Message, TraceEvent, TraceSummary
 from agentv.types.messages_json import content_text
 from agentv.types.provider import Provider
-from agentv.types.quick import quick, quick_data
 from agentv.types.scales import EvaluationCriteria, EvaluationScale
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
@@ -25,9 +24,7 @@ EvaluatorStatus: TypeAlias = Literal["scored", "error", "skipped", "unverified"]
 JudgeRole: TypeAlias = Literal["sample", "repair", "swap", "member", "embedding"]
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class PromptInputs:
+class PromptInputs(Struct, frozen=True, gc=False):
     """A case's messages as one target is asked them (formats.md, "From messages to a prompt").
 
     `question` is what judges see too. `chat_prompt` is set when role markers are used and the target is a chat model.
@@ -41,9 +38,7 @@ class PromptInputs:
     file_paths: tuple[str, ...] = ()
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class EvaluationResult:
+class EvaluationResult(Struct, frozen=True):
     """The judgement of one criterion: `score` on the criterion's own scale, `value` the same on 0..1.
 
     `value` is None when there is an error or the scale cannot be averaged.
@@ -104,9 +99,7 @@ def _own_score(value: JsonValue) -> float | bool | str:
     raise ValueError(f"must be a number, true, false or a text, got {type(value).__name__}")
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class JudgeCall:
+class JudgeCall(Struct, frozen=True, gc=False):
     """One call of a judge model, with its reply as it came. `score` is None when the reply held none.
 
     With the role `embedding` it stands for the vectors an evaluator asked for: what they used, and no reply.
@@ -122,9 +115,7 @@ class JudgeCall:
     cached: bool = False
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class EvaluationScore:
+class EvaluationScore(Struct, frozen=True):
     """What one evaluator says about one answer (seed REQ-EVAL-005).
 
     `score` is 0..1. `expected_aspect_count` is at least 1. `verdict` is set only when it does not follow from the
@@ -147,9 +138,7 @@ class EvaluationScore:
     members: "tuple[EvaluatorResult, ...]" = ()
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class EvaluatorResult:
+class EvaluatorResult(Struct, frozen=True):
     """One evaluator's score as it is kept in a row, with its name, weight and what it cost."""
 
     name: str
@@ -174,9 +163,7 @@ class EvaluatorResult:
     evaluator_results: "tuple[EvaluatorResult, ...]" = ()
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class EvaluationContext:
+class EvaluationContext(Struct, frozen=True):
     """Everything an evaluator may look at. Frozen: no evaluator can change what the next one sees.
 
     `candidate` is the answer's text. `candidate_trace` is None unless the provider gave a trace; the summary is set by

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field
 from datetime import UTC, datetime
 from typing import Self
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
 from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ROLES, Message
@@ -26,8 +27,7 @@ _ELSEWHERE = {
 """What other tools call the same things."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationInput:
+class EvaluationInput(Struct, frozen=True):
     """One answer with its surroundings (the PRD's EvaluationInput).
 
     `response` is the answer: its text, or a message with content parts and tool calls. `ground_truth` is a reference
@@ -55,13 +55,13 @@ class EvaluationInput:
         for name in ("criteria", "message_history"):
             value = getattr(self, name)
             if not isinstance(value, tuple):
-                object.__setattr__(self, name, tuple(value or ()))
+                force_setattr(self, name, tuple(value or ()))
         problems = Problems(type(self).__name__)
         _check_sorts(self, problems)
         moment: object = self.timestamp
         if moment is not None:
             try:
-                object.__setattr__(self, "timestamp", moment_of(moment))
+                force_setattr(self, "timestamp", moment_of(moment))
             except ValueError as error:
                 problems.note("$.timestamp", str(error))
         problems.raise_any()

@@ -2,13 +2,12 @@
 
 from typing import Protocol, TypeAlias
 
-from agentv.types.dataclass import dataclass
-from agentv.types.quick import quick, quick_data
+from msgspec import Struct
+
 from agentv.types.results import Answer, CaseResult, RunReport, Slot
 
 
-@dataclass(frozen=True, slots=True)
-class RunStarted:
+class RunStarted(Struct, frozen=True):
     """A run begins. `planned` is None when the number of rows is not known yet (a stream).
 
     `trials` is how often each case is asked by each target, 1 where that differs.
@@ -27,46 +26,37 @@ class RunStarted:
     spent_usd: float = 0.0
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class RowBegun:
+class RowBegun(Struct, frozen=True, gc=False):
     """A worker takes up a row. `RowFinished` or `RowLeft` follows, unless the run is interrupted."""
 
     slot: Slot
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class AnswerArrived:
+class AnswerArrived(Struct, frozen=True):
     """A target answered (or failed to); nothing is judged yet."""
 
     answer: Answer
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class RowFinished:
+class RowFinished(Struct, frozen=True):
     """A row is judged and stored."""
 
     result: CaseResult
 
 
-@dataclass(frozen=True, slots=True)
-class RowLeft:
+class RowLeft(Struct, frozen=True):
     """A row that was begun is not done: the run was stopped first, or the budget had no room for it. It is left."""
 
     slot: Slot
 
 
-@dataclass(frozen=True, slots=True)
-class RowKept:
+class RowKept(Struct, frozen=True):
     """A row that a run had before it was taken up again stands as it is."""
 
     result: CaseResult
 
 
-@dataclass(frozen=True, slots=True)
-class RetryNoted:
+class RetryNoted(Struct, frozen=True):
     """A call is being repeated."""
 
     target: str
@@ -75,23 +65,20 @@ class RetryNoted:
     wait_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class RunNote:
+class RunNote(Struct, frozen=True):
     """Something people should know: a warning, a fallback, a deprecated key."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunStopping:
+class RunStopping(Struct, frozen=True):
     """The run was asked to stop; rows in flight are given up, or when it `drains`, finished."""
 
     reason: str
     drains: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RunEnded:
+class RunEnded(Struct, frozen=True):
     """The run is over."""
 
     report: RunReport

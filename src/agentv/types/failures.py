@@ -2,7 +2,8 @@
 
 from typing import Literal, TypeAlias, get_args
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.json_value import JsonObject
 
 FailureKind: TypeAlias = Literal[
@@ -34,8 +35,7 @@ FAILURE_KINDS: tuple[str, ...] = get_args(FailureKind)
 Stage: TypeAlias = Literal["load", "healthcheck", "target", "evaluator", "store"]
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """One failure of a target, a judge or an evaluator; `message` says what happened and what to do."""
 
     kind: FailureKind

@@ -1,19 +1,18 @@
 """What people say of answers: as they write it down, and as a run keeps it."""
 
-from dataclasses import field
 from datetime import datetime
 from typing import TypeAlias
 
+from msgspec import Struct, field
+
 from agentv.types.cases import Location
-from agentv.types.dataclass import dataclass
 from agentv.types.results import Slot
 
 HumanScore: TypeAlias = str | bool | int | float
 """A score as a person gives it, on the criterion's own scale: 4, "4/5", "85%", true, "good"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Feedback:
+class Feedback(Struct, frozen=True):
     """What one annotator says of one criterion of an answer to the case `eval_id`.
 
     `suite`, `target` and `trial` say to which answer it belongs; what is None does not matter. `annotator` is empty
@@ -42,8 +41,7 @@ class Feedback:
         return self.eval_id == slot.eval_id and all(mine is None or mine == its for mine, its in said)
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(Struct, frozen=True):
     """One annotator's score of one criterion of the answer in `slot`, as `labels.jsonl` keeps it.
 
     `answer_key` and `answer_seq` are those of the answer that was judged: a row that is tried again has another one.

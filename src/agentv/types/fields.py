@@ -4,10 +4,10 @@ For objects that a program hands over (`from_dict`); files that people write are
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import TypeVar, cast
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, field
+
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
@@ -16,8 +16,7 @@ from agentv.types.wire_names import camel_case
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Problems:
+class Problems(Struct):
     """What is wrong with one object; `what` is how messages call it.
 
     `ignores_unknown` keys: those of records that a later version may have written.

@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
 
 IntervalMethod: TypeAlias = Literal[
     "wilson",
@@ -19,8 +19,7 @@ IntervalMethod: TypeAlias = Literal[
 LEVEL = 0.95
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """A two-sided confidence interval, in the units of its number; `level` of such intervals hold the truth."""
 
     low: float

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from msgspec import Struct
+
 from agentv.types.aggregated_result import AggregatedEvaluationResult
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation_input import milliseconds_of
 from agentv.types.failures import Failure
 from agentv.types.intervals import Interval
@@ -13,8 +14,7 @@ from agentv.types.results import RowState, RunState, RunVerdict
 from agentv.types.usage import Usage
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedLine:
+class JudgedLine(Struct, frozen=True):
     """One line with its judgement, or with the failure that left it without one. Lines count from 1."""
 
     file: str
@@ -53,8 +53,7 @@ class JudgedLine:
         return {"error": error, "timestamp": milliseconds_of(self.timestamp), "source": source}
 
 
-@dataclass(frozen=True, slots=True)
-class CriterionSummary:
+class CriterionSummary(Struct, frozen=True):
     """One criterion over all judgements: mean (0..1) and pass rate of its `judged` results, and those with an error."""
 
     name: str
@@ -66,8 +65,7 @@ class CriterionSummary:
     pass_rate_interval: Interval | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreReport:
+class ScoreReport(Struct, frozen=True):
     """What came of a stream. `read` lines were seen, `counts` holds those that were judged, by state.
 
     `worst` are the lowest scores that did not pass, `errors` the first lines without a clean judgement. Durations are

@@ -3,23 +3,21 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.quick import quick, quick_data
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
 
 
-@dataclass(frozen=True, slots=True)
-class TextPart:
+class TextPart(Struct, frozen=True):
     """A piece of text inside a message."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class FilePart:
+class FilePart(Struct, frozen=True):
     """An attached file, already read and checked.
 
     `path` is what the eval file says, `real_path` where it was found. `text` is None for a binary file, which
@@ -35,8 +33,7 @@ class FilePart:
     is_guideline: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DataPart:
+class DataPart(Struct, frozen=True):
     """A part of another kind (an agent's `tool_call` content part, an audio clip), kept as it came."""
 
     type: str
@@ -47,8 +44,7 @@ Part: TypeAlias = TextPart | FilePart | DataPart
 Content: TypeAlias = str | tuple[Part, ...] | Mapping[str, JsonValue]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """One call of a tool by an agent. `timestamp` is ISO 8601 (seed: ToolCall with optional trace fields)."""
 
     tool: str
@@ -58,9 +54,7 @@ class ToolCall:
     timestamp: str | None = None
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One turn of a conversation. `content` is text, parts, or an object; None when there are only tool calls."""
 
     role: Role
@@ -76,8 +70,7 @@ TraceEventType: TypeAlias = Literal["model_step", "tool_call", "tool_result", "m
 TRACE_EVENT_TYPES: tuple[TraceEventType, ...] = ("model_step", "tool_call", "tool_result", "message", "error")
 
 
-@dataclass(frozen=True, slots=True)
-class TraceEvent:
+class TraceEvent(Struct, frozen=True):
     """One step of an agent, in the older trace form. Deprecated by the seed in favour of output messages."""
 
     type: TraceEventType
@@ -90,8 +83,7 @@ class TraceEvent:
     metadata: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TraceSummary:
+class TraceSummary(Struct, frozen=True):
     """Counts over a trace. `tool_names` is sorted; `tool_calls_by_name` keeps the order of first calls."""
 
     event_count: int
@@ -100,9 +92,7 @@ class TraceSummary:
     error_count: int
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class ChatMessage:
+class ChatMessage(Struct, frozen=True, gc=False):
     """One message of a chat model's prompt: plain text only, roles merged as formats.md section 1 says."""
 
     role: Literal["system", "user", "assistant"]

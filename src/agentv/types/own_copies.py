@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from typing import Any, TypeVar, cast
 
 from agentv.types.messages import DataPart, FilePart, Message, TextPart, ToolCall, TraceEvent
@@ -36,9 +35,9 @@ def _tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _fielded(value: Any) -> Any:
-    """Return a frozen dataclass as it is, or with its own fields where one could change."""
+    """Return a frozen Struct as it is, or with its own fields where one could change."""
     kind = type(value)
-    given = [getattr(value, name) for name in _FIELDS[kind]]
+    given = [getattr(value, name) for name in kind.__struct_fields__]
     own = [own_copy(item) for item in given]
     return value if all(map(_is_same, own, given)) else kind(*own)
 
@@ -52,7 +51,6 @@ def _of_another_kind(value: Any) -> Any:
 
 
 _FIELDED = (Message, ToolCall, TraceEvent, TextPart, FilePart, DataPart)
-_FIELDS = {kind: tuple(each.name for each in fields(kind)) for kind in _FIELDED}
 _COPIERS: Mapping[type, Callable[[Any], Any]] = {
     **dict.fromkeys(_SHARED, _same),
     dict: _dict,

@@ -2,13 +2,12 @@
 
 from typing import Literal, TypeAlias
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
 
 Severity: TypeAlias = Literal["error", "warning"]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """One thing that is wrong in a file, with where it stands and what is allowed instead.
 
     `line` and `column` count from 1; 0 means the whole file. `json_path` starts with `$`.

@@ -1,24 +1,21 @@
 """The contract of a provider: what it is asked, what it answers, how it fails."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, field
+
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, Message, TraceEvent
-from agentv.types.quick import quick, quick_data
 from agentv.types.usage import Usage
 
 GUIDELINES_HEADING = "[[ ## Guidelines ## ]]"
 """What stands above the guidelines in a system message."""
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class ProviderRequest:
+class ProviderRequest(Struct, frozen=True):
     """One question for a provider.
 
     `question` is the whole prompt as text, `chat_prompt` the same as chat messages when role markers are used.
@@ -47,9 +44,7 @@ class ProviderRequest:
     response_schema: JsonObject | None = None
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class CallRecord:
+class CallRecord(Struct, frozen=True, gc=False):
     """One try of a call: `kind` is `ok` or a failure kind; `wait_ms` is the pause before it."""
 
     kind: str
@@ -62,8 +57,7 @@ class CallRecord:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(Struct, frozen=True):
     """What a server says is left of an account: of requests and of tokens, each per minute."""
 
     limit_requests: float | None = None
@@ -72,8 +66,7 @@ class Quota:
     remaining_tokens: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CachedFrom:
+class CachedFrom(Struct, frozen=True):
     """Where an answer comes from that was not asked for again: its key, when and in which run it was asked.
 
     `duration_ms` is how long it took then. `nonce` is the one-time text that the request of a judge bore then, and
@@ -87,9 +80,7 @@ class CachedFrom:
     nonce: str | None = None
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class ProviderResponse:
+class ProviderResponse(Struct, frozen=True):
     """What a provider answered. `trace` is given only by providers that have one; `request` is kept with the row."""
 
     text: str
@@ -139,8 +130,7 @@ class BatchProvider(Provider, Protocol):
         """Answer all requests, by eval case id; raise ProviderError when the batch as a whole failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchTicket:
+class BatchTicket(Struct, frozen=True):
     """A batch that is worked on elsewhere: its id there, and what its requests are called here, as they were sent.
 
     With a stored ticket a later process finds the batch again.
@@ -150,8 +140,7 @@ class BatchTicket:
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BatchState:
+class BatchState(Struct, frozen=True):
     """How far a batch is: `done` of `total` requests, and `status` in the provider's own word."""
 
     is_over: bool

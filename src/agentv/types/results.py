@@ -1,28 +1,26 @@
 """What is kept of a run: answers, rows, and the report over them (formats.md, section 4)."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from msgspec import Struct, field
+
 from agentv.types.baselines import BaselineSummary
 from agentv.types.calibrations import CorrectedRate
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, TraceEvent, TraceSummary
 from agentv.types.provider import CallRecord
-from agentv.types.quick import quick, quick_data
+from agentv.types.struct_fields import repr_without
 from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary
 from agentv.types.usage import Usage
 
 RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True, gc=False):
     """Where a row belongs in a plan: suite path, case id, target name, trial (from 0)."""
 
     suite: str
@@ -35,9 +33,7 @@ class Slot:
         return {"suite": self.suite, "eval_id": self.eval_id, "target": self.target, "trial": self.trial}
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a target returned for one slot, or why it did not (`error` set, `text` empty).
 
     `attempt` is the number of the last repeat of the whole call, from 0. `cost_usd` is None when no price is known.
@@ -72,9 +68,7 @@ class Answer:
     seq: int | None = None
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class CaseResult:
+class CaseResult(Struct, frozen=True):
     """One attempt at one case: the record that every store keeps.
 
     `status` is strict (`pass` iff the score is 1.0), `verdict` is the quality band that gates use. Both judge fields
@@ -137,8 +131,7 @@ RowState: TypeAlias = Literal["pass", "borderline", "fail", "error", "skipped"]
 """The five disjoint states that people see: a verdict, or why there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class GateResult:
+class GateResult(Struct, frozen=True):
     """One gate expression with what was held against its bound.
 
     `value` is that: what was measured, for `with 95%` the end of its interval; None when nothing could be measured.
@@ -150,8 +143,7 @@ class GateResult:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunVerdict:
+class RunVerdict(Struct, frozen=True):
     """The one verdict of a run: exit code and sentence, printed the same everywhere (product.md, "Exit codes")."""
 
     exit_code: int
@@ -163,8 +155,7 @@ RunState: TypeAlias = Literal["finished", "stopped", "interrupted", "failed", "r
 """How a run ended; `running` is one that another process writes at this moment."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunReport:
+class RunReport(Struct, frozen=True):
     """A run as it is reported: counts, means, worst rows, notes, and the verdict.
 
     `failing` holds rows that did not pass, in the order they finished, at most `failing_limit` of them;
@@ -189,8 +180,11 @@ class RunReport:
     baseline: BaselineSummary | None = None
     groups: tuple[GroupSummary, ...] = ()
     corrected: tuple[CorrectedRate, ...] = ()
-    # Left out of the repr: asyncio writes out what its main task returned whenever it gives the signal handler back.
-    results: tuple[CaseResult, ...] = field(default=(), repr=False)
+    results: tuple[CaseResult, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return the usual text without `results`: asyncio logs the repr of what its main task returned."""
+        return repr_without(self, "results")
 
     @property
     def exit_code(self) -> int:
@@ -207,9 +201,7 @@ class RunReport:
         return total
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class CaseRecord:
+class CaseRecord(Struct, frozen=True):
     """A planned case as `cases.jsonl` keeps it when it is first used."""
 
     case_key: str
@@ -229,8 +221,7 @@ class CaseRecord:
     metadata: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
+class RunRecord(Struct, frozen=True):
     """What `run.json` says about a run. `plan` holds rows, suites, targets (secrets struck), options, seed."""
 
     run_id: str

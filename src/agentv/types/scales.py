@@ -4,7 +4,9 @@ import math
 from collections.abc import Iterator
 from typing import Self, TypeAlias
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonValue
 
@@ -19,8 +21,7 @@ LABELS: EvaluationScale = "labels"
 MIN_LABELS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationCriteria:
+class EvaluationCriteria(Struct, frozen=True):
     """What is judged: a unique name, an explanation for people, a scale, and a weight inside one evaluator.
 
     `weight` is finite and >= 0. `min` and `max` bound `numeric`; `labels` are ordered from worst to best;
@@ -39,10 +40,10 @@ class EvaluationCriteria:
         """Accept a list of labels in the place of a scale's name, and any sequence of labels."""
         scale: object = self.scale
         if isinstance(scale, list | tuple):
-            object.__setattr__(self, "scale", LABELS)
-            object.__setattr__(self, "labels", tuple(scale))
+            force_setattr(self, "scale", LABELS)
+            force_setattr(self, "labels", tuple(scale))
         else:
-            object.__setattr__(self, "labels", tuple(self.labels))
+            force_setattr(self, "labels", tuple(self.labels))
 
     @classmethod
     def from_dict(cls, raw: object) -> Self:

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.intervals import Interval
 from agentv.types.usage import Usage
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSummary:
+class GroupSummary(Struct, frozen=True):
     """Counts, rate and mean of the rows of one group: of a tag, a dataset, a criterion, …, named by `by`.
 
     Of evaluators and criteria the results are counted in the place of rows. Rate and mean are over what was judged.
@@ -33,8 +33,7 @@ class GroupSummary:
         return sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
 
 
-@dataclass(frozen=True, slots=True)
-class TrialSummary:
+class TrialSummary(Struct, frozen=True):
     """What `k` trials of a case come to, a mean over the `cases` that have as many judged ones.
 
     `pass_at` is the chance that any of them passes, `pass_hat` the chance that all of them do.
@@ -48,8 +47,7 @@ class TrialSummary:
     pass_hat_interval: Interval | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TargetSummary:
+class TargetSummary(Struct, frozen=True):
     """Counts and means over one target's rows. Rates and means are over the judged rows; None without any.
 
     Costs are None when a price is unknown; `saved_usd` is the part of them that was not billed, because answers came
@@ -84,8 +82,7 @@ class TargetSummary:
         return sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatorSummary:
+class EvaluatorSummary(Struct, frozen=True):
     """Mean score of one evaluator over the rows it judged, its pass rate, and how often it failed to judge."""
 
     name: str

@@ -1,17 +1,16 @@
 """Targets: who answers, how it is reached, how often it is tried."""
 
 from collections.abc import Mapping
-from dataclasses import field
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, field
+
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import Price
 
 DEFAULT_RETRY_STATUSES = (408, 429, 500, 502, 503, 504, 529)
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """How often and how patiently a call is repeated; delays in seconds, grown by `backoff_factor`, jittered."""
 
     max_retries: int = 3
@@ -21,8 +20,7 @@ class RetryPolicy:
     status_codes: tuple[int, ...] = DEFAULT_RETRY_STATUSES
 
 
-@dataclass(frozen=True, slots=True)
-class TargetConfig:
+class TargetConfig(Struct, frozen=True):
     """A target as written: its name, its provider, and every other key in `settings`, references unexpanded.
 
     `path` is the file it stands in ("" from Python), `base_dir` the folder that its relative paths start from.
@@ -39,8 +37,7 @@ class TargetConfig:
 DEFAULT_TRY_TIMEOUT_S = 600.0
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedTarget:
+class ResolvedTarget(Struct, frozen=True):
     """A target ready for use: provider name canonical, references expanded, settings typed and checked.
 
     `settings` is the provider's own frozen settings dataclass. `public_settings` is what may be stored and hashed:

@@ -2,13 +2,10 @@
 
 from collections.abc import Iterable
 
-from agentv.types.dataclass import dataclass
-from agentv.types.quick import quick_data
+from msgspec import Struct
 
 
-@quick_data
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True, gc=False):
     """Tokens of one or more calls. `cached_input` is part of `input`, `reasoning` part of `output`."""
 
     input: int = 0
@@ -36,8 +33,7 @@ def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
     return sum(known[1:], start=known[0]) if known else None
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Struct, frozen=True):
     """Dollars per million tokens."""
 
     input_per_million: float

@@ -3,15 +3,15 @@
 import re
 from typing import Literal, TypeAlias, cast
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
+
 from agentv.types.json_value import JsonObject
 
 Keep: TypeAlias = Literal["never", "failed", "always"]
 ChangeStatus: TypeAlias = Literal["added", "modified", "deleted", "renamed"]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceConfig:
+class WorkspaceConfig(Struct, frozen=True):
     """What a workspace is a copy of: the folder `template`, or the repository `git` at `ref` (default: its HEAD).
 
     `setup` and `teardown` are commands for sh, run in the workspace before the first call and after the judging.
@@ -49,8 +49,7 @@ def workspace_from_json(value: JsonObject) -> WorkspaceConfig:
     return WorkspaceConfig(**cast(dict[str, str], known))  # type: ignore[arg-type] # `keep` was checked with the file
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedFile:
+class ChangedFile(Struct, frozen=True):
     """One file that an agent changed. `bytes` is its size now, `before` its path before it was renamed.
 
     `binary` files are named in the diff, not shown.
@@ -74,8 +73,7 @@ class ChangedFile:
         return {key: value for key, value in fields.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(Struct, frozen=True):
     """What an agent changed: the files in order of their paths, and a unified diff as git writes it.
 
     Both are limited in size; `notes` say what was left out.

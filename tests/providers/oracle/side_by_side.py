@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from tests.asking import ask, make_request
 from agentv.server.fake import FakeServer, Received
 from agentv.types.errors import ProviderError
 from agentv.types.messages import ChatMessage
+from agentv.types.struct_fields import names_of_fields
 from agentv.types.targets import ResolvedTarget
 
 IGNORED_HEADERS: Mapping[str, str] = {
@@ -97,4 +98,4 @@ def theirs(server: FakeServer, *calls: Callable[[], object]) -> list[Mapping[str
 def settings_without_a_case(settings: type, options: Mapping[str, Option]) -> set[str]:
     """Return the settings that no option sets."""
     known = {name for option in options.values() for name in option.settings}
-    return {item.name for item in fields(settings)} - known - WITHOUT_A_REQUEST
+    return set(names_of_fields(settings)) - known - WITHOUT_A_REQUEST

@@ -2,10 +2,10 @@
 
 import random
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.rows import make_row
 
 from agentv.scoring.comparison.compare import Comparison, compare_sides

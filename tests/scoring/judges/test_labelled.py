@@ -1,9 +1,9 @@
 """People's labels beside the judge's opinion of the same answer."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.stored import JUDGE, NOON, RESULT
 
 from agentv.scoring.judges.labelled import LabelledAnswers, judge_opinion, label_answers

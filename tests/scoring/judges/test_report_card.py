@@ -1,8 +1,7 @@
 """A judge held against people: rates, kappa, people among themselves, and what is missing."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from tests.stored import RESULT
 
 from agentv.scoring.agreement import cohen_kappa

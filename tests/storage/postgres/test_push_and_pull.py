@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import asdict, replace
 from tests.postgres_server import upgraded_database
 from tests.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 from tests.strategies import answers, case_results

@@ -2,20 +2,19 @@
 
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from agentv.scoring.comparison.sides import CaseName, Side
-from agentv.types.dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """The same case in both runs."""
 
     before: CaseName
     after: CaseName
 
 
-@dataclass(frozen=True, slots=True)
-class Alignment:
+class Alignment(Struct, frozen=True):
     """The cases of two runs, paired, and those that only one of them has, each in the order of its run."""
 
     pairs: tuple[Pair, ...]

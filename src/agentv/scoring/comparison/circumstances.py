@@ -1,20 +1,20 @@
 """What two runs were made with, as far as it differs: suites, targets, scripts, options, versions, code."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.scoring.comparison.rows import evaluator_of
 from agentv.scoring.comparison.sides import Side
 from agentv.scoring.identity import canonical_json
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 
 _DIGEST = 12
 _OWN_OPTIONS = ("name", "targets", "baseline", "gates")
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstance:
+class Circumstance(Struct, frozen=True):
     """One thing that differs; None where a run does not have it. `name` says where it belongs and what it is called."""
 
     name: str

@@ -3,8 +3,10 @@
 import math
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.scoring.comparison.alignment import Alignment, Pair, align
 from agentv.scoring.comparison.measured import MeasureDifference, measure_difference
@@ -12,7 +14,6 @@ from agentv.scoring.comparison.rows import PASSED, SCORE, SPENDING, evaluator_of
 from agentv.scoring.comparison.sides import Side
 from agentv.scoring.statistics.holm import holm
 from agentv.scoring.statistics.power import LEVEL, cases_needed, detectable_difference
-from agentv.types.dataclass import dataclass
 
 THRESHOLD = 0.1
 """How far the score of a case must move, in either direction, to be a win or a loss."""
@@ -24,8 +25,7 @@ Change: TypeAlias = Literal["improved", "regressed", "same"]
 Finding: TypeAlias = Literal["better", "worse", "no evidence"]
 
 
-@dataclass(frozen=True, slots=True)
-class CaseDifference:
+class CaseDifference(Struct, frozen=True):
     """A case in both runs: mean score and share of its repeats that passed, before and after."""
 
     pair: Pair
@@ -54,8 +54,7 @@ class CaseDifference:
         return once > 0.5 >= then  # noqa: PLR2004 - half
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """What two runs differ in, over the cases that both have. `broken` pairs have a row that could not be judged."""
 
     before: Side

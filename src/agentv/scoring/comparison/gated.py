@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+from msgspec import Struct
+
 from agentv.scoring.comparison.compare import Change, Comparison
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.rows import evaluator_measure, evaluator_of
@@ -9,14 +11,12 @@ from agentv.scoring.gates import Measurements
 from agentv.scoring.run_verdict import Counted
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
 from agentv.scoring.tallies import Tally
-from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 
 _HALF = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredAgainst:
+class MeasuredAgainst(Struct, frozen=True):
     """What can be measured of a run, and beside it `regressions`, of one suite when it is named."""
 
     measured: Measurements
@@ -43,8 +43,7 @@ class MeasuredAgainst:
         return self.measured.left_out(kind, name)
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedRun:
+class ComparedRun(Struct, frozen=True):
     """A run's own counts, with what gates can ask about its difference to a baseline."""
 
     counted: Counted

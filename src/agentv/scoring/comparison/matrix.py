@@ -1,7 +1,8 @@
 """Several runs against a first one."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.statistics.holm import holm

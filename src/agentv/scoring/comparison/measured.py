@@ -4,6 +4,8 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
 from agentv.scoring.comparison.alignment import Pair
 from agentv.scoring.comparison.rows import PASSED, SPENDING
 from agentv.scoring.comparison.sides import Side
@@ -13,12 +15,10 @@ from agentv.scoring.statistics.mcnemar import mcnemar_test
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.scoring.statistics.paired_test import PairedTest
 from agentv.scoring.statistics.sign_flips import sign_flip_test
-from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureDifference:
+class MeasureDifference(Struct, frozen=True):
     """What changed in one measure, over the cases in which both runs have it.
 
     A case counts once, however many trials and targets it was run with. In `higher` cases it is higher after, in

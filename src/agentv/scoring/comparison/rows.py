@@ -1,12 +1,12 @@
 """A row as comparisons need it: where it belongs, its state, and what was measured of it."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from agentv.scoring.aggregation import row_state
 from agentv.scoring.tallies import JUDGED_STATES
-from agentv.types.dataclass import dataclass
 from agentv.types.results import CaseResult, RowState, Slot
 from agentv.types.usage import Usage
 
@@ -24,8 +24,7 @@ class Place(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredRow:
+class ScoredRow(Struct, frozen=True):
     """One row.
 
     `measures` holds what is known of it by name: a score of 0..1 and whether it passed (1.0 or 0.0) when it was judged,

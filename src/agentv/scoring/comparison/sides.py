@@ -3,11 +3,11 @@
 import math
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import NamedTuple
 
+from msgspec import Struct, field
+
 from agentv.scoring.comparison.rows import SCORE, Place, ScoredRow
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 _BELOW_ALL = -1.0
@@ -22,8 +22,7 @@ class CaseName(NamedTuple):
     target: str
 
 
-@dataclass(slots=True)
-class _Column:
+class _Column(Struct):
     """Sum and number of one measure, a place for each case."""
 
     sums: "array[float]" = field(default_factory=lambda: array("d"))

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast, get_args
 
+from msgspec import Struct
+
 from agentv.scoring.agreement import Label, krippendorff_alpha
 from agentv.scoring.case_sums import case_of
 from agentv.scoring.judges.labelled import Opinion, judged_criterion, result_opinion
 from agentv.scoring.judges.report_card import AgreementRate, rate_of_cases
 from agentv.scoring.pairs import Better, candidate_value
 from agentv.scoring.statistics.rank_correlation import correlation_interval, rank_correlation
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.intervals import Interval
 from agentv.types.results import Slot
@@ -21,8 +22,7 @@ _ORDERS = ("first", "swapped")
 _SAID = get_args(Better)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedAgain:
+class JudgedAgain(Struct, frozen=True):
     """One answer, of `length` characters, with what a judge said of it each time.
 
     `opinions` are those that it gave, `failed` is how often it gave none. `flips` of `orders` verdicts on two answers
@@ -57,8 +57,7 @@ class JudgedAgain:
         return 2 * sum(each.passed for each in self.opinions) > len(self.opinions)
 
 
-@dataclass(frozen=True, slots=True)
-class LengthCorrelation:
+class LengthCorrelation(Struct, frozen=True):
     """Spearman's correlation of answers' length with the judge's score, None where there is none to be told."""
 
     value: float | None
@@ -66,8 +65,7 @@ class LengthCorrelation:
     interval: Interval | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Consistency:
+class Consistency(Struct, frozen=True):
     """A judge asked again. Shares are over answers with two verdicts or more.
 
     `deviation` is the mean standard deviation of an answer's scores, `alpha` Krippendorff's of its verdicts.

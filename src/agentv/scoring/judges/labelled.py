@@ -2,20 +2,19 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from agentv.scoring.aggregation import verdict_of
 from agentv.scoring.row_kinds import evaluator_state
 from agentv.scoring.scales import normalize
-from agentv.types.dataclass import dataclass
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.feedback import Label
 from agentv.types.results import CaseResult, Slot
 from agentv.types.scales import EvaluationCriteria
 
 
-@dataclass(frozen=True, slots=True)
-class Opinion:
+class Opinion(Struct, frozen=True):
     """What somebody says of an answer: a value of 0..1, whether that is a pass, and why."""
 
     value: float
@@ -24,8 +23,7 @@ class Opinion:
     annotator: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledAnswer:
+class LabelledAnswer(Struct, frozen=True):
     """An answer with the judge's opinion and those of people, of whom there is at least one."""
 
     slot: Slot
@@ -45,8 +43,7 @@ class LabelledAnswer:
         return None if 2 * passes == len(self.people) else 2 * passes > len(self.people)
 
 
-@dataclass(slots=True)
-class LabelledAnswers:
+class LabelledAnswers(Struct):
     """What a judge and people said of one criterion, and the labels that stand beside no opinion of the judge.
 
     `unjudged` counts answers on which the judge said nothing, or failed. `unplaced` are scores of people that cannot be

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
+from msgspec import Struct
+
 from agentv.scoring.agreement import Label, krippendorff_alpha, weighted_kappa
 from agentv.scoring.case_sums import case_of
 from agentv.scoring.judges.labelled import LabelledAnswer
@@ -11,7 +13,6 @@ from agentv.scoring.statistics.intervals import rate_interval, rate_worth
 from agentv.scoring.statistics.kappa import kappa_error, kappa_interval
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.calibrations import Confusion, MeasuredRate
-from agentv.types.dataclass import dataclass
 from agentv.types.intervals import Interval
 
 FEWEST = 20
@@ -25,8 +26,7 @@ GOOD_OF_A_KIND = 50
 _TWO = 2
 
 
-@dataclass(frozen=True, slots=True)
-class AgreementRate:
+class AgreementRate(Struct, frozen=True):
     """A share of answers with its interval; `rate` None without any answer."""
 
     rate: MeasuredRate | None
@@ -34,16 +34,14 @@ class AgreementRate:
     interval: Interval | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Kappa:
+class Kappa(Struct, frozen=True):
     """A kappa, None where chance alone agrees always, and its interval."""
 
     value: float | None
     interval: Interval | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PeopleAgreement:
+class PeopleAgreement(Struct, frozen=True):
     """How far people agree with each other, on the `answers` that several of them judged.
 
     `alike` is the share of pairs of annotators that say the same of an answer, pass or not; `alpha` Krippendorff's of
@@ -57,8 +55,7 @@ class PeopleAgreement:
     scale_alpha: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReportCard:
+class ReportCard(Struct, frozen=True):
     """A judge held against people. Of answers on which people are split nothing is counted but their number.
 
     `weighted` is the quadratically weighted kappa of scores, where people use more than two.

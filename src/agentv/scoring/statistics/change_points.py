@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate, pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.scoring.statistics.distributions import beta_share, normal_quantile
 from agentv.scoring.statistics.hypergeometric import fisher_test
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.types.dataclass import dataclass
 
 LEVEL = 0.05
 FEWEST_RUNS = 5
@@ -22,8 +23,7 @@ _ALIKE = 1e-12
 _DIGITS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Struct, frozen=True):
     """One run's number in a series; `weight` is how many independent cases it is worth.
 
     `variance` is that of one case, of numbers of 0..1; None where it is not known.
@@ -42,8 +42,7 @@ class Observation:
         return cls(mean, weight, variance)
 
 
-@dataclass(frozen=True, slots=True)
-class ChangePoint:
+class ChangePoint(Struct, frozen=True):
     """The level changed at observation number `at` (from 0), the first of the new level.
 
     `before` and `after` are the means up to the changes next to this one; `p` is the chance of so clear a change

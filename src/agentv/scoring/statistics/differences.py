@@ -3,17 +3,17 @@
 import math
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from agentv.scoring.statistics.distributions import normal_quantile, t_quantile
 from agentv.scoring.statistics.grid import common_step
-from agentv.types.dataclass import dataclass
 from agentv.types.intervals import LEVEL, Interval
 
 _FEWEST = 2
 _ALIKE = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class PairedDifferences:
+class PairedDifferences(Struct, frozen=True):
     """Differences of cases summed up: their number, mean, and standard deviation with n - 1 (0.0 below two cases).
 
     `step` is what all of them are multiples of, 0.0 where they are of no common step.

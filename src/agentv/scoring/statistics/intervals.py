@@ -2,9 +2,10 @@
 
 import math
 
+from msgspec import Struct
+
 from agentv.scoring.statistics.distributions import normal_quantile, t_quantile
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.types.dataclass import dataclass
 from agentv.types.intervals import LEVEL, Interval, IntervalMethod
 
 _FEWEST_CLUSTERS = 2
@@ -63,8 +64,7 @@ def mean_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | N
     return Interval(*scores.bounds(deviate), "scaled-wilson", level)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scores:
+class _Scores(Struct, frozen=True):
     """Cases with scores: sums of squares and cubes of their distances from the mean; the allowance is on squares."""
 
     mean: float

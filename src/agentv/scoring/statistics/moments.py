@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from typing import Self
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
 
 _ALIKE = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterMoments:
+class ClusterMoments(Struct, frozen=True):
     """Sums over clusters of values of 0..1; a cluster is a case with all its repeats.
 
     `n` and `y` are a cluster's number of rows and the sum of its values: `rows` is the sum of n, `total` of y,

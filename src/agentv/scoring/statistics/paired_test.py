@@ -2,11 +2,10 @@
 
 from typing import Literal
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class PairedTest:
+class PairedTest(Struct, frozen=True):
     """Outcome of a test. `p` is two-sided, 0..1; `is_exact` says that all patterns of signs were counted."""
 
     name: Literal["mcnemar", "sign-flips"]

@@ -2,7 +2,8 @@
 
 import json
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agentv.server.fake.conversation import CHARACTERS_PER_TOKEN, Question, Reply, Tool, ToolUse
 from agentv.server.fake.examples import example_object, example_of

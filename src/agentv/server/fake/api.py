@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from agentv.server.fake.conversation import Question, Reply
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 
 CREATED = 1_767_225_600
@@ -15,8 +15,7 @@ CREATED = 1_767_225_600
 _PIECE = re.compile(r"\S+\s*|\s+")
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Why a request gets no answer, in the words of every API. `code` is what some APIs add for programs."""
 
     status: int
@@ -33,8 +32,7 @@ class RefusedError(Exception):
         self.problem = problem
 
 
-@dataclass(frozen=True, slots=True)
-class Api:
+class Api(Struct, frozen=True):
     """One API. `read` raises RefusedError for what the real one would refuse.
 
     `stream` yields a reply's events as they go over the wire. An API that does not speak counts or embeds what it is

@@ -1,10 +1,10 @@
 """What a model is asked and what it says, the same for every API."""
 
 import hashlib
-from dataclasses import field
 from typing import Literal, TypeAlias
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, field
+
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 
@@ -16,8 +16,7 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 CHARACTERS_PER_TOKEN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(Struct, frozen=True):
     """A call of a tool that the model asks for. `custom` tools take one text, under `input`."""
 
     name: str
@@ -26,8 +25,7 @@ class ToolUse:
     custom: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A tool that the model may call; `schema` is that of its arguments."""
 
     name: str
@@ -35,16 +33,14 @@ class Tool:
     custom: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """One message; what a tool answered is a turn of its own."""
 
     role: Role
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """One request to a model.
 
     `must_call` names the tool that has to be called, "" for any of them. `schema` is what the reply must keep to.
@@ -89,8 +85,7 @@ class Question:
         return hashlib.sha256(compact_json([self.model, turns]).encode(errors="replace")).hexdigest()[:24]
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What the model says."""
 
     text: str = ""

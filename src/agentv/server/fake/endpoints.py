@@ -6,12 +6,13 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import NamedTuple
 
 from aiohttp import web
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.server.fake.api import Api, Problem, RefusedError, refused
 from agentv.server.fake.conversation import Question, Reply
@@ -20,7 +21,6 @@ from agentv.server.fake.fields import as_text
 from agentv.server.fake.log import Call, CallLog, fingerprint, key_of
 from agentv.server.fake.quota import Permit, Quotas
 from agentv.server.fake.sending import Outgoing
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 _JSON = "application/json"
@@ -28,8 +28,7 @@ _EVENTS = "text/event-stream"
 _BLOCKED = Problem(400, "The prompt was refused by the content filter.", "content_filter")
 
 
-@dataclass(frozen=True, slots=True)
-class Manner:
+class Manner(Struct, frozen=True):
     """How the server behaves: what it says, how long it takes, and what a refusal asks clients to wait."""
 
     answer: Callable[[Question], Reply]
@@ -44,8 +43,7 @@ class Asked(NamedTuple):
     chosen: Chosen | None
 
 
-@dataclass(slots=True)
-class Endpoints:
+class Endpoints(Struct):
     """What answers models' requests. `closing` is set when the server stops."""
 
     manner: Manner

@@ -4,21 +4,21 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.server.fake import sending
 from agentv.server.fake.api import Problem, refused
 from agentv.server.fake.conversation import Reply
 from agentv.server.fake.sending import FILLING, Send
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonValue
 
 _NAME = re.compile(r"([a-z0-9-]+?)(?:-x(\d+))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """The request gets an error status. `retry_after` is written as `seconds`, `date` or `ms`."""
 
     summary: str
@@ -26,16 +26,14 @@ class Refusal:
     retry_after: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OddReply:
+class OddReply(Struct, frozen=True):
     """The model says something else."""
 
     summary: str
     change: Callable[[Reply], Reply]
 
 
-@dataclass(frozen=True, slots=True)
-class OddBody:
+class OddBody(Struct, frozen=True):
     """The reply's bytes are changed."""
 
     summary: str
@@ -43,8 +41,7 @@ class OddBody:
     content_type: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OddSending:
+class OddSending(Struct, frozen=True):
     """The reply is sent in another way, or not at all. `status` is what is sent, 0 for none."""
 
     summary: str
@@ -52,8 +49,7 @@ class OddSending:
     status: int = 200
 
 
-@dataclass(frozen=True, slots=True)
-class OddBatch:
+class OddBatch(Struct, frozen=True):
     """Something happens to the request's place in a batch; outside of batches nothing does."""
 
     summary: str
@@ -156,8 +152,7 @@ FILLED: frozenset[str] = frozenset({"not-utf8", "huge", "gzip-bomb"})
 """Faults whose reply has one place to be filled as its text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """A fault and how many times each request meets it; None for always."""
 
     name: str

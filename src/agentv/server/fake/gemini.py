@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agentv.server.fake.api import Api, Problem, event, pieces, refused
 from agentv.server.fake.conversation import Finish, Question, Reply, Tool, Turn

@@ -3,9 +3,9 @@
 import hashlib
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, field
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, field, structs
+
 from agentv.types.json_value import JsonObject
 
 SCHEMA = "agentv-fake-calls-1"
@@ -13,8 +13,7 @@ _KEPT = 100_000
 _KEY_HEADERS = ("api-key", "x-api-key", "x-goog-api-key")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One request as the log keeps it.
 
     `status` is the one that was sent, 0 when there was none. Billed is what a model worked for: every reply of a model
@@ -34,8 +33,7 @@ class Call:
     billed: bool = False
 
 
-@dataclass(slots=True)
-class CallLog:
+class CallLog(Struct):
     """The latest 100,000 calls, oldest first."""
 
     calls: deque[Call] = field(default_factory=lambda: deque(maxlen=_KEPT))
@@ -49,7 +47,7 @@ class CallLog:
             "billed": len(billed),
             "input_tokens": sum(call.input_tokens for call in billed),
             "output_tokens": sum(call.output_tokens for call in billed),
-            "calls": [asdict(call) for call in self.calls],
+            "calls": [structs.asdict(call) for call in self.calls],
         }
 
 

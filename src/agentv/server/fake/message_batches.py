@@ -1,9 +1,10 @@
 """Anthropic's message batches: all requests in one body, the results as lines."""
 
 from collections import Counter
-from dataclasses import field, replace
 
 from aiohttp import web
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.server.fake.anthropic import ANTHROPIC
 from agentv.server.fake.api import RefusedError, refused
@@ -11,15 +12,13 @@ from agentv.server.fake.endpoints import Endpoints, check_form, json_response, r
 from agentv.server.fake.fields import as_object, as_text, objects
 from agentv.server.fake.log import Call
 from agentv.server.fake.stored_batches import Shelf, Wait, batch_fault, json_lines
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 
 _AT = "2026-01-01T00:00:00Z"
 _GOOD = 200
 
 
-@dataclass(slots=True)
-class MessageBatch:
+class MessageBatch(Struct):
     """One batch: its results, and how long they take."""
 
     id: str
@@ -33,8 +32,7 @@ class MessageBatch:
         return [{**row, "result": {"type": "canceled"}} for row in self.rows]
 
 
-@dataclass(slots=True)
-class MessageBatches:
+class MessageBatches(Struct):
     """The handlers of message batches."""
 
     endpoints: Endpoints

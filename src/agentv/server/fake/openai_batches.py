@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import field, replace
 
 from aiohttp import web
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.server.fake.api import CREATED, Api, Problem, RefusedError, refused
 from agentv.server.fake.embeddings import OPENAI_EMBEDDINGS
@@ -14,7 +15,6 @@ from agentv.server.fake.log import Call
 from agentv.server.fake.openai_chat import OPENAI_CHAT, refuse
 from agentv.server.fake.openai_responses import OPENAI_RESPONSES
 from agentv.server.fake.stored_batches import Shelf, Wait, batch_fault, json_lines
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject, JsonValue
 
 _APIS: Mapping[str, Api] = {
@@ -25,8 +25,7 @@ _APIS: Mapping[str, Api] = {
 _GOOD = 200
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Struct):
     """One batch: what it was made from, how long it takes, and what it comes to."""
 
     id: str
@@ -51,8 +50,7 @@ class Batch:
         return "expired" if self.expired else "completed"
 
 
-@dataclass(slots=True)
-class OpenAIBatches:
+class OpenAIBatches(Struct):
     """The handlers of files and batches."""
 
     endpoints: Endpoints

@@ -3,16 +3,14 @@
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from datetime import UTC, datetime
 
-from agentv.types.dataclass import dataclass
+from msgspec import Struct, field
 
 _MINUTE = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(Struct, frozen=True):
     """What each key may use. A minute's worth, or `burst` requests, may come at once; it grows back steadily.
 
     `concurrent` refuses more requests than that at a time. Without `headers` nobody is told what is left.
@@ -26,8 +24,7 @@ class Quota:
     clock: Callable[[], float] = time.monotonic
 
 
-@dataclass(slots=True)
-class Meter:
+class Meter(Struct):
     """An amount that is used up and grows back."""
 
     per_minute: float
@@ -50,8 +47,7 @@ class Meter:
         return (self.capacity - self.left) * _MINUTE / self.per_minute
 
 
-@dataclass(slots=True)
-class Account:
+class Account(Struct):
     """The meters of one key."""
 
     requests: Meter
@@ -59,8 +55,7 @@ class Account:
     running: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Permit:
+class Permit(Struct, frozen=True):
     """Whether a request may go on, and what its reply's headers say. `retry_after_s` is 0 when it may."""
 
     allowed: bool
@@ -68,8 +63,7 @@ class Permit:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Quotas:
+class Quotas(Struct):
     """The accounts of all keys under one quota; without a quota everything is allowed."""
 
     quota: Quota | None

@@ -8,8 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import NoReturn, TypeAlias
 
 from aiohttp import web
-
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
 
 FILLING = "FILLED-BY-A-FAULT"
 """The text whose place in a reply is filled with something else."""
@@ -20,8 +19,7 @@ _MIB = 2**20
 _LINGER = struct.pack("ii", 1, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(Struct, frozen=True):
     """A reply that is ready to go."""
 
     request: web.Request

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from aiohttp import web
+from msgspec import Struct
 
 from agentv.server.fake.answers import answer as usual_answer
 from agentv.server.fake.conversation import Question, Reply
@@ -14,14 +15,12 @@ from agentv.server.fake.endpoints import Endpoints, Manner
 from agentv.server.fake.log import Call, CallLog
 from agentv.server.fake.quota import Quota, Quotas
 from agentv.server.fake.routes import add_routes
-from agentv.types.dataclass import dataclass
 
 HOST = "127.0.0.1"
 _MAX_REQUEST_BYTES = 512 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(Struct, frozen=True):
     """One request as it came: the path with its query, header names in lower case. It holds the key."""
 
     method: str

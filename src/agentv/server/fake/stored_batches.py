@@ -2,18 +2,17 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from itertools import count
+
+from msgspec import Struct, field
 
 from agentv.server.fake.api import RefusedError
 from agentv.server.fake.faults import OddBatch, choose_fault
 from agentv.server.fake.fields import as_text
-from agentv.types.dataclass import dataclass
 from agentv.types.json_value import JsonObject
 
 
-@dataclass(slots=True)
-class Shelf:
+class Shelf(Struct):
     """Things by their number. `polls` is how often a batch is looked at before it is done."""
 
     polls: int
@@ -25,8 +24,7 @@ class Shelf:
         return f"{kind}-fake-{next(self._numbers)}"
 
 
-@dataclass(slots=True)
-class Wait:
+class Wait(Struct):
     """How long a batch takes: `left` more looks, unless it is cancelled."""
 
     left: int

@@ -4,8 +4,9 @@ import asyncio
 import os
 import threading
 import weakref
-from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
 
 from agentv.storage.json_line import encode
 from agentv.storage.postgres.connection import check_driver, connect, told
@@ -14,8 +15,8 @@ from agentv.storage.postgres.migrations import check_version
 from agentv.storage.postgres.url import StoreUrl, parse_store_url
 from agentv.templating.environment import fill_variables, variables_in
 from agentv.types.aggregated_result import AggregatedEvaluationResult
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError, TemplateError
+from agentv.types.struct_fields import repr_without
 
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection
@@ -26,14 +27,17 @@ INSERT INTO agentv.judgements (line, time, agent_id, session_id, overall_score, 
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostgresSettings:
+class PostgresSettings(Struct, frozen=True, kw_only=True):
     """Settings of `postgres`."""
 
-    url: str = field(
-        repr=False,
-        metadata={"help": "`postgresql://user@host/database`; `${{ NAME }}` stands for a variable of the environment"},
-    )
+    url: Annotated[
+        str,
+        Meta(description="`postgresql://user@host/database`; `${{ NAME }}` stands for a variable of the environment"),
+    ]
+
+    def __repr__(self) -> str:
+        """Return the usual text without the password."""
+        return repr_without(self, "url")
 
     def __post_init__(self) -> None:
         """Refuse what is no URL of a store."""

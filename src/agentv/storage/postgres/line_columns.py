@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 import msgspec
-
-from agentv.types.dataclass import dataclass
+from msgspec import Struct
 
 Column: TypeAlias = str | int | float | datetime | None
 
@@ -20,8 +19,7 @@ LONGEST_TEXT = 500
 _BIGINT = 1 << 63
 
 
-@dataclass(frozen=True, slots=True)
-class LineTable:
+class LineTable(Struct, frozen=True):
     """The table of one file of a run. `columns` are its own columns with their SQL types and their places in a line."""
 
     file: str

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from agentv.storage.line_file import LineFile, whole_lines
 from agentv.storage.postgres.blob_tables import pull_blobs
 from agentv.storage.postgres.connection import told
@@ -15,7 +17,6 @@ from agentv.storage.postgres.run_rows import same_run
 from agentv.storage.run_folder import RUN_FILE, make_run_folder
 from agentv.storage.run_lock import RunLock
 from agentv.storage.stored_run import StoredRun
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import StorageError
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ PAGE = 1000
 _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Pulled:
+class Pulled(Struct, frozen=True):
     """What a pull brought: `lines` that the folder had not, 0 when it had all."""
 
     folder: Path

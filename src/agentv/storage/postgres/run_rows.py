@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from agentv.storage.json_line import decode
 from agentv.storage.postgres.connection import told
 from agentv.storage.records import record_to_run
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
 from agentv.types.results import RunRecord
 
@@ -41,8 +41,7 @@ FROM (
 """
 
 
-@dataclass(frozen=True, slots=True)
-class SharedRunInfo:
+class SharedRunInfo(Struct, frozen=True):
     """One run of the team's list; `counts` are its current rows by state, `pushed_at` is when it last grew."""
 
     run_id: str

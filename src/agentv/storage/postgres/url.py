@@ -1,13 +1,14 @@
 """Where the database is: a URL that is used whole and shown without its password. Pure."""
 
 import re
-from dataclasses import field
 from urllib.parse import parse_qsl, quote, urlencode
+
+from msgspec import Struct
 
 from agentv.templating.secrets import STRUCK, Striker
 from agentv.templating.store_secrets import store_secrets
-from agentv.types.dataclass import dataclass
 from agentv.types.errors import ConfigError
+from agentv.types.struct_fields import repr_without
 
 _URL = re.compile(r"postgres(?:ql)?://(?P<rest>.*)", re.DOTALL)
 _SHOWN_PARAMETERS = ("host", "port", "dbname")
@@ -35,16 +36,19 @@ _KEPT_PARAMETERS = (
 """What may be kept with a run: everything that says how to connect and holds no password."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreUrl:
+class StoreUrl(Struct, frozen=True):
     """A PostgreSQL URL. `text` has the password and is for connecting alone; `shown` is for people.
 
     `hint` is what to do when nobody answers there.
     """
 
-    text: str = field(repr=False)
+    text: str
     shown: str
     hint: str = ""
+
+    def __repr__(self) -> str:
+        """Return the usual text without the password."""
+        return repr_without(self, "text")
 
     @property
     def kept(self) -> str:
