@@ -9,12 +9,14 @@ from tempfile import TemporaryDirectory
 
 from agentv.storage.find_run import runs_folder
 from agentv.storage.index import RunIndex
-from agentv.storage.json_line import encode, pretty
-from agentv.storage.records import result_to_record, run_to_record
+from agentv.storage.records.encode import result_line, run_line
+from agentv.storage.records.json_line import encode, pretty
 from agentv.storage.row_query import RowQuery
 from agentv.storage.stored_run import StoredRun
 from agentv.types.evaluation import EvaluatorResult
-from agentv.types.results import CaseResult, RunRecord, Slot
+from agentv.types.records.answer import Slot
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import RunRecord
 from bench.measuring import Effort, seconds_per_call
 from bench.rows import AtMost, Row, row_of
 
@@ -47,19 +49,21 @@ def measure(effort: Effort) -> Iterator[Row]:
 
 def write_run(home: Path, count: int) -> StoredRun:
     """Write a run of `count` rows of 1.2 kB as its folder has it."""
-    run = RunRecord("20260131T120000.000-000000", datetime(2026, 1, 31, tzinfo=UTC), "0", {})
+    run = RunRecord(
+        run_id="20260131T120000.000-000000", created_at=datetime(2026, 1, 31, tzinfo=UTC), agentv_version="0", plan={}
+    )
     folder = runs_folder(home) / run.run_id
     folder.mkdir(parents=True)
-    (folder / "run.json").write_bytes(pretty(run_to_record(run)))
+    (folder / "run.json").write_bytes(pretty(run_line(run)))
     with (folder / "results.jsonl").open("wb") as file:
         for number in range(count):
-            file.write(encode(result_to_record(_row(run, number))) + b"\n")
+            file.write(encode(result_line(_row(run, number))) + b"\n")
     return StoredRun(folder)
 
 
 def _row(run: RunRecord, number: int) -> CaseResult:
     passed = number % 4 != 0
-    found = EvaluatorResult("contains", "contains", float(passed), verdict="pass" if passed else "fail")
+    found = EvaluatorResult(name="contains", type="contains", score=float(passed), verdict="pass" if passed else "fail")
     return CaseResult(
         run_id=run.run_id,
         timestamp=run.created_at,

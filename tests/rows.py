@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from agentv.scoring.aggregation import row_status, verdict_of
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure
-from agentv.types.results import CaseResult, Slot
+from agentv.types.records.answer import Slot
+from agentv.types.records.result import CaseResult, Spent, UsageBy
 from agentv.types.usage import Usage
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -26,7 +27,10 @@ def make_row(
 ) -> CaseResult:
     judged = score is not None and error is None
     evaluator = EvaluatorResult(
-        "tone", "contains", score or 0.0, status="error" if error else "skipped" if is_skipped else "scored"
+        name="tone",
+        type="contains",
+        score=score or 0.0,
+        status="error" if error else "skipped" if is_skipped else "scored",
     )
     return CaseResult(
         run_id="r",
@@ -38,8 +42,7 @@ def make_row(
         verdict=verdict_of(score) if judged and score is not None else None,
         tags=tags,
         evaluator_results=(evaluator,),
-        target_usage=usage,
-        target_cost_usd=cost_usd,
+        usage_by=UsageBy.of(Spent.of(usage, cost_usd)),
         duration_ms=duration_ms,
         error=error,
     )

@@ -8,7 +8,9 @@ from msgspec.structs import replace
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.messages import Message, ToolCall, TraceSummary
 from agentv.types.provider import CallRecord
-from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord, Slot
+from agentv.types.records.answer import Answer, Slot
+from agentv.types.records.result import CaseResult, Spent, UsageBy
+from agentv.types.records.run import CaseRecord, RunRecord
 from agentv.types.usage import Usage
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -27,22 +29,22 @@ ANSWER = Answer(
     ),
     usage=Usage(input=120, output=30, total=150, requests=1),
     cost_usd=0.0021,
-    calls=(CallRecord("ok", NOON, duration_ms=1500.0, status=200),),
+    calls=(CallRecord(kind="ok", started_at=NOON, duration_ms=1500.0, status=200),),
     request={"model": "small"},
 )
 
 CONTAINS = EvaluatorResult(
-    "contains",
-    "contains",
-    0.0,
+    name="contains",
+    type="contains",
+    score=0.0,
     verdict="fail",
     misses=('expected "30 days", got "We will look into it."',),
     duration_ms=0.2,
 )
 JUDGE = EvaluatorResult(
-    "tone",
-    "llm_judge",
-    1.0,
+    name="tone",
+    type="llm_judge",
+    score=1.0,
     verdict="pass",
     weight=0.5,
     hits=("polite",),
@@ -72,10 +74,7 @@ RESULT = CaseResult(
     evaluator_results=(CONTAINS, JUDGE),
     trace_summary=TraceSummary(2, ("lookup_order",), {"lookup_order": 1}, 0),
     lm_provider_request={"model": "small"},
-    target_usage=ANSWER.usage,
-    judge_usage=JUDGE.usage,
-    target_cost_usd=0.0021,
-    judge_cost_usd=0.0004,
+    usage_by=UsageBy.of(Spent.of(ANSWER.usage, 0.0021), Spent.of(JUDGE.usage, 0.0004)),
     cost_usd=0.0025,
     duration_ms=1500.0,
     file="evals/refunds.yaml",

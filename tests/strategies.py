@@ -5,7 +5,6 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from agentv.storage.records import EventRecord
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, JudgeCall, JudgeRole, Verdict
 from agentv.types.failures import FAILURE_KINDS, Failure, Stage
 from agentv.types.json_value import JsonObject, JsonValue
@@ -22,7 +21,9 @@ from agentv.types.messages import (
     TraceSummary,
 )
 from agentv.types.provider import CallRecord
-from agentv.types.results import Answer, CaseRecord, CaseResult, RowStatus, RunRecord, Slot
+from agentv.types.records.answer import Answer, AnswerRef, Slot
+from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
+from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 from agentv.types.usage import Usage
 
 texts = st.text(max_size=8)
@@ -113,7 +114,15 @@ trace_events = st.builds(
 )
 trace_summaries = st.builds(TraceSummary, counts, tuples(texts), st.dictionaries(texts, counts, max_size=2), counts)
 calls = st.builds(
-    CallRecord, names, moments, milliseconds, milliseconds, maybe(counts), maybe(texts), maybe(usages), maybe(texts)
+    CallRecord,
+    kind=names,
+    started_at=moments,
+    wait_ms=milliseconds,
+    duration_ms=milliseconds,
+    status=maybe(counts),
+    request_id=maybe(texts),
+    usage=maybe(usages),
+    error=maybe(texts),
 )
 
 
@@ -206,6 +215,9 @@ def evaluator_results(members: st.SearchStrategy = no_members) -> st.SearchStrat
     )
 
 
+spent = st.builds(Spent.of, maybe(usages), maybe(numbers))
+
+
 @st.composite
 def case_results(draw: st.DrawFn) -> CaseResult:
     return draw(
@@ -220,7 +232,7 @@ def case_results(draw: st.DrawFn) -> CaseResult:
             verdict=verdicts,
             answer_key=texts,
             score_keys=st.dictionaries(texts, texts, max_size=2),
-            answer_seq=maybe(counts),
+            answer_ref=maybe(st.builds(AnswerRef, counts)),
             generation=counts,
             attempt=counts,
             conversation_id=maybe(texts),
@@ -239,10 +251,7 @@ def case_results(draw: st.DrawFn) -> CaseResult:
             output_messages=maybe(tuples(returned_messages, 1)),
             agent_provider_request=maybe(json_objects),
             lm_provider_request=maybe(json_objects),
-            target_usage=maybe(usages),
-            judge_usage=maybe(usages),
-            target_cost_usd=maybe(numbers),
-            judge_cost_usd=maybe(numbers),
+            usage_by=st.builds(UsageBy.of, spent, spent),
             cost_usd=maybe(numbers),
             duration_ms=maybe(milliseconds),
             cached=st.booleans(),

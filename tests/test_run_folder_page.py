@@ -3,22 +3,22 @@
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from msgspec import Struct
 
 from agentv.pipeline.budget import BudgetStop
-from agentv.storage import schema
-from agentv.storage.entry import Entry
-from agentv.storage.record_answer import AnswerEntry, CallEntry
-from agentv.storage.record_evaluator import CriterionEntry, EvaluatorEntry, JudgeCallEntry
-from agentv.storage.record_result import ResultEntry
-from agentv.storage.record_run import CaseEntry
-from agentv.types.evaluation import EvaluatorStatus, JudgeRole
-from agentv.types.failures import FAILURE_KINDS
-from agentv.types.results import Slot
+from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, JudgeCall, JudgeRole
+from agentv.types.failures import FAILURE_KINDS, Failure
+from agentv.types.provider import CallRecord
+from agentv.types.records import fields as stored
+from agentv.types.records.answer import Answer, Slot
+from agentv.types.records.label import Label
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord, RunRecord
+from agentv.types.usage import Usage
 
 SOURCE = Path(__file__).parent.parent / "src" / "agentv"
 PAGE = (Path(__file__).parent.parent / "docs" / "run-folder.md").read_text("utf-8")
@@ -28,20 +28,20 @@ SECTIONS = {
 NAME = re.compile(r"`([^`]+)`")
 
 RECORDS = {
-    "run.json": [("storage/record_run.py", "run_to_record")],
     "plan": [("pipeline/plan.py", "to_json"), ("pipeline/run.py", "_run_record")],
-    "labels.jsonl": [("storage/labels.py", "label_to_record")],
-    "usage": [("storage/record_fields.py", "usage_to_record")],
-    "error": [("storage/record_fields.py", "failure_to_record")],
 }
-ENTRIES: dict[str, type[Entry]] = {
-    "cases.jsonl": CaseEntry,
-    "answers.jsonl": AnswerEntry,
-    "calls": CallEntry,
-    "results.jsonl": ResultEntry,
-    "evaluator_results": EvaluatorEntry,
-    "results": CriterionEntry,
-    "judge_calls": JudgeCallEntry,
+STRUCTS: dict[str, type[Struct]] = {
+    "run.json": RunRecord,
+    "cases.jsonl": CaseRecord,
+    "answers.jsonl": Answer,
+    "calls": CallRecord,
+    "results.jsonl": CaseResult,
+    "evaluator_results": EvaluatorResult,
+    "results": EvaluationResult,
+    "judge_calls": JudgeCall,
+    "labels.jsonl": Label,
+    "usage": Usage,
+    "error": Failure,
 }
 INNER = {"plan": {"path", "sha256", "cases", "name", "provider", "key", "settings"}}
 """Keys of what stands inside a field, which the page names beside it."""
@@ -84,9 +84,9 @@ def test_every_field_of_a_record_stands_in_its_table(section: str) -> None:
     assert set().union(*cells(section, 0)) == written
 
 
-@pytest.mark.parametrize("section", ENTRIES)
-def test_every_field_of_an_entry_stands_in_its_table(section: str) -> None:
-    assert set().union(*cells(section, 0)) == set(ENTRIES[section].__struct_fields__)
+@pytest.mark.parametrize("section", STRUCTS)
+def test_every_field_of_a_stored_shape_stands_in_its_table(section: str) -> None:
+    assert set().union(*cells(section, 0)) == set(STRUCTS[section].__struct_encode_fields__)
 
 
 def events_of_the_code() -> dict[str, set[str]]:
@@ -112,7 +112,7 @@ def _outer_keys(node: ast.expr) -> set[str]:
 
 def test_every_event_of_a_run_stands_in_the_table_with_its_fields() -> None:
     events = events_of_the_code()
-    events["budget_stop"] = {field.name for field in fields(BudgetStop)}  # which is written whole
+    events["budget_stop"] = set(BudgetStop.__struct_fields__)  # which is written whole
     types, listed_fields = list(cells("events.jsonl", 0)), list(cells("events.jsonl", 1))
     listed = {type_.pop(): names for type_, names in zip(types, listed_fields, strict=True)}
     assert listed == events
@@ -139,6 +139,6 @@ def test_every_event_of_the_display_stands_in_the_table() -> None:
 
 def test_every_name_of_the_closed_lists_stands_on_the_page() -> None:
     names = set(NAME.findall(PAGE))
-    schemas = {value for key, value in vars(schema).items() if key.endswith("_SCHEMA") and "CACHED" not in key}
+    schemas = {value for key, value in vars(stored).items() if key.endswith("_SCHEMA")}
     assert {*get_args(JudgeRole), *get_args(EvaluatorStatus), *FAILURE_KINDS} <= names
-    assert schemas - {schema.EVENT_SCHEMA} <= names
+    assert schemas - {stored.EVENT_SCHEMA} <= names

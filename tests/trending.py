@@ -11,7 +11,8 @@ from tests.stored import NOON, make_result, make_run
 from agentv.storage.find_run import runs_folder
 from agentv.storage.run_folder import RunFolder
 from agentv.types.failures import Failure
-from agentv.types.results import CaseResult, Slot
+from agentv.types.records.answer import Slot
+from agentv.types.records.result import CaseResult
 
 SUITE = "evals/refunds.yaml"
 TARGET = "agent-v2"

@@ -59,7 +59,7 @@ from agentv.types.messages import TraceSummary as TraceSummary
 from agentv.types.provider import Provider as Provider
 from agentv.types.provider import ProviderRequest as ProviderRequest
 from agentv.types.provider import ProviderResponse as ProviderResponse
-from agentv.types.results import CaseResult as CaseResult
+from agentv.types.records.result import CaseResult as CaseResult
 from agentv.types.results import RunReport as RunReport
 from agentv.types.scales import EvaluationCriteria as EvaluationCriteria
 from agentv.types.targets import ResolvedTarget as ResolvedTarget

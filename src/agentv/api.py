@@ -29,7 +29,8 @@ from agentv.types.aggregated_result import AggregatedEvaluationResult, CriteriaE
 from agentv.types.cases import EvalSuite, EvaluatorLike
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.events import Observer, RowFinished, RunEvent
-from agentv.types.results import CaseResult, RunReport
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
 from agentv.types.targets import TargetConfig
 
 T = TypeVar("T")

@@ -13,7 +13,9 @@ from tests.stored import at_noon, make_case, make_run
 from agentv.storage.find_run import runs_folder
 from agentv.storage.run_folder import RunFolder
 from agentv.types.failures import Failure
-from agentv.types.results import CaseResult, RunRecord, RunState
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import RunRecord
+from agentv.types.results import RunState
 
 Keep = Callable[..., None]
 BROKEN = Failure("server_error", "HTTP 503")

@@ -20,6 +20,7 @@ from agentv.storage.run_lock import RunLock
 from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.errors import StorageError
 from agentv.types.failures import Failure
+from agentv.types.records.answer import AnswerRef
 
 Call = Callable[..., tuple[int, str, str]]
 LIKERT = {"name": "tone", "description": "", "scale": "likert5", "weight": 1.0}
@@ -34,11 +35,15 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredRun:
     for target in ("agent-v1", "agent-v2"):
         slot = replace(make_result().slot, target=target)
         answer = store.append_answer(make_answer(slot=slot))
-        store.append(make_result(slot=slot, answer_seq=answer.seq))
+        store.append(make_result(slot=slot, answer_ref=AnswerRef(answer.seq or 0)))
     lost = replace(make_result().slot, eval_id="lost-1")
     answer = store.append_answer(make_answer(slot=lost, text=""))
     gone = Failure("transport", "gone")
-    store.append(make_result(slot=lost, answer_seq=answer.seq, status="error", score=None, verdict=None, error=gone))
+    store.append(
+        make_result(
+            slot=lost, answer_ref=AnswerRef(answer.seq or 0), status="error", score=None, verdict=None, error=gone
+        )
+    )
     store.close("finished")
     monkeypatch.chdir(tmp_path)
     return open_run(Path(store.folder))

@@ -12,6 +12,7 @@ from tests.stored import NOON, RUN, at_noon, make_answer, make_case, make_result
 from agentv.cli.main import main
 from agentv.storage.find_run import runs_folder
 from agentv.storage.run_folder import RunFolder
+from agentv.types.records.answer import AnswerRef
 
 OLDER = "20260130T120000-00c0de"
 
@@ -25,7 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         store.begin(make_run(run_id=run_id, created_at=created_at, name="nightly" if run_id == RUN.run_id else None))
         store.append_case(make_case())
         answer = store.append_answer(make_answer())
-        store.append(make_result(run_id=run_id, answer_seq=answer.seq))
+        store.append(make_result(run_id=run_id, answer_ref=AnswerRef(answer.seq or 0)))
         slot = replace(make_result().slot, eval_id="order-1")
         store.append(make_result(run_id=run_id, slot=slot, status="pass", score=1.0, verdict="pass"))
         store.close("finished")

@@ -15,6 +15,7 @@ from agentv.scoring.tallies import JUDGED_STATES
 from agentv.storage.find_run import runs_folder
 from agentv.storage.row_query import SORT_KEYS
 from agentv.storage.run_folder import RunFolder
+from agentv.types.records.answer import AnswerRef
 
 ROWS: tuple[tuple[str, str, str, str | None, float | None, tuple[str, ...], dict[str, int]], ...] = (
     ("a", "v1", "pass", "pass", 1.0, ("refund",), {"level": 1}),
@@ -34,7 +35,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         store.append_case(make_case(eval_id=eval_id))
         answer = store.append_answer(make_answer(slot=slot))
         judged: dict[str, Any] = {"status": status, "verdict": verdict, "score": score}
-        store.append(make_result(slot=slot, tags=tags, metadata=metadata, answer_seq=answer.seq, **judged))
+        store.append(
+            make_result(slot=slot, tags=tags, metadata=metadata, answer_ref=AnswerRef(answer.seq or 0), **judged)
+        )
     store.close("finished")
     monkeypatch.chdir(tmp_path)
     return home

@@ -18,12 +18,13 @@ from agentv.storage.postgres.pull import RunPuller
 from agentv.storage.postgres.push import RunPusher
 from agentv.storage.postgres.shared_run import SharedRun
 from agentv.storage.postgres.url import parse_store_url
-from agentv.storage.records import EventRecord
 from agentv.storage.run_folder import RunFolder
 from agentv.storage.stored_run import open_run
 from agentv.types.messages import Message
 from agentv.types.protocols import ResultStore
-from agentv.types.results import Answer, CaseRecord, CaseResult
+from agentv.types.records.answer import Answer, AnswerRef
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord, EventRecord
 
 
 @dataclass
@@ -78,7 +79,9 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
 
 
 def test_rows_come_back_numbered_in_the_order_of_writing(opened: Opened) -> None:
-    kept = [opened.store.append(make_result(candidate_answer=text, answer_seq=0)) for text in ("a", "b", "c")]
+    kept = [
+        opened.store.append(make_result(candidate_answer=text, answer_ref=AnswerRef(0))) for text in ("a", "b", "c")
+    ]
     assert [row.seq for row in kept] == [0, 1, 2]
     assert opened.results() == kept
 
@@ -91,7 +94,7 @@ def test_answers_come_back_numbered_and_whole(opened: Opened) -> None:
 
 
 def test_what_another_store_numbered_is_left_as_it_is(opened: Opened) -> None:
-    answer, row = make_answer(seq=7), make_result(answer_seq=0, seq=8)
+    answer, row = make_answer(seq=7), make_result(answer_ref=AnswerRef(0), seq=8)
     assert (opened.store.append_answer(answer).seq, opened.store.append(row).seq) == (0, 0)
     assert (answer.seq, row.seq) == (7, 8)
 

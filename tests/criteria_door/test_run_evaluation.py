@@ -42,7 +42,7 @@ def judged(
     criteria: Sequence[EvaluationCriteria] = (POLITE,),
     **fields: Any,
 ) -> AggregatedEvaluationResult:
-    options = {name: fields.pop(name) for name in list(fields) if name in EvaluationRunConfig.__dataclass_fields__}
+    options = {name: fields.pop(name) for name in list(fields) if name in EvaluationRunConfig.__struct_fields__}
     given = EvaluationInput(response, tuple(criteria), **fields)
     return run_evaluation_sync(given, EvaluationRunConfig(evaluators=evaluators, **options))
 

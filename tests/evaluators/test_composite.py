@@ -88,7 +88,7 @@ def test_a_member_that_raises_is_its_own_error_and_not_the_composites() -> None:
     assert made.score == pytest.approx(0.45)
     assert made.members[1].error is not None
     assert made.members[1].error.message.startswith("RuntimeError: boom (")
-    row = EvaluatorResult("c", "composite", made.score, evaluator_results=made.members)
+    row = EvaluatorResult(name="c", type="composite", score=made.score, evaluator_results=made.members)
     assert first_broken([row]) is made.members[1]
 
 
@@ -121,14 +121,14 @@ def test_a_required_item_of_a_member_makes_composite_and_case_fail() -> None:
     said = judge_saying('{"checks": [{"id": "a", "satisfied": false}]}')
     made = judge(Maximum(), rubric, GOOD, context=make_context(judge=said))
     assert (made.score, made.verdict) == (0.9, "fail")
-    row = EvaluatorResult("c", "composite", made.score, evaluator_results=made.members)
+    row = EvaluatorResult(name="c", type="composite", score=made.score, evaluator_results=made.members)
     assert case_verdict(made.score, [row]) == "fail"
 
 
 def test_skipped_members_count_for_nothing() -> None:
     async def score(_context: object, _evaluators: object) -> tuple[EvaluatorResult, ...]:
-        skipped = EvaluatorResult("b", "llm_judge", 0.0, status="skipped")
-        return (EvaluatorResult("a", "contains", 1.0, verdict="pass"), skipped)
+        skipped = EvaluatorResult(name="b", type="llm_judge", score=0.0, status="skipped")
+        return (EvaluatorResult(name="a", type="contains", score=1.0, verdict="pass"), skipped)
 
     for aggregator in (WeightedAverage(), Minimum(), Maximum(), AllPass()):
         assert judge(aggregator, GOOD, POOR, score=score).score == 1.0

@@ -68,7 +68,7 @@ def test_an_answer_at_once_is_one_try() -> None:
     answer, calls = script.run()
 
     assert answer is ANSWER
-    assert calls == (CallRecord("ok", NOON, duration_ms=100.0, request_id="r-9", usage=ANSWER.usage),)
+    assert calls == (CallRecord(kind="ok", started_at=NOON, duration_ms=100.0, request_id="r-9", usage=ANSWER.usage),)
     assert script.waits == []
 
 
@@ -90,7 +90,7 @@ def test_every_try_is_recorded_with_its_pause_and_what_it_said() -> None:
     _, calls = script.run(RetryPolicy(initial_delay_s=0))
 
     assert calls[0] == CallRecord(
-        "rate_limited", NOON, duration_ms=100.0, status=429, request_id="r-1", error="slow down"
+        kind="rate_limited", started_at=NOON, duration_ms=100.0, status=429, request_id="r-1", error="slow down"
     )
     assert calls[1].wait_ms == 0.0
     assert calls[1].started_at == NOON + timedelta(milliseconds=100)

@@ -15,10 +15,11 @@ from agentv.loading.schemas import KINDS, json_schema
 from agentv.loading.suites import load_suite
 from agentv.pipeline.plugin_loading import load_specs
 from agentv.registry import Specs
-from agentv.storage.record_export import EXPORT_KEYS, export_record
+from agentv.storage.records.export import export_record
 from agentv.types.errors import UnknownNameError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import compact_json
+from agentv.types.records.result import EXPORT_KEYS
 
 _HERE = Path(__file__).parent
 _EXAMPLES = _HERE.parents[1] / "examples"

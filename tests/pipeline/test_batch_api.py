@@ -29,7 +29,7 @@ from agentv.storage.run_lock import RunLock
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.provider import BatchState, BatchTicket, ProviderRequest, ProviderResponse
-from agentv.types.results import Slot
+from agentv.types.records.answer import Slot
 from agentv.types.targets import ResolvedTarget
 
 SUITE = """

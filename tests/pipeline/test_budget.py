@@ -235,7 +235,7 @@ def test_targets_that_cost_nothing_need_no_price(tmp_path: Path) -> None:
 
 
 def test_tokens_of_failed_tries_are_spent() -> None:
-    tries = (CallRecord("transport", datetime.now(UTC), usage=Usage(total=300)),) * 2
+    tries = (CallRecord(kind="transport", started_at=datetime.now(UTC), usage=Usage(total=300)),) * 2
 
     async def run() -> float:
         budget = Budget(10.0)

@@ -18,7 +18,7 @@ from agentv.pipeline.clock import make_clock
 from agentv.reports.json_lines import JsonLines
 from agentv.reports.observers import make_observer
 from agentv.server.fake import FakeServer, Quota
-from agentv.storage.records import export_record
+from agentv.storage.records.export import export_record
 
 KINDS: dict[str, set[str | None]] = {
     "429": {"rate_limited"},

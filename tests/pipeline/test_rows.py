@@ -9,7 +9,7 @@ from agentv.pipeline.rows import broken_row, crashed_row, skipped_row
 from agentv.pipeline.targets import KnownTargets
 from agentv.scoring.summary import Summary
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, Location, listed
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget
 
 CASE = EvalCase("a", ())

@@ -8,8 +8,8 @@ from tests.asking import ask, failure_of, make_request, make_target
 from tests.stored import RUN
 
 from agentv.providers.replay import ReplaySettings
-from agentv.storage.json_line import encode
-from agentv.storage.record_run import run_to_record
+from agentv.storage.records.encode import run_line
+from agentv.storage.records.json_line import encode
 from agentv.types.errors import ConfigError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
@@ -183,7 +183,7 @@ def home(tmp_path: Path) -> Path:
         folder = tmp_path / "runs" / name
         write(folder / "answers.jsonl", answer_row("case-1", name[-3:]))
         run = replace(RUN, run_id=name, name=called)
-        (folder / "run.json").write_bytes(encode(run_to_record(run)))
+        (folder / "run.json").write_bytes(encode(run_line(run)))
     return tmp_path
 
 

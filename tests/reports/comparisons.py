@@ -10,7 +10,7 @@ from agentv.scoring.comparison.compare import CaseDifference, Comparison, compar
 from agentv.scoring.comparison.rows import scored_row
 from agentv.scoring.comparison.sides import Side
 from agentv.types.json_value import JsonObject
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 
 def side_of(label: str, rows: Iterable[CaseResult], about: JsonObject | None = None) -> Side:

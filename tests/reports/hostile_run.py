@@ -9,12 +9,14 @@ from tests.stored import CONTAINS, RUN, make_answer, make_case, make_result
 from agentv.reports.formats import ReportTools
 from agentv.reports.row_detail import RowDetail
 from agentv.scoring.summary import Summary
-from agentv.storage.records import export_record
+from agentv.storage.records.export import export_record
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.failures import Failure
-from agentv.types.feedback import Label
 from agentv.types.messages import Message, ToolCall
-from agentv.types.results import CaseResult, GateResult, RunReport, RunVerdict, Slot
+from agentv.types.records.answer import AnswerRef, Slot
+from agentv.types.records.label import Label
+from agentv.types.records.result import CaseResult
+from agentv.types.results import GateResult, RunReport, RunVerdict
 
 
 def hostile_detail(text: str) -> RowDetail:
@@ -42,7 +44,18 @@ def hostile_detail(text: str) -> RowDetail:
             log_paths=(text,),
             output_messages=(Message("assistant", text, tool_calls=(ToolCall(text, {text: text}, text),)),),
         ),
-        [Label(result.slot, "v1:aa", 0, text, text, text, result.timestamp, text)],
+        [
+            Label(
+                slot=result.slot,
+                answer_key="v1:aa",
+                answer_ref=AnswerRef(0),
+                criterion=text,
+                score=text,
+                annotator=text,
+                time=result.timestamp,
+                reasoning=text,
+            )
+        ],
     )
 
 

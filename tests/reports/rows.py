@@ -6,7 +6,8 @@ from tests.stored import CONTAINS, JUDGE, RUN, make_result
 from agentv.types.events import RunStarted
 from agentv.types.failures import Failure
 from agentv.types.intervals import Interval
-from agentv.types.results import RunReport, RunVerdict, Slot
+from agentv.types.records.answer import Slot
+from agentv.types.results import RunReport, RunVerdict
 from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary, TrialSummary
 from agentv.types.usage import Usage
 

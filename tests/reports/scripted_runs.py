@@ -21,7 +21,9 @@ from agentv.types.events import (
     RunStopping,
 )
 from agentv.types.failures import Failure
-from agentv.types.results import CaseResult, RunReport, RunState, Slot
+from agentv.types.records.answer import Slot
+from agentv.types.records.result import CaseResult, Spent, UsageBy
+from agentv.types.results import RunReport, RunState
 from agentv.types.usage import Usage
 
 RUN_ID = "20260131T120000.000-7f3a2b"
@@ -53,7 +55,9 @@ class ScriptedRun:
 
 def _row(slot: Slot, line: int, deadline: float, tone: float, reply: str = _SAID) -> CaseResult:
     judged = tuple(
-        EvaluatorResult(name, kind, score, misses=() if score == 1 else (f'expected "{wanted}", got "{reply}"',))
+        EvaluatorResult(
+            name=name, type=kind, score=score, misses=() if score == 1 else (f'expected "{wanted}", got "{reply}"',)
+        )
         for name, kind, score, wanted in (
             (_DEADLINE, "contains", deadline, "30 days"),
             (_TONE, "llm_judge", tone, "a friendly tone"),
@@ -68,10 +72,7 @@ def _row(slot: Slot, line: int, deadline: float, tone: float, reply: str = _SAID
         verdict=verdict,
         evaluator_results=judged,
         candidate_answer=reply,
-        target_usage=Usage(input=300, output=40, total=340, requests=1),
-        target_cost_usd=_USD,
-        judge_usage=None,
-        judge_cost_usd=None,
+        usage_by=UsageBy(Spent.of(Usage(input=300, output=40, total=340, requests=1), _USD)),
         cost_usd=_USD,
         duration_ms=1000.0 + 50 * line,
         line=line,
@@ -87,10 +88,7 @@ def _unanswered(slot: Slot, line: int, message: str = "HTTP 503 after 3 attempts
         evaluator_results=(),
         candidate_answer="",
         error=Failure("server_error", message, http_status=503),
-        target_usage=None,
-        judge_usage=None,
-        target_cost_usd=None,
-        judge_cost_usd=None,
+        usage_by=None,
         cost_usd=None,
         duration_ms=12_400.0,
         line=line,

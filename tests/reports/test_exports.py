@@ -17,11 +17,11 @@ from agentv.reports.exports import make_export
 from agentv.reports.formats import ReportTools
 from agentv.reports.printable import UNSAFE
 from agentv.reports.yaml_text import yaml_item
-from agentv.storage.records import export_record
+from agentv.storage.records.export import export_record
 from agentv.types.errors import ConfigError
 from agentv.types.events import RowFinished, RunEnded
 from agentv.types.json_value import JsonObject
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 
 def export(path: Path, *rows: CaseResult, ended: bool = True) -> None:
@@ -210,7 +210,7 @@ ON_A_FULL_DISK = """
 import io, resource, sys
 from agentv.reports.exports import make_export
 from agentv.reports.formats import ReportTools
-from agentv.storage.records import export_record
+from agentv.storage.records.export import export_record
 from agentv.types.errors import StorageError
 from agentv.types.events import RowFinished
 from tests.stored import make_result

@@ -7,7 +7,7 @@ from tests.reports.rows import HOSTILE, REPORT, STARTED
 from tests.stored import make_answer
 
 from agentv.reports.json_lines import JsonLines
-from agentv.storage.records import export_record
+from agentv.storage.records.export import export_record
 from agentv.types.events import AnswerArrived, RetryNoted, RowFinished, RunEnded, RunNote, RunStopping
 
 EVENTS = (

@@ -1,7 +1,7 @@
 """What a judge's report card calls an answer."""
 
 from agentv.reports.judge_card import slot_text
-from agentv.types.results import Slot
+from agentv.types.records.answer import Slot
 
 
 def test_trials_of_an_answer_count_from_one() -> None:

@@ -10,7 +10,7 @@ from tests.stored import make_result
 
 from agentv.reports.junit import junit
 from agentv.reports.row_detail import RowDetail
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 SKIPPED = make_result(status="skipped", score=None, verdict=None, evaluator_results=())
 

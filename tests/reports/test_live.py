@@ -19,6 +19,7 @@ from agentv.reports.signs import ASCII, UNICODE
 from agentv.reports.text_width import display_width
 from agentv.types.evaluation import EvaluatorResult, JudgeCall
 from agentv.types.events import AnswerArrived, RetryNoted, RowBegun, RowFinished, RunNote, RunStopping
+from agentv.types.records.result import Spent, UsageBy
 
 LATER = NOON + timedelta(seconds=161)
 BLOCK = """\
@@ -42,7 +43,8 @@ def progress() -> Progress:
     progress = Progress(replace(STARTED, budget_usd=5.0), NOON)
     for number in range(561):
         row = FAILED if number % 4 == 0 else PASSED
-        progress.add(RowFinished(replace(row, slot=replace(row.slot, target="agent-v1"), judge_cost_usd=0.001)))
+        spent = UsageBy(judge=Spent(cost_usd=0.001))
+        progress.add(RowFinished(replace(row, slot=replace(row.slot, target="agent-v1"), usage_by=spent)))
     progress.add(RowFinished(UNANSWERED))
     for _ in range(7):
         progress.add(RetryNoted("agent-v1", "refund-7", "rate_limited", 1.0))
@@ -161,7 +163,9 @@ def test_the_block_stands_before_the_first_failure_and_once() -> None:
 
 def test_what_was_not_billed_is_not_shown_as_spent() -> None:
     calls = (JudgeCall("j", "sample", "…", cost_usd=0.5, cached=True), JudgeCall("j", "sample", "…", cost_usd=0.25))
-    judged = EvaluatorResult("tone", "llm_judge", 1.0, judge_calls=calls)
+    judged = EvaluatorResult(name="tone", type="llm_judge", score=1.0, judge_calls=calls)
     progress = Progress(STARTED, NOON)
-    progress.add(RowFinished(replace(PASSED, evaluator_results=(judged,), judge_cost_usd=0.75)))
+    progress.add(
+        RowFinished(replace(PASSED, evaluator_results=(judged,), usage_by=UsageBy(judge=Spent(cost_usd=0.75))))
+    )
     assert progress.cost_usd == 0.25

@@ -11,7 +11,7 @@ from agentv.reports.json_lines import JsonLines
 from agentv.reports.live import LiveScreen
 from agentv.reports.observers import Silence, choose_display, make_observer
 from agentv.reports.plain import PlainLines
-from agentv.storage.records import export_record
+from agentv.storage.records.export import export_record
 from agentv.types.errors import UnknownNameError
 
 

@@ -10,7 +10,7 @@ from tests.stored import NOON, make_answer
 from agentv.reports.progress import Progress, plan_text, stopping_text
 from agentv.reports.signs import UNICODE
 from agentv.types.events import AnswerArrived, RowBegun, RowFinished, RowKept, RowLeft, RunStarted, RunStopping
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 LATER = NOON + timedelta(seconds=10)
 SMALL = replace(STARTED, planned=100, workers=4)

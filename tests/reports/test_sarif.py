@@ -9,7 +9,7 @@ from tests.stored import make_result
 
 from agentv.reports.row_detail import RowDetail
 from agentv.reports.sarif import sarif
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 
 def run_of(*rows: CaseResult) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def test_a_hostile_case_without_unicode() -> None:
 
 
 def test_a_case_without_an_answer_shows_the_tries_and_the_error() -> None:
-    tries = tuple(CallRecord(kind, NOON) for kind in ("rate_limited", "server_error", "server_error"))
+    tries = tuple(CallRecord(kind=kind, started_at=NOON) for kind in ("rate_limited", "server_error", "server_error"))
     answer = replace(ANSWER, text="", output_messages=None, calls=tries, error=UNANSWERED.error, log_paths=("a.log",))
     assert CaseView(UNANSWERED, CASE, answer).render() == UNANSWERED_VIEW
 

@@ -13,13 +13,13 @@ from tests.strategies import evaluator_results
 from agentv.scoring.completion import to_score
 from agentv.scoring.evaluator_results import to_result
 from agentv.scoring.scales import normalize
-from agentv.storage.json_line import decode, encode
-from agentv.storage.record_evaluator import evaluator_to_record, record_to_evaluator
-from agentv.storage.records import record_to_result, result_to_record
+from agentv.storage.records.decode import RESULTS
+from agentv.storage.records.encode import result_line
+from agentv.storage.records.json_line import encode
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult, JudgeCall
 from agentv.types.failures import Failure
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.struct_fields import struct_fields
 from agentv.types.usage import Usage
@@ -140,7 +140,7 @@ VALUES: list[Any] = [
     *(object(), Weight(0.5), Endless(), EvaluationScore, [EvaluationResult("a", True)], EvaluationResult("a", 1)),
     *(Failure("evaluator_error", "broken"), Failure("odd", 7), Usage(input=math.nan)),  # type: ignore[arg-type]
     *(JudgeCall("j", "sample", "r", cost_usd=math.nan), JudgeCall("j", 7, b"")),  # type: ignore[arg-type]
-    *(EvaluatorResult("m", "k", 0.5), [EvaluatorResult(7, "k", math.nan)]),  # type: ignore[arg-type]
+    *(EvaluatorResult(name="m", type="k", score=0.5), [EvaluatorResult(name=7, type="k", score=math.nan)]),  # type: ignore[arg-type]
 ]
 # Made anew each time, since some change when looked at; drawn unmade, since hypothesis looks at what it draws.
 OBJECTS: list[Any] = [
@@ -171,6 +171,22 @@ def hostile(sort: Any) -> st.SearchStrategy[Any]:
     return wrong.map(lambda makers: lambda: sort(**{**needed, **{name: make() for name, make in makers.items()}}))
 
 
+def stored(result: EvaluatorResult) -> EvaluatorResult:
+    """Return an evaluator's result as it is read from the line of its row."""
+    row = CaseResult(
+        run_id="r",
+        timestamp=NOON,
+        slot=SLOT,
+        dataset="d",
+        status="pass",
+        score=1.0,
+        verdict="pass",
+        evaluator_results=(result,),
+    )
+    (read,) = RESULTS.of_line(encode(result_line(row))).evaluator_results
+    return read
+
+
 SOMETHING = (
     HOSTILE
     | hostile(EvaluationScore)
@@ -186,8 +202,7 @@ def test_no_object_of_a_plug_in_ends_a_run_or_spoils_its_records(make: Any, nega
     score = to_score(make(), name="x", kind="k", negate=negate)
     assert 0.0 <= score.score <= 1.0
     result = to_result(score, EvaluatorConfig("x", "k"))
-    row = CaseResult("r", NOON, SLOT, "d", "pass", 1.0, "pass", evaluator_results=(result,))
-    (read,) = record_to_result(decode(encode(result_to_record(row)))).evaluator_results
+    read = stored(result)
     assert read == result or "\\ud800" in repr(result)
 
 
@@ -196,7 +211,7 @@ def test_no_object_of_a_plug_in_ends_a_run_or_spoils_its_records(make: Any, nega
 def test_a_field_that_is_nothing_of_the_wrong_sort_does_not_pass_for_nothing(each: Any, value: Any) -> None:
     score = to_score(EvaluationScore(**{"score": 0.5, each.name: value}), name="x", kind="k")
     result = to_result(score, EvaluatorConfig("x", "k"))
-    assert record_to_evaluator(decode(encode(evaluator_to_record(result)))) == result
+    assert stored(result) == result
 
 
 @given(evaluator_results())
@@ -227,7 +242,10 @@ def test_a_score_that_keeps_the_contract_is_not_touched(given_result: Any) -> No
             "`results[0].metadata` must be JSON, got a object",
         ),
         ({"judge_calls": ("reply",)}, "`judge_calls[0]` must be of class JudgeCall, got a str"),
-        ({"members": (EvaluatorResult("m", "k", 7),)}, "the score of 'members[0].score' is 7; allowed: 0 to 1"),
+        (
+            {"members": (EvaluatorResult(name="m", type="k", score=7),)},
+            "the score of 'members[0].score' is 7; allowed: 0 to 1",
+        ),
         ({"evaluator_raw_request": "prompt"}, "`evaluator_raw_request` must be a mapping, got a str"),
         ({"evaluator_raw_request": {"x": cycle()}}, "`evaluator_raw_request` is nested more than 100 levels deep"),
         ({"evaluator_raw_request": {"x": explosive()}}, "`evaluator_raw_request` is nested more than 100 levels deep"),

@@ -20,7 +20,8 @@ from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
 from agentv.scoring.summary import Summary
 from agentv.types.failures import Failure
-from agentv.types.results import CaseResult, RunState, RunVerdict
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunState, RunVerdict
 
 BROKEN = Failure("evaluator_error", "the judge gave no JSON", stage="evaluator")
 SCORES = {"p": 1.0, "b": 0.7, "f": 0.0}

@@ -6,7 +6,7 @@ from agentv.scoring.groups import GROUPS_KEPT, OTHERS, Groups
 from agentv.scoring.row_kinds import kind_of
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import Failure
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 from agentv.types.summaries import GroupSummary
 
 BROKEN = Failure("server_error", "HTTP 503")
@@ -55,7 +55,7 @@ def test_criteria_are_counted_by_their_own_values_and_errors() -> None:
         EvaluationResult("mood", "calm", None),
         EvaluationResult("short", None, error="no reply"),
     )
-    judge = EvaluatorResult("judge", "llm_judge", 0.5, results=results)
+    judge = EvaluatorResult(name="judge", type="llm_judge", score=0.5, results=results)
     row = replace(make_row("a", score=0.5), evaluator_results=(judge,))
     found = grouped("criterion", row)
     assert {name: (each.counts, each.mean_score) for name, each in found.items()} == {
@@ -68,7 +68,9 @@ def test_criteria_are_counted_by_their_own_values_and_errors() -> None:
 def test_a_criterion_that_two_evaluators_of_a_row_judge_is_one_case_in_its_interval() -> None:
     def row(case: str, value: float) -> CaseResult:
         polite = EvaluationResult("polite", value, value)
-        judged = [EvaluatorResult(name, "contains", value, results=(polite,)) for name in ("one", "two")]
+        judged = [
+            EvaluatorResult(name=name, type="contains", score=value, results=(polite,)) for name in ("one", "two")
+        ]
         return replace(make_row(case), evaluator_results=tuple(judged))
 
     rows = [row(f"c{number}", float(number % 2)) for number in range(10)]

@@ -9,7 +9,8 @@ from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
 from agentv.scoring.summary import Summary
 from agentv.types.failures import Failure
-from agentv.types.results import CaseResult, RunVerdict
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunVerdict
 
 BROKEN = Failure("server_error", "HTTP 503")
 

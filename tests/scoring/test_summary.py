@@ -13,7 +13,7 @@ from agentv.scoring.summary import Summary
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, JudgeCall
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, TraceEvent
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult, Spent, UsageBy
 from agentv.types.usage import Usage
 
 BROKEN = Failure("server_error", "HTTP 503")
@@ -64,9 +64,13 @@ def test_an_answer_that_tells_neither_tokens_nor_cost_is_not_free() -> None:
 
 def test_a_judge_that_tells_neither_tokens_nor_cost_is_not_free() -> None:
     def judged_by(*calls: JudgeCall) -> CaseResult:
-        member = EvaluatorResult("m", "llm_judge", 1.0, judge_calls=calls)
-        composite = EvaluatorResult("c", "composite", 1.0, evaluator_results=(member,))
-        return replace(make_row("a", cost_usd=0.5), evaluator_results=(composite,), judge_cost_usd=0.25)
+        member = EvaluatorResult(name="m", type="llm_judge", score=1.0, judge_calls=calls)
+        composite = EvaluatorResult(name="c", type="composite", score=1.0, evaluator_results=(member,))
+        return replace(
+            make_row("a", cost_usd=0.5),
+            evaluator_results=(composite,),
+            usage_by=UsageBy(Spent(cost_usd=0.5), Spent(cost_usd=0.25)),
+        )
 
     priced = JudgeCall("j", "sample", "{}", cost_usd=0.25)
     assert summary_of(judged_by(priced)).cost_usd == 0.75
@@ -174,10 +178,11 @@ def test_what_came_from_the_cache_is_part_of_the_cost_and_told_apart() -> None:
         JudgeCall("j", "sample", "…", cost_usd=0.5, cached=True),
         JudgeCall("j", "repair", "…", cost_usd=0.25),
     )
-    member = EvaluatorResult("m", "llm_judge", 1.0, judge_calls=calls)
-    whole = EvaluatorResult("all", "composite", 1.0, evaluator_results=(member,), cost_usd=0.75)
+    member = EvaluatorResult(name="m", type="llm_judge", score=1.0, judge_calls=calls)
+    whole = EvaluatorResult(name="all", type="composite", score=1.0, evaluator_results=(member,), cost_usd=0.75)
     asked = make_row("a", cost_usd=2.0)
-    cached = replace(make_row("b", cost_usd=3.0), cached=True, evaluator_results=(whole,), judge_cost_usd=0.75)
+    spent = UsageBy(Spent(cost_usd=3.0), Spent(cost_usd=0.75))
+    cached = replace(make_row("b"), cached=True, evaluator_results=(whole,), usage_by=spent)
     (target,) = summary_of(asked, cached).targets()
     assert (target.target_cost_usd, target.judge_cost_usd, target.saved_usd) == (5.0, 0.75, 3.5)
 
@@ -254,7 +259,9 @@ def test_repeats_make_no_percentile_surer() -> None:
 
 
 def test_evaluators_of_one_name_and_different_types_are_measured_together() -> None:
-    other = replace(make_row("b", score=0.0), evaluator_results=(EvaluatorResult("tone", "regex", 0.0),))
+    other = replace(
+        make_row("b", score=0.0), evaluator_results=(EvaluatorResult(name="tone", type="regex", score=0.0),)
+    )
     summary = summary_of(make_row("a"), other)
     assert [(each.type, each.mean_score) for each in summary.evaluators()] == [("contains", 1.0), ("regex", 0.0)]
     assert summary.measure("evaluator", "tone", "mean") == 0.5

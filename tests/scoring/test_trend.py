@@ -148,7 +148,7 @@ def test_each_metric_is_that_of_a_report(metric: str, value: float, has_interval
 
 
 def test_what_was_not_measured_is_a_gap_and_says_why() -> None:
-    unpriced = run(1, sums={PLACE: sums(1.0, target_cost_usd=None)})
+    unpriced = run(1, sums={PLACE: sums(1.0, usage_by=None)})
     for metric, why in (("cost_usd", "a price is unknown"), ("evaluator(none).mean", "not measured")):
         (found,) = find_series([unpriced], parse_metric(metric), last=5)
         assert found.points[0].gap == why

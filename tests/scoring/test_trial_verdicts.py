@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.scoring.trial_verdicts import TrialVerdicts
-from agentv.types.results import RowState, Slot
+from agentv.types.records.answer import Slot
+from agentv.types.results import RowState
 
 slots = st.builds(Slot, st.sampled_from(["a", "b", "\ud800"]), st.sampled_from(["x", "y"]), st.sampled_from(["t", "u"]))
 

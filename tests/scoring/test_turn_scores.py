@@ -39,7 +39,7 @@ def test_hits_misses_reasons_and_results_name_their_turn() -> None:
 
 def test_what_the_turns_cost_and_asked_is_kept() -> None:
     call = JudgeCall("j", "sample", "{}", cost_usd=0.5)
-    member = EvaluatorResult("kind", "contains", 1.0)
+    member = EvaluatorResult(name="kind", type="contains", score=1.0)
     turns = [scored(n, 1.0, judge_calls=(call,), evaluator_raw_request={"n": n}, members=(member,)) for n in (1, 2)]
     whole = fold_turns(turns, "min")
     assert whole.judge_calls == (call, call)

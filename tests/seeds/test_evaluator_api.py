@@ -1,9 +1,9 @@
 """Seed evaluator-api.md: the interface, its classes and types, the registry, the results."""
 
 import asyncio
-import dataclasses
 import inspect
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -35,6 +35,7 @@ from agentv import (
     run_evaluators_for_case,
 )
 from agentv.evaluators import EVALUATORS
+from agentv.types.struct_fields import struct_fields
 
 SOURCE = Path(package.__file__).parent
 TESTS = Path(__file__).parent.parent
@@ -173,12 +174,12 @@ def test_passing_context_to_evaluator() -> None:
     assert isinstance(seen.now, datetime)
     assert seen.now.tzinfo is not None
     assert {"judge_provider", "system_prompt", "evaluator", "judge_model"} <= {
-        field.name for field in dataclasses.fields(seen)
+        field.name for field in struct_fields(type(seen))
     }
 
 
 def test_returning_evaluation_results() -> None:
-    fields = {field.name: field for field in dataclasses.fields(EvaluationScore)}
+    fields = {field.name: field for field in struct_fields(EvaluationScore)}
     assert {
         "score",
         "hits",
@@ -387,7 +388,7 @@ WHERE = {
 
 
 def modules_about_grading(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*.py") if "grad" in str(path.relative_to(folder))]
+    return [path for path in folder.rglob("*.py") if re.search("(?<!up)grad", str(path.relative_to(folder)))]
 
 
 def test_evaluators_module_file() -> None:

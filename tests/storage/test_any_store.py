@@ -26,6 +26,7 @@ from agentv.storage.postgres.url import StoreUrl, parse_store_url
 from agentv.storage.run_folder import LINE_FILES, RunFolder
 from agentv.storage.stored_run import open_run
 from agentv.types.protocols import ResultStore
+from agentv.types.records.answer import AnswerRef
 
 NUMBERS = count()
 TEXTS = st.text(max_size=6) | st.sampled_from(["\0", "x" * 300_000, "😀 \\u0000"])
@@ -74,7 +75,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(text=TEXTS)
     def write_result(self, text: str) -> None:
-        kept = self.store.append(make_result(run_id=self.run_id, candidate_answer=text, answer_seq=0))
+        kept = self.store.append(make_result(run_id=self.run_id, candidate_answer=text, answer_ref=AnswerRef(0)))
         assert kept.seq == len(self.model["results"])
         self.model["results"].append(kept)
 

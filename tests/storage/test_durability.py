@@ -24,15 +24,15 @@ folder = runs / "r"
 folder.mkdir(parents=True)
 file = (folder / "results.jsonl").open("wb")
 def write(number):
-    file.write(encode(result_to_record(make_result(candidate_answer=f"row {number}"))) + b"\\n")
+    file.write(encode(to_record(make_result(candidate_answer=f"row {number}"))) + b"\\n")
 """
 UNBUFFERED = NAIVE.replace('open("wb")', 'open("wb", buffering=0)')
 HEAD = """
 import resource, sys
 from pathlib import Path
 from agentv.storage.run_folder import RunFolder
-from agentv.storage.json_line import encode
-from agentv.storage.records import result_to_record
+from agentv.storage.records.json_line import encode
+from agentv.storage.records.encode import to_record
 from agentv.types.errors import StorageError
 from tests.stored import at_noon, make_result, make_run
 runs = Path(sys.argv[1])

@@ -9,14 +9,16 @@ from msgspec.structs import replace
 from tests.stored import CONTAINS, JUDGE, make_result
 from tests.strategies import case_results
 
-from agentv.storage.json_line import decode, encode
-from agentv.storage.records import EXPORT_KEYS, export_record, record_to_result, result_to_entry
+from agentv.storage.records.decode import RESULTS
+from agentv.storage.records.encode import result_line
+from agentv.storage.records.export import export_record
+from agentv.storage.records.json_line import decode, encode
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, TraceEvent
 from agentv.types.messages_json import compact_json
-from agentv.types.results import CaseResult
+from agentv.types.records.result import EXPORT_KEYS, CaseResult
 
 STORED_ONLY = {"seq", "slot", "answer_key", "score_key", "answer_ref", "single_form", "file", "line"}
 
@@ -86,18 +88,18 @@ def test_traces_are_exported_on_request_only() -> None:
 
 
 def test_an_exported_row_can_be_read_again() -> None:
-    row = record_to_result(export_record(make_result()))
+    row = RESULTS.of_record(export_record(make_result()))
     assert row == make_result(answer_key="", score_keys={}, file="", line=0)
 
 
 def test_an_exported_row_of_the_single_form_can_be_read_again() -> None:
-    row = record_to_result(export_record(make_result(evaluator_results=(JUDGE,), single_form=True)))
+    row = RESULTS.of_record(export_record(make_result(evaluator_results=(JUDGE,), single_form=True)))
     assert row.single_form
     assert row.evaluator_results == (
         EvaluatorResult(
-            "evaluator",
-            "llm_judge",
-            row.score or 0.0,
+            name="evaluator",
+            type="llm_judge",
+            score=row.score or 0.0,
             hits=JUDGE.hits,
             reasoning=JUDGE.reasoning,
             misses=JUDGE.misses,
@@ -110,7 +112,7 @@ def test_what_a_plugin_gave_that_is_no_json_is_exported_as_the_run_folder_has_it
     odd = {"thing": object(), "at": datetime(2026, 1, 31, 12, tzinfo=UTC), "nan": float("nan"), "kept": [1, "a", None]}
     result = make_result(agent_provider_request=odd, lm_provider_request=None)
     exported = export_record(result)["agent_provider_request"]
-    assert exported == decode(encode(result_to_entry(result)))["agent_provider_request"]
+    assert exported == decode(encode(result_line(result)))["agent_provider_request"]
     assert exported == {
         "thing": "[object: no JSON value]",
         "at": "2026-01-31T12:00:00Z",

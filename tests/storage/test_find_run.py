@@ -86,7 +86,7 @@ def test_runs_are_listed_oldest_first_without_folders_that_are_none(home: Path) 
     [
         ("run.json", "{", "run.json: Input data was truncated"),
         ("run.json", "[" * 100_000, "run.json: it is nested too deeply to be read"),
-        ("events.jsonl", "{}", "events.jsonl:3: type: expected a text"),
+        ("events.jsonl", "{}", "events.jsonl:3: object missing required field `type`"),
         (
             "events.jsonl",
             '{"schema":"agentv-event-1","type":"x","time":"2026-01-31T12:00:00Z","seq":1e999}',

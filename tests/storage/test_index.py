@@ -29,7 +29,8 @@ from agentv.storage.row_query import SORT_KEYS, Facets, RowPage, RowQuery, finda
 from agentv.storage.run_folder import RunFolder
 from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.json_value import JsonObject
-from agentv.types.results import CaseResult, Slot
+from agentv.types.records.answer import Slot
+from agentv.types.records.result import CaseResult
 
 Row = CaseResult
 ALL = RowQuery(page_size=None)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from tests.strategies import json_objects
 
-from agentv.storage.json_line import decode, encode, fitted, pretty
+from agentv.storage.records.json_line import decode, encode, fitted, pretty
 from agentv.types.json_value import JsonObject, JsonValue
 
 

@@ -4,15 +4,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import counts, maybe, moments, names, numbers, slots, texts
 
-from agentv.storage.json_line import decode, encode
-from agentv.storage.labels import current_labels, label_to_record, record_to_label
-from agentv.types.feedback import Label
+from agentv.storage.labels import current_labels
+from agentv.storage.records.decode import LABELS
+from agentv.storage.records.encode import to_record
+from agentv.storage.records.json_line import encode
+from agentv.types.records.answer import AnswerRef
+from agentv.types.records.label import Label
 
 labels = st.builds(
     Label,
     slot=slots,
     answer_key=texts,
-    answer_seq=counts,
+    answer_ref=st.builds(AnswerRef, counts),
     criterion=names,
     score=st.booleans() | st.integers(-1000, 1000) | numbers | texts,
     annotator=names,
@@ -24,7 +27,7 @@ labels = st.builds(
 
 @given(labels)
 def test_a_label_survives_a_round_trip(label: Label) -> None:
-    assert record_to_label(decode(encode(label_to_record(label, run_id="r")))) == label
+    assert LABELS.of_line(encode(to_record(label))) == label
 
 
 @given(st.lists(labels, max_size=5))

@@ -16,11 +16,12 @@ from random import Random
 import pytest
 from tests.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 
-from agentv.storage.json_line import decode
+from agentv.storage.records.json_line import decode
 from agentv.storage.run_folder import RunFolder, new_run_id
 from agentv.storage.stored_run import open_run
 from agentv.types.errors import StorageError
 from agentv.types.messages import Message
+from agentv.types.records.answer import AnswerRef
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_a_row_is_on_disk_when_the_write_returns(store: RunFolder) -> None:
 
 def test_a_row_refers_to_its_answer_instead_of_repeating_its_messages(store: RunFolder) -> None:
     answer = store.append_answer(make_answer())
-    store.append(make_result(answer_seq=answer.seq, output_messages=answer.output_messages))
+    store.append(make_result(answer_ref=AnswerRef(answer.seq or 0), output_messages=answer.output_messages))
     run = open_run(Path(store.folder))
     (row,) = run.results()
     assert row.output_messages is None
@@ -137,7 +138,7 @@ def test_a_reopened_run_goes_on_counting_and_remembers_its_cases(runs: Path) -> 
 def test_a_torn_last_line_is_left_out_when_reading_and_cut_and_noted_when_writing(runs: Path) -> None:
     first = RunFolder(runs, "r", clock=at_noon)
     first.begin(make_run())
-    row = first.append(make_result(answer_seq=0))
+    row = first.append(make_result(answer_ref=AnswerRef(0)))
     first.close("stopped")
     path = runs / "r" / "results.jsonl"
     whole = path.read_bytes()
@@ -148,7 +149,7 @@ def test_a_torn_last_line_is_left_out_when_reading_and_cut_and_noted_when_writin
 
     second = RunFolder(runs, "r", clock=at_noon)
     assert path.read_bytes() == whole
-    again = second.append(make_result(answer_seq=0))
+    again = second.append(make_result(answer_ref=AnswerRef(0)))
     second.close("finished")
     run = open_run(runs / "r")
     assert list(run.results()) == [row, again]
@@ -165,9 +166,9 @@ def test_a_broken_line_in_the_middle_is_named_by_its_number(store: RunFolder) ->
 
 def test_only_the_highest_generation_of_a_slot_is_current(store: RunFolder) -> None:
     other = make_result().slot.__class__("evals/refunds.yaml", "other", "agent-v2")
-    store.append(make_result(candidate_answer="first", answer_seq=0))
-    store.append(make_result(candidate_answer="kept", slot=other, answer_seq=1))
-    store.append(make_result(candidate_answer="second", generation=1, answer_seq=2))
+    store.append(make_result(candidate_answer="first", answer_ref=AnswerRef(0)))
+    store.append(make_result(candidate_answer="kept", slot=other, answer_ref=AnswerRef(1)))
+    store.append(make_result(candidate_answer="second", generation=1, answer_ref=AnswerRef(2)))
     run = open_run(Path(store.folder))
     assert [row.candidate_answer for row in run.results()] == ["kept", "second"]
     assert len(list(run.all_results())) == 3

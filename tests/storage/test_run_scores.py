@@ -12,8 +12,9 @@ from tests.strategies import case_results
 
 from agentv.scoring.comparison.rows import Place, scored_row
 from agentv.scoring.comparison.sides import Side
-from agentv.storage.json_line import decode, encode
-from agentv.storage.records import record_to_result, result_to_record
+from agentv.storage.records.decode import RESULTS
+from agentv.storage.records.encode import to_record
+from agentv.storage.records.json_line import encode
 from agentv.storage.run_folder import RunFolder
 from agentv.storage.run_scores import _decode_row, _scored_row, load_side
 from agentv.storage.score_file import baseline_lines, load_score_file
@@ -21,18 +22,25 @@ from agentv.storage.stored_run import open_run
 from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult, Spent, UsageBy
 from agentv.types.usage import Usage
 
 ROWS = (
     make_result(),
     make_result(slot=replace(SLOT, trial=1), score=1.0, status="pass", verdict="pass", cost_usd=None),
-    make_result(slot=replace(SLOT, eval_id="long"), candidate_answer="x" * 300_000, target_usage=Usage(total=7)),
+    make_result(
+        slot=replace(SLOT, eval_id="long"),
+        candidate_answer="x" * 300_000,
+        usage_by=UsageBy(Spent.of(Usage(total=7), None)),
+    ),
     make_row("broken", score=None, error=Failure("server_error", "HTTP 503")),
     replace(make_row("left-out"), status="skipped", verdict=None, score=None),
     replace(
         make_row("judge-broke", score=0.0, error=Failure("judge_error", "no JSON", stage="evaluator")),
-        evaluator_results=(EvaluatorResult("tone", "llm_judge", 0.0, status="error"), EvaluatorResult("ok", "x", 0.5)),
+        evaluator_results=(
+            EvaluatorResult(name="tone", type="llm_judge", score=0.0, status="error"),
+            EvaluatorResult(name="ok", type="x", score=0.5),
+        ),
     ),
 )
 
@@ -68,9 +76,9 @@ def test_a_row_read_in_part_is_the_row_read_whole(tmp_path: Path) -> None:
 
 @given(case_results())
 def test_whatever_is_in_the_row(row: CaseResult) -> None:
-    line = encode(result_to_record(row))
+    line = encode(to_record(row))
     assert _scored_row(_decode_row(line), Place(1, 0, len(line))) == replace(
-        scored_row(record_to_result(decode(line))), place=Place(1, 0, len(line))
+        scored_row(RESULTS.of_line(line)), place=Place(1, 0, len(line))
     )
 
 

@@ -12,6 +12,7 @@ from agentv.storage.run_folder import RunFolder
 from agentv.storage.stored_run import open_run
 from agentv.types.failures import Failure
 from agentv.types.messages import FilePart, Message, TextPart, ToolCall
+from agentv.types.records.answer import AnswerRef
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "runs-v1" / RUN.run_id
 
@@ -52,7 +53,7 @@ def test_its_answers_are_read_with_large_values_in_their_place() -> None:
 def test_its_rows_are_read_in_their_current_generation() -> None:
     run = open_run(FOLDER)
     first, second = run.results()
-    assert first == make_result(answer_seq=0, seq=0)
+    assert first == make_result(answer_ref=AnswerRef(0), seq=0)
     assert (second.slot.eval_id, second.slot.trial, second.generation, second.verdict) == ("order-9", 1, 1, "pass")
     assert (second.evaluator_results, second.single_form) == ((JUDGE,), True)
     assert run.counts() == {"fail": 1, "pass": 1}

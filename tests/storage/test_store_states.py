@@ -15,7 +15,7 @@ from agentv.storage.kept_rows import KeptRows
 from agentv.storage.run_folder import RunFolder
 from agentv.storage.stored_run import open_run
 from agentv.types.json_value import JsonObject
-from agentv.types.results import Slot
+from agentv.types.records.answer import Slot
 
 SLOTS = [Slot("s.yaml", name, "t", trial) for name in ("a", "b", "ü") for trial in (0, 1)]
 slots = st.sampled_from(SLOTS)

@@ -32,10 +32,10 @@ from agentv.storage.find_run import find_run
 from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.calibrations import Calibration
 from agentv.types.errors import AgentvError, ConfigError, UnknownNameError
-from agentv.types.feedback import Label
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import pretty_json
-from agentv.types.results import CaseResult
+from agentv.types.records.label import Label
+from agentv.types.records.result import CaseResult
 
 _HUMAN = "human"
 """The evaluator that says what people say: no judge to be held against them."""

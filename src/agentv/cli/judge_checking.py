@@ -32,14 +32,15 @@ from agentv.reports.printable import one_line, printable_json
 from agentv.scoring.judges.consistency import consistency
 from agentv.scoring.run_verdict import SIGNALLED
 from agentv.storage.find_run import find_run
-from agentv.storage.json_line import pretty
 from agentv.storage.memory import MemoryStore
+from agentv.storage.records.json_line import pretty
 from agentv.storage.run_folder import write_by_rename
 from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import pretty_json
-from agentv.types.results import CaseResult, Slot
+from agentv.types.records.answer import Slot
+from agentv.types.records.result import CaseResult
 
 CHECK_FILE = "judge-check.json"
 EXIT_STOPPED, EXIT_INCOMPLETE = 2, 3

@@ -11,8 +11,9 @@ from agentv.scoring.feedback import parse_feedback
 from agentv.scoring.labelling import fit_labels, judgeable
 from agentv.storage.stored_run import StoredRun
 from agentv.types.errors import EvalFileError
-from agentv.types.feedback import Feedback, Label
+from agentv.types.feedback import Feedback
 from agentv.types.problems import Problem
+from agentv.types.records.label import Label
 from agentv.types.scales import EvaluationCriteria
 
 

@@ -22,7 +22,7 @@ from agentv.storage.run_folder import RunFolder, new_run_id
 from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.results import RunRecord
+from agentv.types.records.run import RunRecord
 from agentv.version import __version__
 
 _STOPPED = 2

@@ -7,9 +7,11 @@ from pathlib import Path
 from agentv.cli.row_details import read_details
 from agentv.reports.formats import ReportTools
 from agentv.reports.row_detail import RowDetail
-from agentv.storage.records import export_record
+from agentv.storage.records.export import export_record
 from agentv.storage.stored_run import open_run
-from agentv.types.results import CaseResult, RunRecord, RunReport
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import RunRecord
+from agentv.types.results import RunReport
 
 
 def report_tools(*, include_trace: bool) -> ReportTools:

@@ -25,7 +25,8 @@ from agentv.reports.row_text import RowLabels
 from agentv.storage.find_run import find_run
 from agentv.storage.stored_run import StoredRun, open_run
 from agentv.types.events import RowKept, RunEnded
-from agentv.types.results import CaseResult, RunReport
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
 
 _ROWS_AT_ONCE = 2_000
 """Rows whose answers are looked up in one pass over the run's answers."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agentv.reports.row_detail import RowDetail
 from agentv.storage.stored_run import StoredRun
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 
 def read_details(stored: StoredRun, rows: Sequence[CaseResult]) -> list[RowDetail]:

@@ -14,7 +14,7 @@ from agentv.cli.streams import reader_is_gone
 from agentv.registry import Registry
 from agentv.reports import REPORTS, STDOUT
 from agentv.reports.observers import make_observer
-from agentv.storage.records import export_record
+from agentv.storage.records.export import export_record
 from agentv.types.events import Observer, RunEvent
 from agentv.types.protocols import Clock
 

@@ -37,7 +37,7 @@ from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import NOTHING_SELECTED, AskedGate
 from agentv.scoring.sampling import Sample
 from agentv.storage.json_file import append_record, check_can_append
-from agentv.storage.json_line import encode
+from agentv.storage.records.json_line import encode
 from agentv.types.errors import ConfigError, StorageError, UnknownNameError
 from agentv.types.judged_lines import JudgedLine, ScoreReport
 

@@ -158,10 +158,11 @@ def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
     from agentv.pipeline.corrected_rates import corrected_or_note
     from agentv.reports.printable import one_line, printable_json
     from agentv.reports.report_json import corrected_to_json
-    from agentv.storage.records import export_record, run_to_record
+    from agentv.storage.records.encode import to_record
+    from agentv.storage.records.export import export_record
     from agentv.types.messages_json import pretty_json
 
-    told: dict[str, JsonValue] = {"schema": SHOW_SCHEMA, "run": run_to_record(stored.run), "state": stored.state()}
+    told: dict[str, JsonValue] = {"schema": SHOW_SCHEMA, "run": to_record(stored.run), "state": stored.state()}
     if query.case is None:
         told["counts"] = shown.counts(stored)
         rates, notes = corrected_or_note(stored)
@@ -177,12 +178,14 @@ def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
 
 
 def _case_json(stored: "StoredRun", view: "CaseView") -> "JsonObject":
-    from agentv.storage.labels import label_to_record
-    from agentv.storage.records import answer_to_record, case_to_record, export_record
+    from msgspec.structs import replace
+
+    from agentv.storage.records.encode import to_record
+    from agentv.storage.records.export import export_record
 
     return {
-        "case": None if view.case is None else case_to_record(view.case),
+        "case": None if view.case is None else to_record(view.case),
         "row": export_record(view.result),
-        "answer": None if view.answer is None else answer_to_record(view.answer, run_id=stored.run_id),
-        "labels": [label_to_record(label, run_id=stored.run_id) for label in view.labels],
+        "answer": None if view.answer is None else to_record(replace(view.answer, run_id=stored.run_id)),
+        "labels": [to_record(replace(label, run_id=stored.run_id)) for label in view.labels],
     }

@@ -9,7 +9,7 @@ from agentv.scoring.case_sums import case_of
 from agentv.scoring.groups import KINDS, Groups, kind_named
 from agentv.scoring.row_kinds import kind_of
 from agentv.types.errors import ConfigError
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 from agentv.types.summaries import GroupSummary
 
 

@@ -13,7 +13,7 @@ from agentv.storage.row_query import PAGE_SIZE, RowPage, RowQuery
 from agentv.storage.stored_run import StoredRun
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 FAILED_STATES = ("fail", "borderline", "error")
 

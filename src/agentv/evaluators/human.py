@@ -21,7 +21,7 @@ from agentv.types.feedback import Feedback
 from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem
 from agentv.types.protocols import EvaluatorTools
-from agentv.types.results import Slot
+from agentv.types.records.answer import Slot
 from agentv.types.scales import EvaluationCriteria
 
 FILES_KEPT = 8

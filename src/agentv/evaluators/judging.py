@@ -16,6 +16,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluationResult, Evaluat
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
+from agentv.types.records.fields import milliseconds
 
 REPLY_KEPT = 2_000
 """How many characters of an unreadable reply are kept as reasoning."""
@@ -220,6 +221,6 @@ def _to_call(
         score=score,
         usage=response.usage,
         cost_usd=response.cost_usd,
-        duration_ms=duration_ms if response.cached is None else response.cached.duration_ms,
+        duration_ms=milliseconds(duration_ms if response.cached is None else response.cached.duration_ms),
         cached=response.cached is not None,
     )

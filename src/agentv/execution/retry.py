@@ -11,6 +11,7 @@ from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock
 from agentv.types.provider import CallRecord
+from agentv.types.records.fields import milliseconds
 from agentv.types.targets import RetryPolicy
 from agentv.types.usage import Usage
 
@@ -118,8 +119,8 @@ def _failed(failure: Failure, started_at: datetime, ended_at: datetime, wait_s: 
     return CallRecord(
         kind=failure.kind,
         started_at=started_at,
-        wait_ms=wait_s * 1000,
-        duration_ms=(ended_at - started_at).total_seconds() * 1000,
+        wait_ms=milliseconds(wait_s * 1000),
+        duration_ms=milliseconds((ended_at - started_at).total_seconds() * 1000),
         status=failure.http_status,
         request_id=request_id if isinstance(request_id, str) else None,
         error=failure.message,
@@ -132,7 +133,7 @@ def usage_before(failure: Failure) -> Usage | None:
     told = (failure.details or {}).get("usage")
     if not isinstance(told, Mapping):
         return None
-    counts = {name: told.get(name) for name in Usage.__dataclass_fields__}
+    counts = {name: told.get(name) for name in Usage.__struct_fields__}
     known = {name: count for name, count in counts.items() if isinstance(count, int)}
     return Usage(**known) if known else None
 
@@ -141,8 +142,8 @@ def _answered(reply: Reply, started_at: datetime, ended_at: datetime, wait_s: fl
     return CallRecord(
         kind="ok",
         started_at=started_at,
-        wait_ms=wait_s * 1000,
-        duration_ms=(ended_at - started_at).total_seconds() * 1000,
+        wait_ms=milliseconds(wait_s * 1000),
+        duration_ms=milliseconds((ended_at - started_at).total_seconds() * 1000),
         request_id=reply.request_id,
         usage=reply.usage,
     )

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from msgspec import Meta, Struct, structs
-from pydantic_core import SchemaSerializer, core_schema
 
 from agentv.loading.spellings import Names, make_names
 from agentv.types.json_value import JsonObject
@@ -13,8 +12,6 @@ from agentv.types.struct_fields import struct_fields
 
 DEPRECATED = Meta(extra={"deprecated": True})
 """Marks a field whose key is still read, but no longer named to people."""
-
-_PLAIN = SchemaSerializer(core_schema.any_schema())
 
 
 class FileModel(Struct, frozen=True):
@@ -38,7 +35,15 @@ class FileModel(Struct, frozen=True):
     def given(self) -> JsonObject:
         """Return the fields that have a value, models and lists in them as plain values of their own."""
         values = structs.asdict(self)
-        return {name: _PLAIN.to_python(value) for name, value in values.items() if value is not None}
+        return {name: _plain(value) for name, value in values.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Struct):
+        return {name: _plain(item) for name, item in structs.asdict(value).items()}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return type(value)(map(_plain, value)) if isinstance(value, tuple | list) else value
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import get_args
 from agentv.loading.schema_parts import Schema
 from agentv.types.evaluation import EvaluatorStatus, JudgeRole, Verdict
 from agentv.types.failures import FAILURE_KINDS
-from agentv.types.results import RowStatus
+from agentv.types.records.result import RowStatus
 
 _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}

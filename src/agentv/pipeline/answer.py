@@ -15,7 +15,8 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock
 from agentv.types.provider import CachedFrom, CallRecord, ProviderRequest, ProviderResponse
-from agentv.types.results import Answer
+from agentv.types.records.answer import Answer
+from agentv.types.records.fields import milliseconds
 from agentv.types.usage import Usage, total_usage
 
 OnRetry = Callable[[CallRecord, float], None]
@@ -81,29 +82,28 @@ def make_answer(
     # One from the cache with how long it took and what it cost then. In order, not by name: so many names take longer
     # than all the rest.
     return Answer(
-        question.slot,
-        question.answer_key,
-        said.text,
-        reply.started_at,
-        reply.ended_at,
-        _took_ms(reply) if source is None else source.duration_ms,
-        "answer",
-        question.task.generation,
-        attempt,
-        said.output_messages,
-        said.trace,
-        said.finish_reason,
-        said.session,
-        said.usage,
-        said.cost_usd,
-        said.cost_usd if source is None else 0.0,
-        said.first_token_ms,
-        said.calls,
-        None if source is None else _source_to_json(source),
-        workspace,
-        said.exit_code,
-        said.log_paths,
-        request,
+        slot=question.slot,
+        answer_key=question.answer_key,
+        text=said.text,
+        started_at=reply.started_at,
+        ended_at=reply.ended_at,
+        duration_ms=_took_ms(reply) if source is None else source.duration_ms,
+        generation=question.task.generation,
+        attempt=attempt,
+        output_messages=said.output_messages,
+        trace=said.trace,
+        finish_reason=said.finish_reason,
+        session=said.session,
+        usage=said.usage,
+        cost_usd=said.cost_usd,
+        billed_usd=said.cost_usd if source is None else 0.0,
+        first_token_ms=milliseconds(said.first_token_ms),
+        calls=said.calls,
+        cached=None if source is None else _source_to_json(source),
+        workspace=workspace,
+        exit_code=said.exit_code,
+        log_paths=said.log_paths,
+        request=request,
         repaired=cleaner.repaired,
     )
 
@@ -129,7 +129,7 @@ def _unanswered(question: Question, reply: Reply, attempt: int, cleaned: tuple[A
 
 
 def _took_ms(reply: Reply) -> float:
-    return (reply.ended_at - reply.started_at).total_seconds() * 1000
+    return milliseconds((reply.ended_at - reply.started_at).total_seconds() * 1000)
 
 
 def _source_to_json(source: CachedFrom) -> JsonObject:

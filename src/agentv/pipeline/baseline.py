@@ -16,7 +16,8 @@ from agentv.scoring.summary import Summary
 from agentv.storage.find_scores import find_scores
 from agentv.types.baselines import BaselineSummary
 from agentv.types.errors import ConfigError
-from agentv.types.results import CaseRecord, CaseResult
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord
 
 _SEED = 0
 

@@ -20,7 +20,8 @@ from agentv.types.errors import ProviderError, StorageError
 from agentv.types.events import RowLeft
 from agentv.types.failures import Failure
 from agentv.types.provider import BatchApiProvider, BatchProvider, ProviderResponse
-from agentv.types.results import Answer, CaseResult, Slot
+from agentv.types.records.answer import Answer, Slot
+from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.provider import BatchApiProvider, BatchTicket, ProviderRequest, ProviderResponse
-from agentv.types.results import Slot
+from agentv.types.records.answer import Slot
 
 NoteEvent: TypeAlias = Callable[[str, Mapping[str, JsonValue]], None]
 Keep: TypeAlias = Callable[[Mapping[Slot, ProviderResponse | Failure]], None]

@@ -17,7 +17,8 @@ from agentv.scoring.identity import answer_key, keys_of, question_key
 from agentv.storage.kept_rows import KeptRows
 from agentv.storage.stored_run import StoredRun
 from agentv.types.cases import BrokenCase, EvalCase
-from agentv.types.results import CaseResult, Slot
+from agentv.types.records.answer import Slot
+from agentv.types.records.result import CaseResult
 
 Purpose: TypeAlias = Literal["resume", "retry", "rescore", "report"]
 """Finish what is missing or was edited; do chosen rows again; judge stored answers again; only count."""

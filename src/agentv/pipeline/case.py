@@ -27,7 +27,9 @@ from agentv.types.errors import ProviderError, StorageError
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonObject
 from agentv.types.provider import CallRecord, ProviderResponse
-from agentv.types.results import Answer, CaseRecord, CaseResult
+from agentv.types.records.answer import Answer
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord
 
 
 class RowSink(Protocol):

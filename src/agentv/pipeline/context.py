@@ -9,7 +9,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, TraceEvent, TraceSummary
 from agentv.types.messages_json import reference_answer
 from agentv.types.provider import Provider
-from agentv.types.results import Answer
+from agentv.types.records.answer import Answer
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import ResolvedTarget
 

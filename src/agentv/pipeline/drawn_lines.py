@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 
 from agentv.execution.line_stream import Line, LineStream, ReadLine
 from agentv.scoring.sampling import Sample
-from agentv.storage.json_line import decode_value
+from agentv.storage.records.json_line import decode_value
 
 
 class DrawnLines:

@@ -21,7 +21,7 @@ from agentv.types.cases import EvalCase, EvalSuite, listed
 from agentv.types.evaluation import EvaluationScore, Evaluator, EvaluatorResult
 from agentv.types.protocols import Clock
 from agentv.types.provider import Provider, ProviderResponse
-from agentv.types.results import Answer, Slot
+from agentv.types.records.answer import Answer, Slot
 from agentv.types.targets import ResolvedTarget
 
 

@@ -8,7 +8,7 @@ from agentv.pipeline.selection import is_meant
 from agentv.scoring.aggregation import row_state
 from agentv.storage.stored_run import StoredRun
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 GENERATION_STARTED = "generation_started"
 

@@ -18,7 +18,8 @@ from agentv.scoring.judges.consistency import JudgedAgain, judged_again
 from agentv.storage.stored_run import StoredRun
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite
 from agentv.types.evaluation import EvaluatorResult
-from agentv.types.results import CaseResult, Slot
+from agentv.types.records.answer import Slot
+from agentv.types.records.result import CaseResult
 
 
 class AskAgain(CarryOn):

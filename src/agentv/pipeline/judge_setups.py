@@ -15,7 +15,7 @@ from agentv.scoring.applicable import applicable_evaluators
 from agentv.scoring.identity import keys_of, score_key
 from agentv.types.cases import EvalCase
 from agentv.types.protocols import Clock
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 
 class JudgeSetups(Struct, frozen=True):

@@ -27,7 +27,10 @@ from agentv.types.events import (
 )
 from agentv.types.protocols import ResultStore
 from agentv.types.provider import CallRecord
-from agentv.types.results import Answer, CaseRecord, CaseResult, RunReport, RunState
+from agentv.types.records.answer import Answer
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord
+from agentv.types.results import RunReport, RunState
 
 if TYPE_CHECKING:
     from agentv.pipeline.baseline import BesideBaseline

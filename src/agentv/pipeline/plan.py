@@ -18,7 +18,8 @@ from agentv.scoring.run_verdict import AskedGate
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.results import Answer, CaseResult
+from agentv.types.records.answer import Answer
+from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.results import RunRecord
+from agentv.types.records.run import RunRecord
 from agentv.types.targets import ResolvedTarget
 
 

@@ -10,7 +10,7 @@ from agentv.scoring.identity import CaseKeys, answer_key, keys_of
 from agentv.types.cases import EvalCase, EvaluatorLike
 from agentv.types.evaluation import PromptInputs
 from agentv.types.provider import ProviderRequest
-from agentv.types.results import Slot
+from agentv.types.records.answer import Slot
 from agentv.types.scales import EvaluationCriteria
 
 

@@ -18,7 +18,9 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import FilePart
 from agentv.types.messages_json import reference_answer
-from agentv.types.results import Answer, CaseRecord, CaseResult, RowStatus
+from agentv.types.records.answer import Answer, AnswerRef
+from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
+from agentv.types.records.run import CaseRecord
 from agentv.types.usage import Usage, total_usage
 
 _Outcome: TypeAlias = tuple[RowStatus, float | None, Verdict | None, Failure | None]
@@ -32,21 +34,21 @@ def case_record(question: Question, evaluators: WrittenEvaluators) -> CaseRecord
     """Return what `cases.jsonl` keeps of a case."""
     case, suite = question.case, question.task.suite
     return CaseRecord(
-        case_key(question.keys, evaluators.canonical),
-        suite.path,
-        case.id,
-        case.location.path if case.location else suite.path,
-        case.location.line if case.location else 0,
-        question.prompt.question,
-        case.input_messages,
-        case.expected_outcome,
-        case.expected_messages,
-        reference_answer(case.expected_messages),
-        tuple(map(criterion_to_json, question.criteria)),
-        evaluators.json,
-        tuple(map(_file_to_json, files_of(case.input_messages))),
-        tags_of(case, suite),
-        case.metadata,
+        case_key=case_key(question.keys, evaluators.canonical),
+        suite=suite.path,
+        eval_id=case.id,
+        file=case.location.path if case.location else suite.path,
+        line=case.location.line if case.location else 0,
+        question=question.prompt.question,
+        input_messages=case.input_messages,
+        expected_outcome=case.expected_outcome,
+        expected_messages=case.expected_messages,
+        reference_answer=reference_answer(case.expected_messages),
+        criteria=tuple(map(criterion_to_json, question.criteria)),
+        evaluators=evaluators.json,
+        files=tuple(map(_file_to_json, files_of(case.input_messages))),
+        tags=tags_of(case, suite),
+        metadata=case.metadata,
     )
 
 
@@ -117,46 +119,42 @@ def judged_row(
     status, score, verdict, error = _outcome(answer, results)
     judge_usage, judge_cost = _judges_spent(results)
     location = case.location or _NOWHERE
-    # Made in one go: each `replace` of a class with so many fields takes longer than judging by a rule.
-    return CaseResult(  # in order, not by name: so many names take longer than all the rest
-        run_id,
-        answer.ended_at,
-        answer.slot,
-        task.suite.dataset,
-        status,
-        score,
-        verdict,
-        answer.answer_key,
-        score_keys,
-        answer.seq,
-        task.generation,
-        answer.attempt,
-        case.conversation_id,
-        tags_of(case, task.suite),
-        case.metadata,
-        fields.hits,
-        fields.misses,
-        fields.reasoning,
-        fields.expected_aspect_count,
-        fields.raw_aspects,
-        answer.text,
-        results,
-        question.single_form and answer.error is None,
-        trace_summary(answer.output_messages, answer.trace),
-        answer.trace,
-        answer.output_messages,
-        None if is_model else answer.request,
-        answer.request if is_model else None,
-        answer.usage,
-        judge_usage,
-        answer.cost_usd,
-        judge_cost,
-        _total_cost(answer.cost_usd, judge_usage, judge_cost),
-        answer.duration_ms,
-        answer.cached is not None,
-        error,
-        location.path,
-        location.line,
+    return CaseResult(
+        run_id=run_id,
+        timestamp=answer.ended_at,
+        slot=answer.slot,
+        dataset=task.suite.dataset,
+        status=status,
+        score=score,
+        verdict=verdict,
+        answer_key=answer.answer_key,
+        score_keys=score_keys,
+        answer_ref=None if answer.seq is None else AnswerRef(answer.seq),
+        generation=task.generation,
+        attempt=answer.attempt,
+        conversation_id=case.conversation_id,
+        tags=tags_of(case, task.suite),
+        metadata=case.metadata,
+        hits=fields.hits,
+        misses=fields.misses,
+        reasoning=fields.reasoning,
+        expected_aspect_count=fields.expected_aspect_count,
+        raw_aspects=fields.raw_aspects,
+        candidate_answer=answer.text,
+        evaluator_results=results,
+        single_form=question.single_form and answer.error is None,
+        trace_summary=trace_summary(answer.output_messages, answer.trace),
+        trace=answer.trace,
+        output_messages=answer.output_messages,
+        agent_provider_request=None if is_model else answer.request,
+        lm_provider_request=answer.request if is_model else None,
+        usage_by=UsageBy.of(Spent.of(answer.usage, answer.cost_usd), Spent.of(judge_usage, judge_cost)),
+        cost_usd=_total_cost(answer.cost_usd, judge_usage, judge_cost),
+        duration_ms=answer.duration_ms,
+        cached=answer.cached is not None,
+        error=error,
+        file=location.path,
+        line=location.line,
     )
 
 

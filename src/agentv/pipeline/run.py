@@ -30,7 +30,8 @@ from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock, ResultStore, TellingStore
 from agentv.types.provider import CheckedProvider
-from agentv.types.results import RunRecord, RunReport
+from agentv.types.records.run import RunRecord
+from agentv.types.results import RunReport
 from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 

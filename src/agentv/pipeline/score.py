@@ -68,7 +68,7 @@ async def score_context(
     for evaluator in evaluators:
         config = config_of(evaluator)
         if tools.only_free and costs_money(config, toolbox, tools.known):
-            results.append(EvaluatorResult(config.name, config.type, 0.0, status="skipped", weight=0.0))
+            results.append(EvaluatorResult(name=config.name, type=config.type, score=0.0, status="skipped", weight=0.0))
             continue
         started = toolbox.clock()
         timeout_s = config.timeout_s or tools.timeout_s

@@ -7,7 +7,7 @@ from agentv.scoring.digests import DigestSet
 from agentv.scoring.target_tally import saved_by_judges
 from agentv.storage.stored_run import StoredRun
 from agentv.types.evaluation import EvaluatorResult
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 
 def load_spent(run: StoredRun) -> Spent:

@@ -14,7 +14,7 @@ from agentv.pipeline.planning import make_plan
 from agentv.registry import Specs
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.json_value import JsonObject
-from agentv.types.results import RunRecord
+from agentv.types.records.run import RunRecord
 
 ChangeInputs = Callable[[tuple[SuiteInput, ...], Specs], tuple[SuiteInput, ...]]
 

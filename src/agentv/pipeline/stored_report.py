@@ -12,7 +12,8 @@ from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
 from agentv.scoring.summary import Summary
 from agentv.storage.stored_run import StoredRun
 from agentv.types.json_value import JsonValue
-from agentv.types.results import CaseResult, RunReport, RunState, RunVerdict
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport, RunState, RunVerdict
 
 _OLDER_RUN = "an older agentv made this run and kept no verdict; it is judged by the default gate"
 

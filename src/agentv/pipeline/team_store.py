@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentv.loading.store_url import NO_STORE, choose_store
 from agentv.templating.store_secrets import store_secrets
 from agentv.types.errors import ConfigError
-from agentv.types.results import RunRecord
+from agentv.types.records.run import RunRecord
 
 if TYPE_CHECKING:
     from agentv.storage.postgres.url import StoreUrl

@@ -13,7 +13,7 @@ from agentv.scoring.trend import Place, TrendRun
 from agentv.storage.list_runs import ListedRun
 from agentv.types.errors import UnknownNameError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.results import RunRecord
+from agentv.types.records.run import RunRecord
 
 _CHOOSING = {"case_globs": "--case", "tags": "--tag", "expression": "-k", "sample": "--sample", "only": "--only"}
 

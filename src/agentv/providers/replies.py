@@ -89,7 +89,7 @@ def parse_usage(value: object) -> Usage | None:
     """Return token counts given under our names, or None; counts that are no whole numbers are left out."""
     if isinstance(value, Usage) or not isinstance(value, Mapping):
         return value if isinstance(value, Usage) else None
-    counts = {name: value.get(name) for name in Usage.__dataclass_fields__}
+    counts = {name: value.get(name) for name in Usage.__struct_fields__}
     known = {name: count for name, count in counts.items() if isinstance(count, int)}
     usage = Usage(**known)
     return usage if "total" in known else replace(usage, total=usage.input + usage.output)

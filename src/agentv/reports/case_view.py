@@ -13,11 +13,13 @@ from agentv.reports.text_width import wrap_lines
 from agentv.scoring.aggregation import row_state
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import Failure
-from agentv.types.feedback import Label
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, ToolCall, TraceEvent
 from agentv.types.messages_json import compact_json, content_text
-from agentv.types.results import Answer, CaseRecord, CaseResult
+from agentv.types.records.answer import Answer
+from agentv.types.records.label import Label
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord
 
 
 class CaseView(Struct, frozen=True):

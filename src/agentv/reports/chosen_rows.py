@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from agentv.reports.amounts import count_text
 from agentv.scoring.aggregation import row_state
-from agentv.types.results import CaseResult, RowState
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RowState
 
 WORST_FIRST: tuple[RowState, ...] = ("fail", "error", "borderline", "pass", "skipped")
 LONGEST_TEXT = 20_000

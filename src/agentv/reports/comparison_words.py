@@ -10,7 +10,8 @@ from agentv.scoring.aggregation import row_state
 from agentv.scoring.comparison.compare import CaseDifference, Comparison
 from agentv.scoring.comparison.sides import CaseName, Side
 from agentv.scoring.statistics.power import FEWEST_CASES
-from agentv.types.results import CaseResult, RunVerdict
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunVerdict
 
 
 class Reasons(NamedTuple):

@@ -10,7 +10,8 @@ from agentv.reports.row_text import row_reason
 from agentv.scoring.aggregation import row_state
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.events import RunEnded, RunEvent
-from agentv.types.results import CaseResult, RunReport
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
 
 COLUMNS = (
     "run_id",

@@ -23,7 +23,8 @@ from agentv.reports.signs import ASCII, UNICODE, Signs
 from agentv.reports.table import side_by_side, table, with_reason
 from agentv.reports.text_width import display_width, wrap
 from agentv.scoring.aggregation import row_state
-from agentv.types.results import CaseResult, RunReport
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
 from agentv.types.summaries import TargetSummary, TrialSummary
 from agentv.types.usage import Usage
 

@@ -11,7 +11,9 @@ from agentv.reports.row_detail import RowDetail
 from agentv.reports.yaml_text import yaml_item
 from agentv.types.events import RowFinished, RowKept, RunEnded, RunEvent
 from agentv.types.messages_json import compact_json
-from agentv.types.results import CaseResult, RunRecord, RunReport
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import RunRecord
+from agentv.types.results import RunReport
 
 ReadRows: TypeAlias = Callable[[RunReport], Iterable[CaseResult]]
 """Returns every row of a run that has ended, read when they are asked for."""

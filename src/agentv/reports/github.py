@@ -7,7 +7,8 @@ from agentv.reports.printable import one_line
 from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason
 from agentv.scoring.aggregation import row_state
 from agentv.types.events import RowFinished, RowKept, RunEnded, RunEvent
-from agentv.types.results import CaseResult, RunReport
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
 
 
 def is_github(env: Mapping[str, str]) -> bool:

@@ -18,7 +18,8 @@ from agentv.reports.markup import Html, element, verbatim
 from agentv.reports.page_parts import asset, page_head
 from agentv.reports.row_detail import RowDetail
 from agentv.types.events import RunEnded, RunEvent
-from agentv.types.results import RunRecord, RunReport
+from agentv.types.records.run import RunRecord
+from agentv.types.results import RunReport
 
 MOST_ROWS = 2_000
 MOST_CHARACTERS = 20_000_000

@@ -14,7 +14,7 @@ from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, ToolCall, TraceEvent
 from agentv.types.messages_json import compact_json, content_text, pretty_json
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 _LONGEST_REASON = 400
 _LONGEST_BRIEF = 120

@@ -17,7 +17,8 @@ from agentv.reports.page_parts import scrolled_table
 from agentv.reports.signs import UNICODE
 from agentv.types.baselines import BaselineSummary
 from agentv.types.json_value import JsonObject
-from agentv.types.results import RunRecord, RunReport
+from agentv.types.records.run import RunRecord
+from agentv.types.results import RunReport
 from agentv.types.summaries import TargetSummary
 
 _BAR_WIDTH = 36

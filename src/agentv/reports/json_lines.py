@@ -20,7 +20,7 @@ from agentv.types.events import (
 )
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 DISPLAY_SCHEMA = "agentv-display-1"
 

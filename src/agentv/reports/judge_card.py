@@ -9,7 +9,7 @@ from agentv.reports.sheet import Finding, Part, Sheet
 from agentv.scoring.judges.labelled import LabelledAnswer, Opinion
 from agentv.scoring.judges.report_card import AgreementRate, Kappa, PeopleAgreement, ReportCard, advice
 from agentv.types.intervals import Interval
-from agentv.types.results import Slot
+from agentv.types.records.answer import Slot
 
 SHOWN = 10
 """Disagreements that a terminal shows."""

@@ -9,7 +9,8 @@ from agentv.reports.printable import one_line, printable
 from agentv.reports.row_text import PLAIN_LABELS, whole_reason
 from agentv.scoring.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
-from agentv.types.results import CaseResult, RunReport
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
 
 _LONGEST_MESSAGE = 500
 _ELEMENTS = {"fail": "failure", "borderline": "failure", "error": "error", "skipped": "skipped"}

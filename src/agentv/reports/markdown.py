@@ -22,7 +22,9 @@ from agentv.scoring.aggregation import row_state
 from agentv.scoring.slugs import slug
 from agentv.types.baselines import BaselineSummary
 from agentv.types.events import RunEnded, RunEvent
-from agentv.types.results import CaseResult, RunRecord, RunReport
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import RunRecord
+from agentv.types.results import RunReport
 
 LONGEST = 60_000
 """Characters, so that a comment (65,536 characters) and a job's summary (1 MiB) both take it."""

@@ -21,7 +21,7 @@ from agentv.types.events import (
     RunStopping,
 )
 from agentv.types.protocols import Clock
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 HEARTBEAT_S = 30.0
 HEARTBEAT_SHARE = 0.1

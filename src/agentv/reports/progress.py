@@ -23,7 +23,7 @@ from agentv.types.events import (
     RunStarted,
     RunStopping,
 )
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 _SUITES_NAMED = 3
 

@@ -9,7 +9,8 @@ from agentv.types.calibrations import CorrectedRate
 from agentv.types.intervals import Interval
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
-from agentv.types.results import CaseResult, RunReport
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
 from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary, TrialSummary
 from agentv.types.usage import Usage
 

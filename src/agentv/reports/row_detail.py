@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from agentv.types.feedback import Label
-from agentv.types.results import Answer, CaseRecord, CaseResult
+from agentv.types.records.answer import Answer
+from agentv.types.records.label import Label
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord
 
 
 class RowDetail(Struct, frozen=True):

@@ -9,7 +9,7 @@ from agentv.reports.text_width import clip, pad
 from agentv.scoring.aggregation import is_requirement_met, required_items_met, row_state
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.events import RunStarted
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 _CASE_WIDTH = 10
 _TRIAL_WIDTH = 22

@@ -11,7 +11,8 @@ from agentv.reports.row_text import PLAIN_LABELS, RowLabels, row_reason, row_sco
 from agentv.reports.signs import UNICODE, Signs
 from agentv.reports.text_width import clip, pad
 from agentv.scoring.aggregation import row_state
-from agentv.types.results import CaseResult, RunRecord
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import RunRecord
 
 _CASE_WIDTH = 24
 _TARGET_WIDTH = 16

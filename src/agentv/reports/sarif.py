@@ -10,7 +10,8 @@ from agentv.scoring.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
-from agentv.types.results import CaseResult, RunReport
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
 from agentv.version import __version__
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -7,12 +7,12 @@ from operator import mul
 from msgspec import Struct
 
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
-from agentv.types.results import CaseResult, RowState, RowStatus
+from agentv.types.records.fields import TOLERANCE
+from agentv.types.records.result import CaseResult, RowStatus
+from agentv.types.results import RowState
 
 PASS_SCORE = 0.8
 BORDERLINE_SCORE = 0.6
-# Sums of weights such as 0.7 + 0.1 land a hair below the border that people mean.
-TOLERANCE = 1e-9
 _PASS = PASS_SCORE - TOLERANCE
 _BORDERLINE = BORDERLINE_SCORE - TOLERANCE
 _WHOLE = 1.0 - TOLERANCE

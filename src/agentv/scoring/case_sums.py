@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from agentv.scoring.digests import digest_of
-from agentv.types.results import Slot
+from agentv.types.records.answer import Slot
 
 _FIRST_PLACES = 8
 

@@ -3,6 +3,7 @@
 from agentv.scoring.aggregation import verdict_of
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationScore, EvaluatorResult
+from agentv.types.records.fields import milliseconds
 from agentv.types.usage import Usage, total_usage
 
 
@@ -10,27 +11,27 @@ def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: f
     """Return an evaluator's score as a row keeps it. Its verdict is None when nothing was judged."""
     is_judged = score.error is None and score.status != "skipped"
     usage, cost_usd = _spent(score) if score.judge_calls or score.members else (None, None)
-    return EvaluatorResult(  # in order, not by name: so many names take longer than all the rest
-        config.name,
-        config.type,
-        score.score,
-        score.status,
-        config.weight,
-        config.required,
-        score.verdict or verdict_of(score.score) if is_judged else None,
-        score.hits,
-        score.misses,
-        score.reasoning,
-        score.expected_aspect_count,
-        score.raw_aspects,
-        score.error,
-        score.results,
-        score.evaluator_raw_request,
-        score.judge_calls,
-        duration_ms,
-        usage,
-        cost_usd,
-        score.members,
+    return EvaluatorResult(
+        name=config.name,
+        type=config.type,
+        score=score.score,
+        status=score.status,
+        weight=config.weight,
+        required=config.required,
+        verdict=score.verdict or verdict_of(score.score) if is_judged else None,
+        hits=score.hits,
+        misses=score.misses,
+        reasoning=score.reasoning,
+        expected_aspect_count=score.expected_aspect_count,
+        raw_aspects=score.raw_aspects,
+        error=score.error,
+        results=score.results,
+        evaluator_provider_request=score.evaluator_raw_request,
+        judge_calls=score.judge_calls,
+        duration_ms=milliseconds(duration_ms),
+        usage=usage,
+        cost_usd=cost_usd,
+        evaluator_results=score.members,
     )
 
 

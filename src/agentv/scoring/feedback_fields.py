@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from agentv.types.feedback import HumanScore
+from agentv.types.records.label import HumanScore
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "eval_id": ("eval_id", "evalId", "session_id", "sessionId"),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 
 from agentv.types.evaluation import EvaluatorResult
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 _MS = 1000
 

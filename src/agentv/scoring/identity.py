@@ -16,7 +16,7 @@ from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
 from agentv.types.messages_json import message_to_json
-from agentv.types.results import CaseRecord
+from agentv.types.records.run import CaseRecord
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import ResolvedTarget
 

@@ -7,9 +7,11 @@ from msgspec import Struct, field
 
 from agentv.scoring.scales import normalize
 from agentv.types.errors import nearest
-from agentv.types.feedback import Feedback, Label
+from agentv.types.feedback import Feedback
 from agentv.types.problems import Problem
-from agentv.types.results import CaseResult, Slot
+from agentv.types.records.answer import AnswerRef, Slot
+from agentv.types.records.label import Label
+from agentv.types.records.result import CaseResult
 from agentv.types.scales import EvaluationCriteria
 
 SHOWN_ROWS = 6
@@ -70,8 +72,18 @@ def fit_labels(
         if (note := _unknown_criterion(said.criterion, known)) is not None:
             found.notes[note] = None
         row, who, when = fitting[0], said.annotator or annotator or "", said.time or now
-        answer = (row.slot, row.answer_key, row.answer_seq or 0)
-        found.labels.append(Label(*answer, said.criterion, said.score, who, when, said.reasoning))
+        found.labels.append(
+            Label(
+                slot=row.slot,
+                answer_key=row.answer_key,
+                answer_ref=AnswerRef(row.answer_seq or 0),
+                criterion=said.criterion,
+                score=said.score,
+                annotator=who,
+                time=when,
+                reasoning=said.reasoning,
+            )
+        )
     return found
 
 

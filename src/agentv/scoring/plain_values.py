@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
 
-from agentv.scoring.aggregation import TOLERANCE
 from agentv.types.errors import EvaluatorError
 from agentv.types.json_value import JsonValue
+from agentv.types.records.fields import TOLERANCE
 
 # An object may hold itself.
 _LEVELS = 100

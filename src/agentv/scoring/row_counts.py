@@ -11,7 +11,7 @@ from agentv.scoring.row_kinds import RowKind, kind_of
 from agentv.scoring.tallies import JUDGED_STATES, Tally
 from agentv.scoring.target_tally import TargetTally
 from agentv.scoring.trial_verdicts import TrialVerdicts
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 HISTOGRAM_BINS = 10
 _BIN_EDGES = tuple(n / HISTOGRAM_BINS for n in range(1, HISTOGRAM_BINS))

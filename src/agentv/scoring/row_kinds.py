@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from agentv.scoring.aggregation import verdict_of
 from agentv.types.evaluation import EvaluatorResult, EvaluatorStatus, Verdict
-from agentv.types.results import CaseResult, RowState
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RowState
 
 Scored: TypeAlias = tuple[str, RowState, float | None]
 """A part of a row that is counted by itself: its name, its state, its score."""

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias, TypeGuard, TypeVar, get_args
 
 from msgspec.structs import replace
 
-from agentv.scoring.aggregation import TOLERANCE
 from agentv.scoring.plain_values import (
     finite_or_none,
     plain_count,
@@ -32,6 +31,7 @@ from agentv.types.evaluation import (
     Verdict,
 )
 from agentv.types.failures import FAILURE_KINDS, Failure, Stage
+from agentv.types.records.fields import TOLERANCE
 from agentv.types.usage import Usage
 
 Part = TypeVar("Part")

@@ -12,7 +12,7 @@ from agentv.scoring.tallies import Tally, pooled, pooled_interval, pooled_moment
 from agentv.scoring.target_tally import latency_interval, target_summary
 from agentv.scoring.trial_rates import trial_moments
 from agentv.types.intervals import Interval
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary
 
 

@@ -9,7 +9,8 @@ from agentv.scoring.tallies import Tally
 from agentv.scoring.trial_rates import trial_summaries
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.intervals import Interval
-from agentv.types.results import CaseResult, RowState
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RowState
 from agentv.types.summaries import TargetSummary
 from agentv.types.usage import Usage
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from agentv.scoring.digests import DigestMap
-from agentv.types.results import RowState, Slot
+from agentv.types.records.answer import Slot
+from agentv.types.results import RowState
 
 _CODES: Mapping[RowState, int] = {"pass": 0, "borderline": 1, "fail": 2}
 

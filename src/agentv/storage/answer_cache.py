@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from agentv.storage.cache_folder import CacheFile, CacheFolder
 from agentv.storage.cache_room import MOST_BYTES, CacheRoom
-from agentv.storage.json_line import decode, encode
-from agentv.storage.record_fields import (
-    milliseconds,
+from agentv.storage.records.json_line import decode, encode, time_text
+from agentv.storage.records.narrow import (
     optional_number,
     optional_object,
     optional_text,
@@ -22,14 +21,14 @@ from agentv.storage.record_fields import (
     read_number,
     read_text,
     read_time,
-    time_text,
     usage_to_record,
 )
-from agentv.storage.schema import CACHED_SCHEMA
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_from_json, messages_to_json, trace_from_json, trace_to_json
 from agentv.types.provider import CachedFrom, ProviderResponse
+from agentv.types.records.fields import milliseconds
 
+CACHED_SCHEMA = "agentv-cached-answer-1"
 ANSWERS_FOLDER = "cache/answers"
 ANSWER_SUFFIX = ".json"
 

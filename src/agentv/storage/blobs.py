@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from agentv.storage.blob_reference import BLOB_KEY, BlobReference
-from agentv.storage.json_line import decode_value, encode
+from agentv.storage.records.blob_reference import BLOB_KEY, BlobReference
+from agentv.storage.records.json_line import decode_value, encode
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from agentv.scoring.identity import digest
 from agentv.scoring.slugs import slug
-from agentv.storage.json_line import decode, pretty
-from agentv.storage.record_fields import read_integer, read_number, read_object, read_text, read_time, time_text
+from agentv.storage.records.json_line import decode, pretty, time_text
+from agentv.storage.records.narrow import read_integer, read_number, read_object, read_text, read_time
+from agentv.storage.records.schema import check_schema
 from agentv.storage.run_folder import write_by_rename
-from agentv.storage.schema import check_schema
 from agentv.types.calibrations import Calibration, Confusion, MeasuredRate
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -72,7 +72,7 @@ def calibration_to_record(calibration: Calibration) -> dict[str, JsonValue]:
 
 def record_to_calibration(record: JsonObject) -> Calibration:
     """Read a calibration. Raises StorageError for a newer schema, ValueError when broken."""
-    check_schema(record, CALIBRATION_SCHEMA)
+    check_schema(record.get("schema"), CALIBRATION_SCHEMA)
     confusion, setups, kappa = read_object(record, "confusion"), record.get("setups"), record.get("kappa")
     if not isinstance(setups, list) or not all(isinstance(each, str) for each in setups):
         raise ValueError("setups: expected a list of texts")

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from agentv.storage.find_run import list_run_folders
-from agentv.storage.json_line import decode, pretty
+from agentv.storage.records.json_line import decode, pretty
 from agentv.storage.run_folder import RUN_FILE, write_by_rename
 from agentv.storage.run_lock import RunLock, is_being_written
 from agentv.storage.stored_run import StoredRun

@@ -21,7 +21,7 @@ from agentv.storage.row_query import Cell, RowEntry, RowPage, RowQuery, facets_o
 from agentv.storage.run_lock import is_being_written
 from agentv.storage.run_sums import SumsByPlace, load_sums
 from agentv.storage.stored_run import StoredRun
-from agentv.types.results import Slot
+from agentv.types.records.answer import Slot
 
 Found = TypeVar("Found")
 

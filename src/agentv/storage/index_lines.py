@@ -9,31 +9,31 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import Struct, field
 
-from agentv.storage.json_line import decode, decode_value
 from agentv.storage.own_file import open_lines
+from agentv.storage.records.json_line import decode, decode_value
+from agentv.storage.records.schema import check_schema
+from agentv.storage.records.subset import Subset
 from agentv.storage.row_query import findable
-from agentv.storage.schema import RESULT_SCHEMA, check_schema
 from agentv.types.json_value import JsonObject
+from agentv.types.records.answer import Slot
+from agentv.types.records.fields import RESULT_SCHEMA
+from agentv.types.records.result import CaseResult
 
 RESULTS_FILE = "results.jsonl"
 _BATCH = 5000
 _TAIL = 64 * 1024
 
-_Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_BIGGEST = 2**63
+_Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=-_BIGGEST, le=_BIGGEST - 1)]
 """What the index can hold."""
 
 
-class _SlotLine(msgspec.Struct, frozen=True, gc=False):
-    eval_id: str
-    suite: str = ""
-    target: str = ""
-    trial: _Integer = 0
-
-
-class _RowLine(msgspec.Struct, frozen=True, gc=False):
+class _RowLine(Subset, frozen=True):
     """As much of a row as people list and filter by; tags and metadata are cut out unread."""
 
-    slot: _SlotLine
+    WHOLE = CaseResult
+
+    slot: Slot
     status: str
     schema: str | None = None
     verdict: str | None = None
@@ -102,7 +102,7 @@ class LineReader:
         try:
             row = _decode_row(line)
             if row.schema != RESULT_SCHEMA:
-                check_schema({"schema": row.schema}, RESULT_SCHEMA)
+                check_schema(row.schema, RESULT_SCHEMA)
             tag_set = self._tag_set(bytes(row.tags), batch)
             metadata_set = self._metadata_set(bytes(row.metadata), batch)
         # Torn, of others, or newer than this program: whoever reads the row itself is told what it is.
@@ -110,6 +110,9 @@ class LineReader:
             batch.skipped += 1
             return
         slot, generation = row.slot, row.generation
+        if not -_BIGGEST <= slot.trial < _BIGGEST:
+            batch.skipped += 1
+            return
         if generation:
             batch.has_generations = True
         state = row.status if row.status in ("error", "skipped") else row.verdict or row.status

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from agentv.execution.threads import call_in_thread
-from agentv.storage.json_line import encode
+from agentv.storage.records.json_line import encode
 from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonValue

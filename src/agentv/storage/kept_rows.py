@@ -1,6 +1,6 @@
 """What a run has kept, by what is looked for when it goes on: the current row of a slot, the answer with a key."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -8,32 +8,31 @@ import msgspec
 
 from agentv.scoring.digests import digest_of
 from agentv.storage.blobs import BlobFolder
-from agentv.storage.generations import Generations, SlotLine, slot_name
-from agentv.storage.json_line import decode
+from agentv.storage.generations import Generations, slot_name
 from agentv.storage.line_index import LineIndex
-from agentv.storage.records import record_to_answer, record_to_result
+from agentv.storage.records.decode import ANSWERS, RESULTS, LineDecoder
+from agentv.storage.records.json_line import decode
+from agentv.storage.records.subset import Subset
 from agentv.storage.stored_run import StoredRun
 from agentv.types.errors import StorageError
-from agentv.types.json_value import JsonObject
-from agentv.types.results import Answer, CaseResult, Slot
+from agentv.types.records.answer import Answer, AnswerRef, Slot
+from agentv.types.records.result import CaseResult
 
 Kept = TypeVar("Kept", Answer, CaseResult)
 
 _NONE = -1
 
 
-class _Reference(msgspec.Struct, frozen=True):
-    seq: int = _NONE
+class _Head(Subset, frozen=True):
+    """As much of a row or an answer as says whose it is; an answer has no `answer_ref`."""
 
+    WHOLE = CaseResult
 
-class _Head(msgspec.Struct, frozen=True):
-    """As much of a row or an answer as says whose it is."""
-
-    slot: SlotLine = SlotLine()
+    slot: Slot = Slot("", "", "")
     seq: int = _NONE
     generation: int = 0
     answer_key: str = ""
-    answer_ref: _Reference = _Reference()
+    answer_ref: AnswerRef = AnswerRef(_NONE)
     error: dict[str, object] | None = None
 
 
@@ -63,21 +62,20 @@ class KeptRows:
 
     def take(self, slot: Slot) -> CaseResult | None:
         """Return the current row of a slot, None when there is none; what is taken is not among those left."""
-        return self._made(self._rows.pop(slot_name(slot)), record_to_result)
+        return self._made(self._rows.pop(slot_name(slot)), RESULTS)
 
     def left(self) -> Iterator[Slot]:
         """Yield the slots of rows that were not taken."""
         for line in self._rows.lines():
-            slot = _decode_head(line).slot
-            yield Slot(slot.suite, slot.eval_id, slot.target, slot.trial)
+            yield _decode_head(line).slot
 
     def find(self, slot: Slot) -> CaseResult | None:
         """Return the current row of a slot and leave it where it is."""
-        return self._made(self._rows.get(slot_name(slot)), record_to_result)
+        return self._made(self._rows.get(slot_name(slot)), RESULTS)
 
     def answer(self, suite: str, key: str) -> Answer | None:
         """Return a suite's answer with a key, the latest; one without an error before all others."""
-        return self._made(self._answers.get(f"{suite}\0{key}"), record_to_answer)
+        return self._made(self._answers.get(f"{suite}\0{key}"), ANSWERS)
 
     def next_generation(self, slot: Slot, row: CaseResult | None) -> int:
         """Return the generation of what takes the place of a slot's `row` and of its answers; 0 for a new slot."""
@@ -108,13 +106,14 @@ class KeptRows:
         line = self._answers.get(key)
         return line is None or _decode_head(line).error is not None
 
-    def _made(self, line: bytes | None, read: Callable[[JsonObject], Kept]) -> Kept | None:
+    def _made(self, line: bytes | None, decoder: LineDecoder[Kept]) -> Kept | None:
         """Return what stands in a line. Raises StorageError where nothing does that could be."""
         if line is None:
             return None
         try:
-            record = decode(line)
-            return read(self._blobs.resolve(record) if b'"$blob":' in line else record)
+            if b'"$blob":' in line:
+                return decoder.of_record(self._blobs.resolve(decode(line)))
+            return decoder.of_line(line)
         except ValueError as error:
             case = _decode_head(line).slot.eval_id
             raise StorageError(f"{self._folder}: what is kept of case {case!r} cannot be read: {error}") from error

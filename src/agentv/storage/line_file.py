@@ -4,12 +4,13 @@ import ctypes
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar
 
-from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from agentv.storage.own_file import open_lines, open_own
+from agentv.types.records.answer import Answer
+from agentv.types.records.result import CaseResult
 
 _CHUNK = 1 << 20
 _LARGE = 1 << 30
@@ -90,22 +91,17 @@ def whole_lines(path: Path) -> Iterator[bytes]:
                 yield line[:-1]
 
 
-class _Stored(Protocol):
-    @property
-    def seq(self) -> int | None: ...
+S = TypeVar("S", Answer, CaseResult)
 
 
-S = TypeVar("S", bound=_Stored)
+def numbered(value: S, *, seq: int, run_id: str) -> S:
+    """Return an answer or a result with its number in a store and its run.
 
-
-def with_seq(value: S, seq: int) -> S:
-    """Return an answer or a result with its number in a store.
-
-    One without a number was made to be stored and is not shared yet, so it gets the number itself: a copy of its thirty
+    One without a number was made to be stored and is not shared yet, so it gets the number itself: a copy of its forty
     fields costs more than writing them. One with the number of another store is copied.
     """
-    stored = cast(Struct, value)
     if value.seq is not None:
-        return cast(S, replace(stored, seq=seq))
-    force_setattr(stored, "seq", seq)
+        return replace(value, seq=seq, run_id=run_id)
+    force_setattr(value, "seq", seq)
+    force_setattr(value, "run_id", run_id)
     return value

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from agentv.storage.find_run import list_run_folders
 from agentv.storage.stored_run import StoredRun
-from agentv.types.results import RunRecord
+from agentv.types.records.run import RunRecord
 
 UNREADABLE = "unreadable"
 

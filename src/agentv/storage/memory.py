@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 
 from agentv.scoring.digests import DigestSet
-from agentv.storage.line_file import with_seq
-from agentv.storage.records import EventRecord, case_name
+from agentv.storage.generations import case_name
+from agentv.storage.line_file import numbered
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock
-from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
+from agentv.types.records.answer import Answer
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
 
 class MemoryStore:
@@ -49,12 +51,12 @@ class MemoryStore:
 
     def append_answer(self, answer: Answer) -> Answer:
         """Keep what a target returned; the answer comes back with its `seq`."""
-        self.answers.append(with_seq(answer, len(self.answers)))
+        self.answers.append(numbered(answer, seq=len(self.answers), run_id=self._run_id))
         return self.answers[-1]
 
     def append(self, result: CaseResult) -> CaseResult:
         """Keep a judged row; the row comes back with its `seq`."""
-        self.results.append(with_seq(result, len(self.results)))
+        self.results.append(numbered(result, seq=len(self.results), run_id=result.run_id))
         return self.results[-1]
 
     def close(self, state: str) -> None:

@@ -12,7 +12,8 @@ from agentv.storage.labels import append_labels
 from agentv.storage.run_folder import RunFolder
 from agentv.storage.stored_run import StoredRun
 from agentv.types.errors import ConfigError
-from agentv.types.results import CaseResult
+from agentv.types.records.answer import AnswerRef
+from agentv.types.records.result import CaseResult
 
 _SHOWN = 5
 
@@ -65,11 +66,11 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> No
     for row in run.all_results():
         if owners.get(slot_name(row.slot)) in (None, place):
             seq = None if row.answer_seq is None else numbers[row.answer_seq]
-            store.append(replace(row, answer_seq=seq))
+            store.append(replace(row, answer_ref=None if seq is None else AnswerRef(seq)))
     for slot in run.retired():
         store.note("case_retired", {"slot": slot.to_json()})
     mine = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == place)
-    labels = [replace(label, answer_seq=numbers[label.answer_seq]) for label in mine]
+    labels = [replace(label, answer_ref=AnswerRef(numbers[label.answer_seq])) for label in mine]
     if labels:
         append_labels(run.folder.parent / store.run_id, labels, run_id=store.run_id)
 

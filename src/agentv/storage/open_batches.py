@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from agentv.storage.find_run import list_run_folders
-from agentv.storage.json_line import decode
+from agentv.storage.records.json_line import decode
 from agentv.storage.run_lock import is_being_written
 from agentv.types.json_value import JsonObject
 from agentv.types.provider import BatchTicket

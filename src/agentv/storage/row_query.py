@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 from msgspec import Struct, field
 
 from agentv.types.json_value import JsonObject
-from agentv.types.results import Slot
+from agentv.types.records.answer import Slot
 
 SortKey: TypeAlias = Literal["written", "id", "state", "score", "cost", "duration"]
 SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)

@@ -9,29 +9,26 @@ from datetime import UTC
 from pathlib import Path
 from random import Random
 
+import msgspec
+from msgspec import Struct
+
 from agentv.scoring.digests import DigestSet
 from agentv.scoring.identity import files_of
 from agentv.storage.blobs import BLOB_LIMIT, BlobFolder
-from agentv.storage.entry import Entry
 from agentv.storage.flusher import Flusher
-from agentv.storage.json_line import decode, encode, fitted, pretty
-from agentv.storage.line_file import LineFile, whole_lines, with_seq
-from agentv.storage.records import (
-    EventRecord,
-    answer_to_entry,
-    case_name,
-    case_name_of_record,
-    case_to_entry,
-    event_to_record,
-    result_to_entry,
-    run_to_record,
-)
+from agentv.storage.generations import case_name
+from agentv.storage.line_file import LineFile, numbered, whole_lines
+from agentv.storage.records.encode import answer_line, case_line, event_line, result_line, run_line
+from agentv.storage.records.json_line import encode, fitted, pretty
+from agentv.storage.records.subset import Subset
 from agentv.storage.run_lock import LOCK_NAME, RunLock
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart
 from agentv.types.protocols import Clock
-from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
+from agentv.types.records.answer import Answer
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
 HOME_NAME = ".agentv"
 RUN_FILE = "run.json"
@@ -44,6 +41,17 @@ def new_run_id(clock: Clock, rng: Random) -> str:
     """Return an id that sorts by time: UTC to the millisecond, then six random hexadecimal digits."""
     now = clock().astimezone(UTC)
     return f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}-{rng.getrandbits(24):06x}"
+
+
+class _CaseName(Subset, frozen=True):
+    WHOLE = CaseRecord
+
+    suite: str = ""
+    eval_id: str = ""
+    case_key: str = ""
+
+
+_decode_case = msgspec.json.Decoder(_CaseName).decode
 
 
 class RunFolder:
@@ -91,7 +99,7 @@ class RunFolder:
         """Write run.json, once in the life of a run, and note who runs it now."""
         path = self._folder / RUN_FILE
         if not path.exists():
-            data = pretty(run_to_record(run))
+            data = pretty(run_line(run))
             with self._disk(f"write {RUN_FILE}"):
                 write_by_rename(path, data)
         versions: JsonObject = {"agentv": run.agentv_version, "python": platform.python_version()}
@@ -100,7 +108,7 @@ class RunFolder:
     def note(self, type_: str, fields: Mapping[str, JsonValue]) -> None:
         """Write one event of the run."""
         event = EventRecord(type_, self._clock(), fields, self._events.next_seq)
-        self._write(self._events, event_to_record(event))
+        self._write(self._events, event_line(event))
 
     def append_case(self, case: CaseRecord) -> None:
         """Write a planned case and its binary attachments; a second write of the same case is dropped."""
@@ -108,21 +116,21 @@ class RunFolder:
             for part in files_of((*case.input_messages, *case.expected_messages)):
                 if part.text is None:
                     self._save_attachment(part)
-            self._write(self._cases, case_to_entry(case))
+            self._write(self._cases, case_line(case))
 
     def append_answer(self, answer: Answer, *, run_id: str | None = None) -> Answer:
         """Write what a target returned; the answer comes back with its `seq`. `run_id` is of another run's answer."""
-        answer = with_seq(answer, self._answers.next_seq)
-        self._write(self._answers, answer_to_entry(answer, run_id=run_id or self._run_id))
+        answer = numbered(answer, seq=self._answers.next_seq, run_id=run_id or self._run_id)
+        self._write(self._answers, answer_line(answer))
         return answer
 
     def append(self, result: CaseResult) -> CaseResult:
         """Write a judged row; the row comes back with its `seq`.
 
-        Trace and messages are not written twice: the row's answer has them (`answer_seq`).
+        Trace and messages are not written twice: the row's answer has them (`answer_ref`).
         """
-        result = with_seq(result, self._results.next_seq)
-        self._write(self._results, result_to_entry(result, with_trace=result.answer_seq is None))
+        result = numbered(result, seq=self._results.next_seq, run_id=result.run_id)
+        self._write(self._results, result_line(result, with_trace=result.answer_ref is None))
         return result
 
     def close(self, state: str) -> None:
@@ -152,12 +160,13 @@ class RunFolder:
     def _remember_cases(self) -> None:
         for number, line in enumerate(whole_lines(self._cases.path), start=1):
             try:
-                self._known_cases.add(case_name_of_record(decode(line)))
+                case = _decode_case(line)
+                self._known_cases.add(case_name(case.suite, case.eval_id, case.case_key))
             except ValueError as error:
                 self._let_go()
                 raise StorageError(f"{self._cases.path}:{number}: {error}") from error
 
-    def _write(self, file: LineFile, record: dict[str, JsonValue] | Entry) -> None:
+    def _write(self, file: LineFile, record: dict[str, JsonValue] | Struct) -> None:
         line = encode(record)
         try:
             # Only a line with a dollar sign, which is found at once, is searched for what looks like a reference.

@@ -3,31 +3,30 @@
 from collections.abc import Collection, Iterator
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
-from agentv.storage.entry import StoredScore
+from agentv.storage.records.subset import Subset
 from agentv.storage.stored_run import StoredRun
 from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, Verdict
-from agentv.types.results import Slot
+from agentv.types.records.answer import Slot
+from agentv.types.records.fields import StoredScore
+from agentv.types.records.result import CaseResult
 
 _RESULTS = "results.jsonl"
 
 
-class _Slot(msgspec.Struct, frozen=True, gc=False):
-    eval_id: str
-    suite: str = ""
-    target: str = ""
-    trial: int = 0
+class _Criterion(Subset, frozen=True):
+    WHOLE = EvaluationResult
 
-
-class _Criterion(msgspec.Struct, frozen=True, gc=False):
     criterion_name: str
     value: StoredScore | None = None
     error: str | None = None
 
 
-class _Evaluator(msgspec.Struct, frozen=True, gc=False):
+class _Evaluator(Subset, frozen=True):
+    WHOLE = EvaluatorResult
+
     name: str
     type: str = ""
     status: EvaluatorStatus = "scored"
@@ -36,10 +35,12 @@ class _Evaluator(msgspec.Struct, frozen=True, gc=False):
     results: tuple[_Criterion, ...] = ()
 
 
-class _Row(msgspec.Struct, frozen=True, gc=False):
-    slot: _Slot
+class _Row(Subset, frozen=True):
+    WHOLE = CaseResult
+
+    slot: Slot
     answer_key: str = ""
-    score_key: dict[str, str] = {}
+    score_key: dict[str, str] = field(default_factory=dict)
     evaluator_results: tuple[_Evaluator, ...] = ()
 
 
@@ -62,12 +63,16 @@ def read_judgements(stored: StoredRun, evaluators: Collection[str]) -> Iterator[
             row = _decode(line)
         except (ValueError, RecursionError) as error:
             raise StorageError(f"{stored.folder / _RESULTS}:{number}: {error}") from error
-        slot = Slot(row.slot.suite, row.slot.eval_id, row.slot.target, row.slot.trial)
         for each in row.evaluator_results:
             if each.name in evaluators:
-                yield Judgement(slot, row.answer_key, row.score_key.get(each.name, ""), _result(each))
+                yield Judgement(row.slot, row.answer_key, row.score_key.get(each.name, ""), _result(each))
 
 
 def _result(kept: _Evaluator) -> EvaluatorResult:
-    criteria = tuple(EvaluationResult(each.criterion_name, None, each.value, error=each.error) for each in kept.results)
-    return EvaluatorResult(kept.name, kept.type, kept.score, kept.status, verdict=kept.verdict, results=criteria)
+    criteria = tuple(
+        EvaluationResult(criterion_name=each.criterion_name, value=each.value, error=each.error)
+        for each in kept.results
+    )
+    return EvaluatorResult(
+        name=kept.name, type=kept.type, score=kept.score, status=kept.status, verdict=kept.verdict, results=criteria
+    )

@@ -5,8 +5,8 @@ import os
 import socket
 from pathlib import Path
 
-from agentv.storage.json_line import decode, encode
 from agentv.storage.own_file import open_lines, open_own
+from agentv.storage.records.json_line import decode, encode
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject
 

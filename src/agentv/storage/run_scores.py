@@ -16,58 +16,50 @@ from agentv.scoring.comparison.rows import (
     judged_measures,
 )
 from agentv.scoring.comparison.sides import Side
-from agentv.storage.entry import StoredScore
 from agentv.storage.line_file import whole_lines
-from agentv.storage.record_run import run_to_record
-from agentv.storage.schema import RESULT_SCHEMA, check_schema
+from agentv.storage.records.encode import to_record
+from agentv.storage.records.schema import check_schema
+from agentv.storage.records.subset import Subset
 from agentv.storage.stored_run import StoredRun
 from agentv.types.errors import StorageError
-from agentv.types.evaluation import Verdict
-from agentv.types.results import RowState, Slot
+from agentv.types.evaluation import EvaluatorResult, Verdict
+from agentv.types.records.answer import Slot
+from agentv.types.records.fields import RESULT_SCHEMA, StoredScore
+from agentv.types.records.result import CaseResult, UsageBy
+from agentv.types.records.run import CaseRecord
+from agentv.types.results import RowState
 
 _RESULTS = "results.jsonl"
 _CASES = "cases.jsonl"
 
 
-class _Slot(msgspec.Struct, frozen=True, gc=False):
-    eval_id: str
-    suite: str = ""
-    target: str = ""
-    trial: int = 0
+class _Evaluator(Subset, frozen=True):
+    WHOLE = EvaluatorResult
 
-
-class _Evaluator(msgspec.Struct, frozen=True, gc=False):
     name: str
     status: str = "scored"
     score: StoredScore | None = None
 
 
-class _Used(msgspec.Struct, frozen=True, gc=False):
-    input: int | None = None
-    output: int = 0
-    total: int = 0
-
-
-class _UsageBy(msgspec.Struct, frozen=True, gc=False):
-    target: _Used | None = None
-    judge: _Used | None = None
-
-
-class _Row(msgspec.Struct, frozen=True, gc=False):
+class _Row(Subset, frozen=True):
     """As much of a row as was measured."""
 
-    slot: _Slot
+    WHOLE = CaseResult
+
+    slot: Slot
     status: str
     schema: str | None = None
     verdict: Verdict | None = None
     score: StoredScore | None = None
     evaluator_results: tuple[_Evaluator, ...] = ()
-    usage_by: _UsageBy | None = None
+    usage_by: UsageBy | None = None
     cost_usd: float | None = None
     duration_ms: float | None = None
 
 
-class _Case(msgspec.Struct, frozen=True, gc=False):
+class _Case(Subset, frozen=True):
+    WHOLE = CaseRecord
+
     suite: str
     eval_id: str
     case_key: str = ""
@@ -82,12 +74,12 @@ def load_side(stored: StoredRun, *, target: str | None = None, label: str | None
 
     Raises StorageError for a line that cannot be read, with its number.
     """
-    side = Side(label or stored.run_id, run_to_record(stored.run), state=stored.state())
+    side = Side(label or stored.run_id, to_record(stored.run), state=stored.state())
     for number, offset, line in stored.current_lines(_RESULTS):
         try:
             row = _decode_row(line)
             if row.schema != RESULT_SCHEMA:
-                check_schema({"schema": row.schema}, RESULT_SCHEMA)
+                check_schema(row.schema, RESULT_SCHEMA)
         except (ValueError, RecursionError, StorageError) as error:
             raise StorageError(f"{stored.folder / _RESULTS}:{number}: {error}") from error
         if target is None or row.slot.target == target:
@@ -120,6 +112,8 @@ def _amounts(row: _Row) -> Iterator[tuple[str, float]]:
     if row.duration_ms is not None:
         yield LATENCY, row.duration_ms / 1000
     used = () if row.usage_by is None else (row.usage_by.target, row.usage_by.judge)
-    known = [each.total or each.input + each.output for each in used if each is not None and each.input is not None]
+    known = [
+        each.total or each.input + (each.output or 0) for each in used if each is not None and each.input is not None
+    ]
     if known:
         yield TOKENS, float(sum(known))

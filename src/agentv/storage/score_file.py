@@ -9,12 +9,13 @@ from pathlib import Path
 from agentv.scoring.aggregation import verdict_of
 from agentv.scoring.comparison.rows import PASSED, SCORE, SPENDING, ScoredRow, judged_measures, scored_row
 from agentv.scoring.comparison.sides import CaseName, Side
-from agentv.storage.json_line import decode, encode
-from agentv.storage.record_result import record_to_result
-from agentv.storage.schema import RESULT_SCHEMA, check_schema
+from agentv.storage.records.decode import RESULTS
+from agentv.storage.records.json_line import decode, encode
+from agentv.storage.records.schema import check_schema
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.results import Slot
+from agentv.types.records.answer import Slot
+from agentv.types.records.fields import RESULT_SCHEMA
 
 BASELINE_SCHEMA = "agentv-baseline-1"
 
@@ -79,7 +80,7 @@ class _BaselineFile:
     """Reads the lines of a baseline into a side, and counts them: a file that was cut hides regressions."""
 
     def __init__(self, side: Side, head: JsonObject) -> None:
-        check_schema(head, BASELINE_SCHEMA)
+        check_schema(head.get("schema"), BASELINE_SCHEMA)
         run, state, cases = head.get("run"), head.get("state"), head.get("cases")
         side.about = run if isinstance(run, Mapping) else {}
         side.state = state if isinstance(state, str) else side.state
@@ -121,7 +122,7 @@ def _measured(name: str, value: float) -> float:
 
 def _exported_row(record: JsonObject) -> ScoredRow:
     if record.get("schema") == RESULT_SCHEMA or "status" in record:
-        return scored_row(record_to_result(record))
+        return scored_row(RESULTS.of_record(record))
     eval_id = next((record[key] for key in _OLDER_IDS if key in record), None)
     score = record.get("score")
     if not (isinstance(eval_id, str) and isinstance(score, int | float) and 0 <= score <= 1):

@@ -1,44 +1,54 @@
 """Reading a run's folder, while it is written or long after. Nothing here writes."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from agentv.storage.blobs import BlobFolder
-from agentv.storage.generations import Generations, SlotLine
-from agentv.storage.json_line import decode
-from agentv.storage.labels import LABELS_FILE, current_labels, record_to_label
+from agentv.storage.generations import Generations
+from agentv.storage.labels import LABELS_FILE, current_labels
 from agentv.storage.line_file import whole_lines
-from agentv.storage.records import (
-    EventRecord,
-    record_to_answer,
-    record_to_case,
-    record_to_event,
-    record_to_result,
-    record_to_run,
-)
+from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, LABELS, RESULTS, RUNS
+from agentv.storage.records.json_line import decode
+from agentv.storage.records.subset import Subset
 from agentv.storage.run_lock import is_being_written
 from agentv.types.errors import StorageError
-from agentv.types.feedback import Label
 from agentv.types.json_value import JsonObject
-from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord, Slot
+from agentv.types.records.answer import Answer, Slot
+from agentv.types.records.label import Label
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
-Row = TypeVar("Row")
+Row_co = TypeVar("Row_co", covariant=True)
 
 
-class _RowHead(msgspec.Struct, frozen=True):
-    """As much of a row as says where it belongs; the rest of the line is skipped unread."""
+class LineReader(Protocol[Row_co]):
+    """Reads one line, or the dict in it."""
 
-    slot: SlotLine = SlotLine()
+    def of_line(self, line: bytes) -> Row_co:
+        """Read a line."""
+
+    def of_record(self, record: JsonObject) -> Row_co:
+        """Read the dict that a line holds."""
+
+
+class _RowHead(Subset, frozen=True):
+    """As much of a row as says where it belongs."""
+
+    WHOLE = CaseResult
+
+    slot: Slot = Slot("", "", "")
     generation: int = 0
     status: str = ""
     verdict: str | None = None
 
 
-class _CaseHead(msgspec.Struct, frozen=True):
+class _CaseHead(Subset, frozen=True):
     """As much of a planned case as names it."""
+
+    WHOLE = CaseRecord
 
     suite: str = ""
     eval_id: str = ""
@@ -46,7 +56,7 @@ class _CaseHead(msgspec.Struct, frozen=True):
 
 class _Retirement(msgspec.Struct, frozen=True):
     type: str = ""
-    slot: SlotLine = SlotLine()
+    slot: Slot = Slot("", "", "")
 
 
 _decode_case_head = msgspec.json.Decoder(_CaseHead).decode
@@ -66,7 +76,7 @@ class StoredRun:
         self._blobs = BlobFolder(folder / "blobs")
         path = folder / "run.json"
         try:
-            self.run: RunRecord = record_to_run(decode(path.read_bytes()))
+            self.run: RunRecord = RUNS.of_line(path.read_bytes())
         except FileNotFoundError as error:
             raise StorageError(f"{folder} is no run: it has no run.json") from error
         except (ValueError, StorageError) as error:
@@ -97,11 +107,11 @@ class StoredRun:
 
     def events(self) -> Iterator[EventRecord]:
         """Yield what happened to the run, events of unknown types included."""
-        return self._read("events.jsonl", record_to_event)
+        return self._read("events.jsonl", EVENTS)
 
     def cases(self) -> Iterator[CaseRecord]:
         """Yield the planned cases that were used."""
-        return self._read("cases.jsonl", record_to_case)
+        return self._read("cases.jsonl", CASES)
 
     def cases_named(self, names: Collection[tuple[str, str]]) -> Iterator[CaseRecord]:
         """Yield the planned cases of these names: suite and id. The others are read no further than that."""
@@ -112,29 +122,29 @@ class StoredRun:
             except (ValueError, RecursionError) as error:
                 raise StorageError(f"{self.folder / name}:{number}: {error}") from error
             if (head.suite, head.eval_id) in names:
-                yield self._row(name, number, line, record_to_case)
+                yield self._row(name, number, line, CASES)
 
     def answers(self) -> Iterator[Answer]:
         """Yield the current generation of answers: for each slot the highest that there is."""
-        return self._current("answers.jsonl", record_to_answer)
+        return self._current("answers.jsonl", ANSWERS)
 
     def all_answers(self) -> Iterator[Answer]:
         """Yield the answers of every generation."""
-        return self._read("answers.jsonl", record_to_answer)
+        return self._read("answers.jsonl", ANSWERS)
 
     def results(self) -> Iterator[CaseResult]:
         """Yield the current rows: of each slot the highest generation, without cases that were taken out of the run."""
-        return self._current("results.jsonl", record_to_result)
+        return self._current("results.jsonl", RESULTS)
 
     def all_results(self) -> Iterator[CaseResult]:
         """Yield the judged rows of every generation."""
-        return self._read("results.jsonl", record_to_result)
+        return self._read("results.jsonl", RESULTS)
 
     def answers_at(self, numbers: Collection[int]) -> dict[int, Answer]:
         """Return the answers with these `seq`, which rows refer to as `answer_seq`."""
         name = "answers.jsonl"
         return {
-            number - 1: self._row(name, number, line, record_to_answer)
+            number - 1: self._row(name, number, line, ANSWERS)
             for number, line in enumerate(whole_lines(self.folder / name), start=1)
             if number - 1 in numbers
         }
@@ -145,7 +155,7 @@ class StoredRun:
 
     def all_labels(self) -> Iterator[Label]:
         """Yield what people said, what they corrected later included."""
-        return self._read(LABELS_FILE, record_to_label)
+        return self._read(LABELS_FILE, LABELS)
 
     def counts(self) -> dict[str, int]:
         """Count the current rows by state: pass, borderline, fail, error, skipped."""
@@ -176,11 +186,11 @@ class StoredRun:
         with (self.folder / name).open("rb") as file:
             for number, offset, size in places:
                 file.seek(offset)
-                yield self._row(name, number, file.read(size), record_to_result)
+                yield self._row(name, number, file.read(size), RESULTS)
 
-    def _current(self, name: str, read: Callable[[JsonObject], Row]) -> Iterator[Row]:
+    def _current(self, name: str, decoder: LineReader[Row_co]) -> Iterator[Row_co]:
         for number, _, line in self.current_lines(name):
-            yield self._row(name, number, line, read)
+            yield self._row(name, number, line, decoder)
 
     def current_lines(self, name: str) -> Iterator[tuple[int, int, bytes]]:
         """Yield number, first byte and bytes of the lines that count: of each slot the highest generation."""
@@ -195,10 +205,10 @@ class StoredRun:
 
     def retired(self) -> frozenset[Slot]:
         """Return the slots whose case is no longer in the suite: their rows stay, and count nowhere."""
-        return frozenset(Slot(each.suite, each.eval_id, each.target, each.trial) for each in self._retired())
+        return frozenset(self._retired())
 
-    def _retired(self) -> set[SlotLine]:
-        retired: set[SlotLine] = set()
+    def _retired(self) -> set[Slot]:
+        retired: set[Slot] = set()
         for line in whole_lines(self.folder / "events.jsonl"):
             if b'"case_re' in line:
                 event = _decode_retirement(line)
@@ -224,16 +234,15 @@ class StoredRun:
         except (ValueError, RecursionError) as error:
             raise StorageError(f"{self.folder / name}:{number}: {error}") from error
 
-    def _read(self, name: str, read: Callable[[JsonObject], Row]) -> Iterator[Row]:
+    def _read(self, name: str, decoder: LineReader[Row_co]) -> Iterator[Row_co]:
         for number, line in enumerate(whole_lines(self.folder / name), start=1):
-            yield self._row(name, number, line, read)
+            yield self._row(name, number, line, decoder)
 
-    def _row(self, name: str, number: int, line: bytes, read: Callable[[JsonObject], Row]) -> Row:
+    def _row(self, name: str, number: int, line: bytes, decoder: LineReader[Row_co]) -> Row_co:
         try:
-            record = decode(line)
             if b'"$blob":' in line:
-                record = self._blobs.resolve(record)
-            return read(record)
+                return decoder.of_record(self._blobs.resolve(decode(line)))
+            return decoder.of_line(line)
         except (ValueError, StorageError) as error:
             raise StorageError(f"{self.folder / name}:{number}: {error}") from error
 

@@ -14,6 +14,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, Message, TraceEvent, TraceSummary
 from agentv.types.messages_json import content_text
 from agentv.types.provider import Provider
+from agentv.types.records.fields import StoredScore, always
 from agentv.types.scales import EvaluationCriteria, EvaluationScale
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
@@ -21,6 +22,9 @@ from agentv.types.usage import Usage
 Verdict: TypeAlias = Literal["pass", "borderline", "fail"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 EvaluatorStatus: TypeAlias = Literal["scored", "error", "skipped", "unverified"]
+OwnScore: TypeAlias = int | float | bool | str
+"""A score on a criterion's own scale."""
+
 JudgeRole: TypeAlias = Literal["sample", "repair", "swap", "member", "embedding"]
 
 
@@ -38,18 +42,18 @@ class PromptInputs(Struct, frozen=True, gc=False):
     file_paths: tuple[str, ...] = ()
 
 
-class EvaluationResult(Struct, frozen=True):
+class EvaluationResult(Struct, frozen=True, omit_defaults=True):
     """The judgement of one criterion: `score` on the criterion's own scale, `value` the same on 0..1.
 
     `value` is None when there is an error or the scale cannot be averaged.
     """
 
     criterion_name: str
-    score: float | bool | str | None
-    value: float | None = None
-    scale: EvaluationScale = "binary"
+    score: OwnScore | None = None
+    value: StoredScore | None = None
+    scale: EvaluationScale = always("binary")
     reasoning: str | None = None
-    evaluator_type: str = ""
+    evaluator_type: str = always("")
     error: str | None = None
     metadata: JsonObject | None = None
 
@@ -99,7 +103,7 @@ def _own_score(value: JsonValue) -> float | bool | str:
     raise ValueError(f"must be a number, true, false or a text, got {type(value).__name__}")
 
 
-class JudgeCall(Struct, frozen=True, gc=False):
+class JudgeCall(Struct, frozen=True, omit_defaults=True, gc=False):
     """One call of a judge model, with its reply as it came. `score` is None when the reply held none.
 
     With the role `embedding` it stands for the vectors an evaluator asked for: what they used, and no reply.
@@ -112,7 +116,7 @@ class JudgeCall(Struct, frozen=True, gc=False):
     usage: Usage | None = None
     cost_usd: float | None = None
     duration_ms: float | None = None
-    cached: bool = False
+    cached: bool = always(False)
 
 
 class EvaluationScore(Struct, frozen=True):
@@ -138,20 +142,20 @@ class EvaluationScore(Struct, frozen=True):
     members: "tuple[EvaluatorResult, ...]" = ()
 
 
-class EvaluatorResult(Struct, frozen=True):
-    """One evaluator's score as it is kept in a row, with its name, weight and what it cost."""
+class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One evaluator's score as a row has it, with its name, weight and cost: an entry of `evaluator_results`."""
 
     name: str
     type: str
-    score: float
-    status: EvaluatorStatus = "scored"
-    weight: float = 1.0
-    required: bool | float = False
+    status: EvaluatorStatus = always("scored")
+    score: StoredScore
+    weight: float = always(1.0)
+    required: bool | float = always(False)
     verdict: Verdict | None = None
-    hits: tuple[str, ...] = ()
-    misses: tuple[str, ...] = ()
+    hits: tuple[str, ...] = always(())
+    misses: tuple[str, ...] = always(())
     reasoning: str | None = None
-    expected_aspect_count: int = 1
+    expected_aspect_count: int = always(1)
     raw_aspects: tuple[str, ...] | None = None
     error: Failure | None = None
     results: tuple[EvaluationResult, ...] = ()

@@ -4,7 +4,9 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from agentv.types.results import Answer, CaseResult, RunReport, Slot
+from agentv.types.records.answer import Answer, Slot
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
 
 
 class RunStarted(Struct, frozen=True):

@@ -1,15 +1,12 @@
 """What people say of answers: as they write it down, and as a run keeps it."""
 
 from datetime import datetime
-from typing import TypeAlias
 
 from msgspec import Struct, field
 
 from agentv.types.cases import Location
-from agentv.types.results import Slot
-
-HumanScore: TypeAlias = str | bool | int | float
-"""A score as a person gives it, on the criterion's own scale: 4, "4/5", "85%", true, "good"."""
+from agentv.types.records.answer import Slot
+from agentv.types.records.label import HumanScore
 
 
 class Feedback(Struct, frozen=True):
@@ -39,21 +36,3 @@ class Feedback(Struct, frozen=True):
         """Whether it may be meant for the answer in `slot`: whatever it says of suite, target and trial fits."""
         said = ((self.suite, slot.suite), (self.target, slot.target), (self.trial, slot.trial))
         return self.eval_id == slot.eval_id and all(mine is None or mine == its for mine, its in said)
-
-
-class Label(Struct, frozen=True):
-    """One annotator's score of one criterion of the answer in `slot`, as `labels.jsonl` keeps it.
-
-    `answer_key` and `answer_seq` are those of the answer that was judged: a row that is tried again has another one.
-    `seq` is the number of the label's line, None before it is written.
-    """
-
-    slot: Slot
-    answer_key: str
-    answer_seq: int
-    criterion: str
-    score: HumanScore
-    annotator: str
-    time: datetime
-    reasoning: str | None = None
-    seq: int | None = None

@@ -1,7 +1,7 @@
 """Messages, their parts, tool calls and traces: what goes to a target and what comes back."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -66,11 +66,18 @@ class Message(Struct, frozen=True):
     metadata: JsonObject | None = None
 
 
+if TYPE_CHECKING:
+    StoredMessages: TypeAlias = tuple[Message, ...]
+else:
+    # Messages come in many shapes: messages_from_json reads them, not msgspec.
+    StoredMessages = Any
+
+
 TraceEventType: TypeAlias = Literal["model_step", "tool_call", "tool_result", "message", "error"]
 TRACE_EVENT_TYPES: tuple[TraceEventType, ...] = ("model_step", "tool_call", "tool_result", "message", "error")
 
 
-class TraceEvent(Struct, frozen=True):
+class TraceEvent(Struct, frozen=True, omit_defaults=True):
     """One step of an agent, in the older trace form. Deprecated by the seed in favour of output messages."""
 
     type: TraceEventType
@@ -83,7 +90,7 @@ class TraceEvent(Struct, frozen=True):
     metadata: JsonObject | None = None
 
 
-class TraceSummary(Struct, frozen=True):
+class TraceSummary(Struct, frozen=True, rename="camel"):
     """Counts over a trace. `tool_names` is sorted; `tool_calls_by_name` keeps the order of first calls."""
 
     event_count: int

@@ -10,7 +10,9 @@ from agentv.types.embeddings import Embedder
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import Provider
-from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
+from agentv.types.records.answer import Answer
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord, RunRecord
 
 T = TypeVar("T")
 

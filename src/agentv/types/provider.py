@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, Message, TraceEvent
+from agentv.types.records.fields import always
 from agentv.types.usage import Usage
 
 GUIDELINES_HEADING = "[[ ## Guidelines ## ]]"
@@ -44,14 +45,14 @@ class ProviderRequest(Struct, frozen=True):
     response_schema: JsonObject | None = None
 
 
-class CallRecord(Struct, frozen=True, gc=False):
-    """One try of a call: `kind` is `ok` or a failure kind; `wait_ms` is the pause before it."""
+class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One attempt of a call: `kind` is `ok` or a failure kind; `wait_ms` is the pause before it."""
 
     kind: str
-    started_at: datetime
-    wait_ms: float = 0.0
-    duration_ms: float = 0.0
     status: int | None = None
+    started_at: datetime
+    wait_ms: float = always(0.0)
+    duration_ms: float = always(0.0)
     request_id: str | None = None
     usage: Usage | None = None
     error: str | None = None

@@ -45,7 +45,7 @@ class WorkspaceConfig(Struct, frozen=True):
 
 def workspace_from_json(value: JsonObject) -> WorkspaceConfig:
     """Make the config from the keys that loading has checked. Raises ValueError for what cannot be meant."""
-    known = {name: value[name] for name in WorkspaceConfig.__dataclass_fields__ if value.get(name) is not None}
+    known = {name: value[name] for name in WorkspaceConfig.__struct_fields__ if value.get(name) is not None}
     return WorkspaceConfig(**cast(dict[str, str], known))  # type: ignore[arg-type] # `keep` was checked with the file
 
 

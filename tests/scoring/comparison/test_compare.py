@@ -12,7 +12,7 @@ from agentv.scoring.comparison.compare import Comparison, compare_sides
 from agentv.scoring.comparison.rows import scored_row
 from agentv.scoring.comparison.sides import Side
 from agentv.types.failures import Failure
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 BROKEN = Failure("server_error", "HTTP 503")
 

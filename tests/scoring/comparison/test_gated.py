@@ -15,7 +15,7 @@ from agentv.scoring.gates import parse_gate
 from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
 from agentv.scoring.summary import Summary
 from agentv.types.errors import ConfigError
-from agentv.types.results import CaseResult
+from agentv.types.records.result import CaseResult
 
 
 def side_of(rows: Sequence[CaseResult]) -> Side:

@@ -5,7 +5,7 @@ import pytest
 from agentv.scoring.judges.consistency import JudgedAgain, consistency, judged_again
 from agentv.scoring.judges.labelled import Opinion
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus
-from agentv.types.results import Slot
+from agentv.types.records.answer import Slot
 
 
 def again(case: int, *scores: float, length: int = 10) -> JudgedAgain:
@@ -15,7 +15,7 @@ def again(case: int, *scores: float, length: int = 10) -> JudgedAgain:
 
 def result(score: float, *verdicts: tuple[str, str], status: EvaluatorStatus = "scored") -> EvaluatorResult:
     parts = (EvaluationResult("tone", score, score, metadata={"verdicts": [list(each) for each in verdicts]}),)
-    return EvaluatorResult("tone", "pairwise", score, status, results=parts)
+    return EvaluatorResult(name="tone", type="pairwise", score=score, status=status, results=parts)
 
 
 def test_the_share_of_answers_with_the_same_verdict_each_time() -> None:

@@ -8,15 +8,28 @@ from tests.stored import JUDGE, NOON, RESULT
 
 from agentv.scoring.judges.labelled import LabelledAnswers, judge_opinion, label_answers
 from agentv.types.evaluation import EvaluationResult
-from agentv.types.feedback import Label
-from agentv.types.results import CaseResult
+from agentv.types.records.answer import AnswerRef
+from agentv.types.records.label import Label
+from agentv.types.records.result import CaseResult
 from agentv.types.scales import EvaluationCriteria
 
-ROW = replace(RESULT, answer_seq=3)
+ROW = replace(RESULT, answer_ref=AnswerRef(3))
 
 
 def label(score: Any, **more: Any) -> Label:
-    return replace(Label(ROW.slot, "v1:aa", 3, "tone", score, "anna", NOON, "why"), **more)
+    return replace(
+        Label(
+            slot=ROW.slot,
+            answer_key="v1:aa",
+            answer_ref=AnswerRef(3),
+            criterion="tone",
+            score=score,
+            annotator="anna",
+            time=NOON,
+            reasoning="why",
+        ),
+        **more,
+    )
 
 
 def found(*labels: Label, row: CaseResult = ROW, criteria: tuple[EvaluationCriteria, ...] = ()) -> LabelledAnswers:
@@ -40,7 +53,7 @@ def test_scores_are_placed_by_the_scale_of_their_criterion() -> None:
 
 
 def test_labels_of_an_earlier_answer_are_left_out() -> None:
-    assert found(label(1, answer_seq=2)).answers == []
+    assert found(label(1, answer_ref=AnswerRef(2))).answers == []
 
 
 def test_a_judge_that_failed_is_counted_apart() -> None:

@@ -7,7 +7,7 @@ from tests.stored import RESULT
 from agentv.scoring.agreement import cohen_kappa
 from agentv.scoring.judges.labelled import LabelledAnswer, Opinion
 from agentv.scoring.judges.report_card import advice, disagreements, report_card
-from agentv.types.results import Slot
+from agentv.types.records.answer import Slot
 
 
 def answer(case: int, judge: float, *people: float, trial: int = 0) -> LabelledAnswer:

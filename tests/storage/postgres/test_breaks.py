@@ -22,6 +22,7 @@ from agentv.storage.run_folder import RunFolder
 from agentv.storage.stored_run import open_run
 from agentv.types.errors import StorageError
 from agentv.types.protocols import TellingStore
+from agentv.types.records.answer import AnswerRef
 
 WITHIN_S = 30.0
 
@@ -40,7 +41,7 @@ class Running:
     def write(self, rows: int = 1) -> None:
         for _ in range(rows):
             kept = self.store.append_answer(make_answer())
-            self.store.append(make_result(answer_seq=kept.seq))
+            self.store.append(make_result(answer_ref=AnswerRef(kept.seq or 0)))
 
     def kept(self) -> int:
         """Count the rows that the database has."""

@@ -19,8 +19,8 @@ from agentv import (
     run_evaluation,
     run_evaluation_sync,
 )
-from agentv.storage.json_line import decode
 from agentv.storage.postgres.judgements import PostgresSettings, PostgresStorageProvider
+from agentv.storage.records.json_line import decode
 from agentv.types.errors import EvalFileError, StorageError
 
 

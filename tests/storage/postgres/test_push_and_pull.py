@@ -23,7 +23,8 @@ from agentv.storage.postgres.url import StoreUrl, parse_store_url
 from agentv.storage.run_folder import RunFolder
 from agentv.storage.stored_run import open_run
 from agentv.types.errors import ConfigError, StorageError
-from agentv.types.feedback import Label
+from agentv.types.records.answer import AnswerRef
+from agentv.types.records.label import Label
 
 
 @pytest.fixture
@@ -37,7 +38,9 @@ def write_run(runs: Path, run_id: str = RUN.run_id, *, rows: int = 3, close: boo
     store.append_case(make_case())
     for number in range(rows):
         kept = store.append_answer(make_answer(text=f"answer {number}"))
-        store.append(make_result(run_id=run_id, answer_seq=kept.seq, candidate_answer=f"answer {number}"))
+        store.append(
+            make_result(run_id=run_id, answer_ref=AnswerRef(kept.seq or 0), candidate_answer=f"answer {number}")
+        )
     store.close("finished" if close else "interrupted")
     return Path(store.folder)
 
@@ -62,7 +65,21 @@ def test_a_pulled_run_is_the_pushed_one_byte_for_byte(tmp_path: Path, url: Store
     ours = write_run(tmp_path / "here")
     with (ours / "events.jsonl").open("ab") as events:
         events.write(b'  {"type": "odd \\u0000 spacing",   "time": "2026-01-31T12:00:00Z"}\n')
-    append_labels(ours, [Label(make_result().slot, "v1:aa", 0, "polite", 0.5, "ann", NOON)], run_id=RUN.run_id)
+    append_labels(
+        ours,
+        [
+            Label(
+                slot=make_result().slot,
+                answer_key="v1:aa",
+                answer_ref=AnswerRef(0),
+                criterion="polite",
+                score=0.5,
+                annotator="ann",
+                time=NOON,
+            )
+        ],
+        run_id=RUN.run_id,
+    )
     assert push(ours, url) == 1 + 3 + 3 + 1 + 3
     pulled = pull(url, tmp_path / "there")
     assert pulled.lines == 11

@@ -17,6 +17,7 @@ from agentv.storage.postgres.remove import remove_shared_runs
 from agentv.storage.postgres.url import StoreUrl, parse_store_url
 from agentv.storage.run_folder import RunFolder
 from agentv.types.errors import StorageError
+from agentv.types.records.answer import AnswerRef
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def write_run(runs: Path, run_id: str, *texts: str) -> Path:
     store.begin(make_run(run_id=run_id))
     for text in texts:
         kept = store.append_answer(make_answer(text=text))
-        store.append(make_result(run_id=run_id, answer_seq=kept.seq))
+        store.append(make_result(run_id=run_id, answer_ref=AnswerRef(kept.seq or 0)))
     store.close("finished")
     return Path(store.folder)
 

@@ -7,7 +7,9 @@ from msgspec import Struct, field
 
 from agentv.scoring.aggregation import row_state
 from agentv.scoring.tallies import JUDGED_STATES
-from agentv.types.results import CaseResult, RowState, Slot
+from agentv.types.records.answer import Slot
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RowState
 from agentv.types.usage import Usage
 
 SCORE, PASSED = "score", "pass"

@@ -16,7 +16,7 @@ from agentv.scoring.pairs import Better, candidate_value
 from agentv.scoring.statistics.rank_correlation import correlation_interval, rank_correlation
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.intervals import Interval
-from agentv.types.results import Slot
+from agentv.types.records.answer import Slot
 
 _ORDERS = ("first", "swapped")
 _SAID = get_args(Better)

@@ -9,8 +9,9 @@ from agentv.scoring.aggregation import verdict_of
 from agentv.scoring.row_kinds import evaluator_state
 from agentv.scoring.scales import normalize
 from agentv.types.evaluation import EvaluatorResult
-from agentv.types.feedback import Label
-from agentv.types.results import CaseResult, Slot
+from agentv.types.records.answer import Slot
+from agentv.types.records.label import Label
+from agentv.types.records.result import CaseResult
 from agentv.types.scales import EvaluationCriteria
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from agentv.storage.json_line import encode
 from agentv.storage.postgres.connection import check_driver, connect, told
 from agentv.storage.postgres.line_columns import fitting_text
 from agentv.storage.postgres.migrations import check_version
 from agentv.storage.postgres.url import StoreUrl, parse_store_url
+from agentv.storage.records.json_line import encode
 from agentv.templating.environment import fill_variables, variables_in
 from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import ConfigError, TemplateError

@@ -4,12 +4,19 @@ A line that cannot be read is kept all the same, with its columns empty: the lin
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TypeAlias
+from functools import cache, cached_property
+from typing import Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, defstruct
+
+from agentv.types.records.answer import Answer
+from agentv.types.records.label import Label
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord, EventRecord
+from agentv.types.struct_fields import struct_fields
 
 Column: TypeAlias = str | int | float | datetime | None
 
@@ -19,58 +26,60 @@ LONGEST_TEXT = 500
 _BIGINT = 1 << 63
 
 
-class LineTable(Struct, frozen=True):
-    """The table of one file of a run. `columns` are its own columns with their SQL types and their places in a line."""
+class LineTable(Struct, frozen=True, dict=True):
+    """The table of one file of a run. `columns` are its own columns with their places in a line of shape `record`."""
 
     file: str
     table: str
-    columns: Mapping[str, tuple[str, tuple[str, ...]]]
+    record: type[Struct]
+    columns: Mapping[str, str]
+
+    @cached_property
+    def sql_types(self) -> dict[str, str]:
+        """The SQL type of each column, which follows from the field that it is made of."""
+        return {name: _sql_type(self.record, path) for name, path in self.columns.items()}
 
     def values(self, line: bytes) -> tuple[Column, ...]:
         """Return the columns of a line, None for each that it does not tell."""
         try:
-            head = _decode(line)
+            head: object = _decode_head(line)
         except (ValueError, RecursionError):
-            head = {}
-        return tuple(_fitting(_found(head, path), sql_type) for sql_type, path in self.columns.values())
+            head = None
+        return tuple(_fitting(_found(head, path), self.sql_types[name]) for name, path in self.columns.items())
 
 
-class _Head(msgspec.Struct, frozen=True):
-    """As much of any line as a column is made of; the rest is skipped unread."""
-
-    slot: object = None
-    suite: object = None
-    eval_id: object = None
-    case_key: object = None
-    answer_key: object = None
-    generation: object = None
-    type: object = None
-    kind: object = None
-    status: object = None
-    verdict: object = None
-    score: object = None
-    cost_usd: object = None
-    duration_ms: object = None
-    error: object = None
-    criterion: object = None
-    annotator: object = None
-    time: object = None
-    timestamp: object = None
-    started_at: object = None
+_SQL_TYPES: Mapping[type, str] = {
+    str: "text",
+    int: "bigint",
+    float: "double precision",
+    datetime: "timestamptz",
+}
 
 
-_decode_head = msgspec.json.Decoder(_Head).decode
+@cache
+def _sql_type(record: type[Struct], path: str) -> str:
+    """Return the SQL type of the field at a path in a stored shape; the words of a Literal are text."""
+    name, _, rest = path.partition(".")
+    hint = next(field.type for field in struct_fields(record) if field.name == name)
+    kinds = list(_kinds_in(hint))
+    return _sql_type(kinds[0], rest) if rest else next(_SQL_TYPES[kind] for kind in kinds if kind in _SQL_TYPES)
 
 
-def _decode(line: bytes) -> Mapping[str, object]:
-    head = _decode_head(line)
-    return {name: getattr(head, name) for name in _Head.__struct_fields__}
+def _kinds_in(hint: Any) -> Iterator[type]:
+    """Yield the classes in a type, without None."""
+    if get_origin(hint) is Literal:
+        yield str
+    elif get_args(hint):
+        for inner in get_args(hint):
+            yield from _kinds_in(inner)
+    elif isinstance(hint, type) and hint is not type(None):
+        yield hint
 
 
-def _found(head: Mapping[str, object], path: Sequence[str]) -> object:
-    value: object = head
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
+def _found(head: object, path: str) -> object:
+    value = head
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
     return value
 
 
@@ -114,55 +123,31 @@ def _moment(value: object) -> datetime | None:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-_SLOT = {
-    "suite": ("text", ("slot", "suite")),
-    "eval_id": ("text", ("slot", "eval_id")),
-    "target": ("text", ("slot", "target")),
-    "trial": ("bigint", ("slot", "trial")),
-}
-_ROW = {**_SLOT, "generation": ("bigint", ("generation",)), "answer_key": ("text", ("answer_key",))}
-_NUMBERS = {
-    "cost_usd": ("double precision", ("cost_usd",)),
-    "duration_ms": ("double precision", ("duration_ms",)),
-    "error_kind": ("text", ("error", "kind")),
-}
+_SLOT = {"suite": "slot.suite", "eval_id": "slot.eval_id", "target": "slot.target", "trial": "slot.trial"}
+_ROW = {**_SLOT, "generation": "generation", "answer_key": "answer_key"}
+_NUMBERS = {"cost_usd": "cost_usd", "duration_ms": "duration_ms", "error_kind": "error.kind"}
 
-EVENTS = LineTable("events.jsonl", "agentv.events", {"type": ("text", ("type",)), "time": ("timestamptz", ("time",))})
+EVENTS = LineTable("events.jsonl", "agentv.events", EventRecord, {"type": "type", "time": "time"})
 
 TABLES = (
-    LineTable(
-        "cases.jsonl",
-        "agentv.cases",
-        {name: ("text", (name,)) for name in ("suite", "eval_id", "case_key")},
-    ),
-    LineTable(
-        "answers.jsonl",
-        "agentv.answers",
-        {**_ROW, "kind": ("text", ("kind",)), **_NUMBERS, "time": ("timestamptz", ("started_at",))},
-    ),
+    LineTable("cases.jsonl", "agentv.cases", CaseRecord, {name: name for name in ("suite", "eval_id", "case_key")}),
+    LineTable("answers.jsonl", "agentv.answers", Answer, {**_ROW, "kind": "kind", **_NUMBERS, "time": "started_at"}),
     LineTable(
         "results.jsonl",
         "agentv.results",
-        {
-            **_ROW,
-            "status": ("text", ("status",)),
-            "verdict": ("text", ("verdict",)),
-            "score": ("double precision", ("score",)),
-            **_NUMBERS,
-            "time": ("timestamptz", ("timestamp",)),
-        },
+        CaseResult,
+        {**_ROW, "status": "status", "verdict": "verdict", "score": "score", **_NUMBERS, "time": "timestamp"},
     ),
     LineTable(
         "labels.jsonl",
         "agentv.labels",
-        {
-            **_SLOT,
-            "answer_key": ("text", ("answer_key",)),
-            "criterion": ("text", ("criterion",)),
-            "annotator": ("text", ("annotator",)),
-            "time": ("timestamptz", ("time",)),
-        },
+        Label,
+        {**_SLOT, **{name: name for name in ("answer_key", "criterion", "annotator", "time")}},
     ),
     EVENTS,
 )
 """In the order of bringing: what ended a run comes after its rows."""
+
+_heads = {path.partition(".")[0] for table in TABLES for path in table.columns.values()}
+_decode_head = msgspec.json.Decoder(defstruct("_Head", [(name, object, None) for name in sorted(_heads)])).decode
+"""Reads as much of any line as a column is made of; the rest is skipped unread."""

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentv.storage.json_line import decode
 from agentv.storage.postgres.blob_tables import BlobPusher
 from agentv.storage.postgres.connection import told
 from agentv.storage.postgres.line_columns import EVENTS, TABLES, Column, LineTable, fitting_text
 from agentv.storage.postgres.line_reader import LineReader
 from agentv.storage.postgres.run_rows import same_run
+from agentv.storage.records.json_line import decode
 from agentv.storage.run_folder import RUN_FILE
 from agentv.storage.stored_run import StoredRun
 from agentv.types.errors import StorageError
@@ -127,7 +127,7 @@ class RunPusher:
 def _insert_into(table: LineTable) -> bytes:
     """Return the statement that writes many lines at once, and none a second time."""
     names = ", ".join(("seq", "line", *table.columns))
-    types = ("bigint", "bytea", *(sql_type for sql_type, _ in table.columns.values()))
+    types = ("bigint", "bytea", *table.sql_types.values())
     arrays = ", ".join(f"%b::{sql_type}[]" for sql_type in types)
     return (
         f"INSERT INTO {table.table} (run_id, {names}) SELECT %b, * FROM unnest({arrays}) "  # noqa: S608 - names of ours

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from agentv.storage.json_line import decode
 from agentv.storage.postgres.connection import told
-from agentv.storage.records import record_to_run
+from agentv.storage.records.decode import RUNS
 from agentv.types.errors import ConfigError
-from agentv.types.results import RunRecord
+from agentv.types.records.run import RunRecord
 
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection
@@ -55,7 +54,7 @@ class SharedRunInfo(Struct, frozen=True):
 def same_run(record: bytes, run: RunRecord) -> bool:
     """Whether what another copy's run.json says is this run: its name and tags may have changed since."""
     try:
-        other = record_to_run(decode(record))
+        other = RUNS.of_line(record)
     except (ValueError, OSError):
         return False
     return (other.run_id, other.created_at, other.plan) == (run.run_id, run.created_at, run.plan)

@@ -9,7 +9,9 @@ from agentv.storage.postgres.mirror import PATIENCE_S, Mirror
 from agentv.storage.postgres.url import StoreUrl
 from agentv.storage.run_folder import RunFolder
 from agentv.types.json_value import JsonValue
-from agentv.types.results import Answer, CaseRecord, CaseResult, RunRecord
+from agentv.types.records.answer import Answer
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord, RunRecord
 
 INTERRUPTED_PATIENCE_S = 3.0
 

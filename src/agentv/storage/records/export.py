@@ -2,52 +2,11 @@
 
 from collections.abc import Mapping
 
-from agentv.storage.json_line import decode, encode
-from agentv.storage.record_evaluator import evaluator_to_record
-from agentv.storage.record_result import result_to_record
+from agentv.storage.records.encode import to_record
+from agentv.storage.records.json_line import decode, encode
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.results import CaseResult
-
-EXPORT_KEYS = (
-    "schema",
-    "run_id",
-    "timestamp",
-    "eval_id",
-    "suite",
-    "dataset",
-    "conversation_id",
-    "tags",
-    "metadata",
-    "target",
-    "trial",
-    "attempt",
-    "generation",
-    "status",
-    "score",
-    "verdict",
-    "hits",
-    "misses",
-    "reasoning",
-    "expected_aspect_count",
-    "raw_aspects",
-    "candidate_answer",
-    "evaluator_results",
-    "evaluator_provider_request",
-    "evaluator_raw_request",
-    "evaluator_error",
-    "trace_summary",
-    "trace",
-    "output_messages",
-    "agent_provider_request",
-    "lm_provider_request",
-    "usage_by",
-    "cost_usd",
-    "duration_ms",
-    "cached",
-    "error",
-)
-"""Every key an exported row may have, in order; what is not known is absent."""
+from agentv.types.records.result import EXPORT_KEYS, FLAT_REQUESTS, CaseResult
 
 _SINGLE_FORM_FIELDS = ("hits", "misses", "reasoning", "expected_aspect_count", "raw_aspects")
 
@@ -58,20 +17,23 @@ def export_record(result: CaseResult, *, include_trace: bool = False) -> JsonObj
     A case of the single form has no `evaluator_results`: its evaluator's fields stand at the top (seed REQ-EVAL-008).
     What a plug-in gave that is no JSON is as the run folder has it, in every format.
     """
-    record = result_to_record(result, with_trace=include_trace)
+    record = to_record(result)
+    if not include_trace:
+        record.pop("trace", None)
+        record.pop("output_messages", None)
     if result.single_form:
         record |= _flat_fields(result.evaluator_results)
         record.pop("evaluator_results", None)
     else:
-        record["evaluator_results"] = [_with_both_names(evaluator_to_record(e)) for e in result.evaluator_results]
+        record["evaluator_results"] = [_with_both_names(to_record(e)) for e in result.evaluator_results]
     return decode(encode({key: record[key] for key in EXPORT_KEYS if key in record}))
 
 
 def _flat_fields(evaluators: tuple[EvaluatorResult, ...]) -> dict[str, JsonValue]:
     if not evaluators:
         return {}
-    record = _with_both_names(evaluator_to_record(evaluators[0]))
-    kept = (*_SINGLE_FORM_FIELDS, "evaluator_provider_request", "evaluator_raw_request")
+    record = _with_both_names(to_record(evaluators[0]))
+    kept = (*_SINGLE_FORM_FIELDS, *FLAT_REQUESTS)
     flat = {key: record[key] for key in kept if key in record}
     if "error" in record:
         flat["evaluator_error"] = record["error"]

@@ -2,32 +2,10 @@
 
 import math
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import cast
+from datetime import datetime
 
-from agentv.scoring.aggregation import TOLERANCE
-from agentv.types.failures import Failure, FailureKind, Stage
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import Usage
-
-_LONGEST_MS = 1e12
-
-
-def time_text(moment: datetime) -> str:
-    """Return a moment as ISO 8601 in UTC, `2026-01-31T12:00:00.5Z` for instance."""
-    if moment.tzinfo is not UTC:
-        moment = moment.astimezone(UTC)
-    return moment.isoformat()[:-6] + "Z"
-
-
-def milliseconds(value: float | None) -> float | None:
-    """Return a duration as records keep it: to the microsecond.
-
-    Of whole microseconds it makes the same as rounding to three digits, which takes three times as long.
-    """
-    if type(value) is float and 0.0 < value < _LONGEST_MS:
-        return round(value * 1000) / 1000
-    return value and round(value, 3)
 
 
 def read_time(record: JsonObject, key: str) -> datetime:
@@ -56,14 +34,6 @@ def optional_number(record: JsonObject, key: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _unexpected(key, "a number", value)
     return value
-
-
-def optional_score(record: JsonObject, key: str = "score") -> float | None:
-    """Return the score under `key`, None when it is absent. Raises ValueError for one outside 0 to 1."""
-    score = optional_number(record, key)
-    if score is not None and not -TOLERANCE <= score <= 1 + TOLERANCE:
-        raise _unexpected(key, "a score from 0 to 1", score)
-    return score
 
 
 def read_number(record: JsonObject, key: str, default: float = 0.0) -> float:
@@ -145,37 +115,3 @@ def optional_usage(record: JsonObject, key: str = "usage") -> Usage | None:
         return None
     names = ("input", "output", "cached_input", "reasoning", "total", "requests")
     return Usage(*(read_integer(fields, name) for name in names))
-
-
-def failure_to_record(failure: Failure, *, at: Stage | None = None) -> dict[str, JsonValue]:
-    """Return a failure as a record; `stage` and `retryable` are left out where they follow from the place `at`."""
-    record: dict[str, JsonValue] = {}
-    if failure.stage != at:
-        record["stage"] = failure.stage
-    record["kind"] = failure.kind
-    record["message"] = failure.message
-    if failure.retryable or at is None:
-        record["retryable"] = failure.retryable
-    if failure.http_status is not None:
-        record["http_status"] = failure.http_status
-    if failure.retry_after_s is not None:
-        record["retry_after_s"] = failure.retry_after_s
-    if failure.details is not None:
-        record["details"] = failure.details
-    return record
-
-
-def optional_failure(record: JsonObject, *, at: Stage = "target") -> Failure | None:
-    """Return the failure under `error`, None when there is none."""
-    fields = optional_object(record, "error")
-    if fields is None:
-        return None
-    return Failure(
-        kind=cast(FailureKind, read_text(fields, "kind")),
-        message=read_text(fields, "message", ""),
-        stage=cast(Stage, read_text(fields, "stage", at)),
-        retryable=fields.get("retryable") is True,
-        http_status=optional_integer(fields, "http_status"),
-        retry_after_s=optional_number(fields, "retry_after_s"),
-        details=optional_object(fields, "details"),
-    )

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from agentv.storage.blob_reference import BlobReference
-from agentv.storage.record_fields import optional_text, read_integer, read_text
+from agentv.storage.records.blob_reference import BlobReference
+from agentv.storage.records.narrow import optional_text, read_integer, read_text
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import DataPart, FilePart, Message, Part
 from agentv.types.messages_json import message_from_json, message_to_json, part_to_json

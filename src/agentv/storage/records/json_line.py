@@ -6,15 +6,14 @@ for one row's odd value must cost that value and not the run.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import cache
 from numbers import Real
 from typing import cast
 
 import msgspec
 
-from agentv.storage.blob_reference import BlobReference
-from agentv.storage.entry import Entry
-from agentv.storage.record_fields import time_text
+from agentv.storage.records.blob_reference import BlobReference
 from agentv.types.json_value import JsonObject, JsonValue
 
 _DEEPEST = 100
@@ -46,6 +45,40 @@ def _no_json(value: object) -> str:
     return f"[{type(value).__name__}: no JSON value]".encode("ascii", "replace").decode()
 
 
+def time_text(moment: datetime) -> str:
+    """Return a moment as ISO 8601 in UTC, `2026-01-31T12:00:00.5Z` for instance."""
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return moment.isoformat()[:-6] + "Z"
+
+
+def written_fields(value: msgspec.Struct) -> dict[str, object]:
+    """Return the fields that are written of a Struct, under the keys that they have in a line."""
+    kind = type(value)
+    fields = zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
+    pairs = [(name, key, getattr(value, name)) for name, key in fields]
+    if not kind.__struct_config__.omit_defaults:
+        return {key: item for _, key, item in pairs}
+    omitted = _omitted_values(kind)
+    return {key: item for name, key, item in pairs if name not in omitted or not _is_same(item, omitted[name])}
+
+
+@cache
+def _omitted_values(kind: type[msgspec.Struct]) -> dict[str, object]:
+    """Return the values with which fields are left out: their defaults, and an empty dict where one is made anew."""
+    found: dict[str, object] = {}
+    for field in msgspec.structs.fields(kind):
+        if field.default is not msgspec.NODEFAULT:
+            found[field.name] = field.default
+        elif field.default_factory is dict:
+            found[field.name] = {}
+    return found
+
+
+def _is_same(value: object, default: object) -> bool:
+    return value is default or (default == {} and type(value) is dict and not value)
+
+
 _encode = msgspec.json.Encoder(enc_hook=_plain).encode
 _decode = msgspec.json.Decoder().decode
 
@@ -58,7 +91,7 @@ def decode_value(data: bytes) -> JsonValue:
         raise ValueError("it is nested too deeply to be read") from error
 
 
-def encode(record: JsonValue | Entry) -> bytes:
+def encode(record: object) -> bytes:
     """Return `record` as JSON. Half characters become U+FFFD, numbers that are not finite null."""
     try:
         # msgspec writes NaN and infinity as null, which is what is wanted: a number that says nothing is not known.
@@ -67,7 +100,7 @@ def encode(record: JsonValue | Entry) -> bytes:
         return _encode(fitted(record))
 
 
-def fitted(record: JsonValue | Entry, *, most: int = _MOST_PARTS) -> JsonValue:
+def fitted(record: object, *, most: int = _MOST_PARTS) -> JsonValue:
     """Return a copy of `record` that can be written: of plain types, 100 levels deep, with `most` objects and lists."""
     return _fitted(record, _DEEPEST, iter(range(most)))
 
@@ -80,7 +113,7 @@ def decode(line: bytes) -> JsonObject:
     return value
 
 
-def pretty(record: JsonValue) -> bytes:
+def pretty(record: object) -> bytes:
     """Return `record` as JSON that people read, ending with a newline."""
     return msgspec.json.format(encode(record), indent=2) + b"\n"
 
@@ -102,8 +135,10 @@ def _made_to_fit(value: object, levels: int, places: Iterator[int]) -> JsonValue
     if isinstance(value, Real):
         number = float(value)
         return number if math.isfinite(number) else None
-    if isinstance(value, Entry):
-        value = value.to_record()
+    if isinstance(value, datetime):
+        return time_text(value)
+    if isinstance(value, msgspec.Struct):
+        value = written_fields(value)
     if not isinstance(value, Mapping | Sequence):
         return _no_json(value)
     if levels == 0 or next(places, None) is None:

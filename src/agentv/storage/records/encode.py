@@ -1,0 +1,159 @@
+"""Stored values -> lines: what differs between a value and its line, in one place.
+
+A value is encoded as it is. Three things stand in a line in another form: times in UTC, messages as formats.md has
+them, and failures, which leave out what follows from their place.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeAlias, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.storage.records.case_messages import case_messages_to_record
+from agentv.storage.records.json_line import time_text, written_fields
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.failures import Failure, Stage
+from agentv.types.json_value import JsonValue
+from agentv.types.messages_json import messages_to_json
+from agentv.types.records.answer import Answer
+from agentv.types.records.fields import EVENT_SCHEMA
+from agentv.types.records.label import Label
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
+
+S = TypeVar("S", bound=Struct)
+StoredValue: TypeAlias = Answer | CaseResult | CaseRecord | RunRecord | Label
+
+
+def answer_line(answer: Answer) -> Answer:
+    """Return an answer in the form in which it is encoded."""
+    changes = _utc(started_at=answer.started_at, ended_at=answer.ended_at)
+    if answer.output_messages is not None:
+        changes["output_messages"] = messages_to_json(answer.output_messages)
+    if answer.error is not None:
+        changes["error"] = failure_to_record(answer.error)
+    if any(call.started_at.tzinfo is not UTC for call in answer.calls):
+        changes["calls"] = tuple(_changed(call, _utc(started_at=call.started_at)) for call in answer.calls)
+    return _changed(answer, changes)
+
+
+def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
+    """Return a result in the form in which it is encoded.
+
+    Without `with_trace` it has no `trace` and `output_messages`: its answer, at `answer_ref`, has them.
+    """
+    changes = _utc(timestamp=result.timestamp)
+    if not with_trace:
+        if result.trace is not None:
+            changes["trace"] = None
+        if result.output_messages is not None:
+            changes["output_messages"] = None
+    elif result.output_messages is not None:
+        changes["output_messages"] = messages_to_json(result.output_messages)
+    if result.error is not None:
+        changes["error"] = failure_to_record(result.error)
+    if any(each.error is not None or each.evaluator_results for each in result.evaluator_results):
+        changes["evaluator_results"] = tuple(map(evaluator_entry, result.evaluator_results))
+    return _changed(result, changes)
+
+
+def evaluator_entry(result: EvaluatorResult) -> EvaluatorResult:
+    """Return an evaluator's result in the form in which a line has it."""
+    changes: dict[str, Any] = {}
+    if result.error is not None:
+        changes["error"] = failure_to_record(result.error, at="evaluator")
+    if result.evaluator_results:
+        changes["evaluator_results"] = tuple(map(evaluator_entry, result.evaluator_results))
+    return _changed(result, changes)
+
+
+def case_line(case: CaseRecord) -> CaseRecord:
+    """Return a planned case in the form in which it is encoded."""
+    return replace(
+        case,
+        input_messages=case_messages_to_record(case.input_messages),
+        expected_messages=case_messages_to_record(case.expected_messages),
+    )
+
+
+def run_line(run: RunRecord) -> RunRecord:
+    """Return what run.json says in the form in which it is encoded."""
+    return _changed(run, _utc(created_at=run.created_at))
+
+
+def label_line(label: Label) -> Label:
+    """Return a label in the form in which it is encoded."""
+    return _changed(label, _utc(time=label.time))
+
+
+def event_line(event: EventRecord) -> dict[str, JsonValue]:
+    """Return a line of events.jsonl: the event's own fields stand beside `type` and cannot replace the first four."""
+    head: dict[str, JsonValue] = {
+        "schema": EVENT_SCHEMA,
+        "seq": event.seq,
+        "time": time_text(event.time),
+        "type": event.type,
+    }
+    return head | {key: value for key, value in event.fields.items() if key not in head}
+
+
+def to_record(value: Struct) -> dict[str, Any]:
+    """Return a value as the dict that stands in its line; what a plug-in gave stands in it as it is."""
+    match value:
+        case Answer():
+            line: Struct = answer_line(value)
+        case CaseResult():
+            line = result_line(value)
+        case EvaluatorResult():
+            line = evaluator_entry(value)
+        case CaseRecord():
+            line = case_line(value)
+        case RunRecord():
+            line = run_line(value)
+        case Label():
+            line = label_line(value)
+        case _:
+            line = value
+    return {name: _plain(item) for name, item in written_fields(line).items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Struct):
+        return {name: _plain(item) for name, item in written_fields(value).items()}
+    if isinstance(value, datetime):
+        return time_text(value)
+    if isinstance(value, tuple) and any(isinstance(each, Struct) for each in value):
+        return [_plain(each) for each in value]
+    return value
+
+
+def failure_to_record(failure: Failure, *, at: Stage | None = None) -> dict[str, JsonValue]:
+    """Return a failure as a line has it; `stage` and `retryable` are left out where they follow from the place `at`."""
+    record: dict[str, JsonValue] = {}
+    if failure.stage != at:
+        record["stage"] = failure.stage
+    record["kind"] = failure.kind
+    record["message"] = failure.message
+    if failure.retryable or at is None:
+        record["retryable"] = failure.retryable
+    optional: Mapping[str, JsonValue] = {
+        "http_status": failure.http_status,
+        "retry_after_s": failure.retry_after_s,
+        "details": failure.details,
+    }
+    return record | {key: value for key, value in optional.items() if value is not None}
+
+
+def _utc(**moments: datetime) -> dict[str, Any]:
+    """Return those moments that are not in UTC yet, in UTC."""
+    return {
+        name: moment.astimezone(UTC)
+        for name, moment in moments.items()
+        if moment.tzinfo is not UTC or type(moment) is not datetime
+    }
+
+
+def _changed(value: S, changes: dict[str, Any]) -> S:
+    return replace(value, **changes) if changes else value

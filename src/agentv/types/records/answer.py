@@ -1,0 +1,70 @@
+"""What a target returned: a line of answers.jsonl."""
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct, structs
+
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import StoredMessages, TraceEvent
+from agentv.types.provider import CallRecord
+from agentv.types.records.fields import ANSWER_SCHEMA, always
+from agentv.types.usage import Usage
+
+
+class Slot(Struct, frozen=True, gc=False):
+    """Where a row belongs in a plan: suite path, case id, target name, trial (from 0)."""
+
+    suite: str
+    eval_id: str
+    target: str
+    trial: int = 0
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the place as records and reports write it."""
+        return structs.asdict(self)
+
+
+class AnswerRef(Struct, frozen=True, gc=False):
+    """The line of answers.jsonl with this `seq`."""
+
+    seq: int
+
+
+class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a target returned for one slot, or why it did not (`error` set, `text` empty).
+
+    `attempt` is the number of the last repeat of the whole call, from 0. `cost_usd` is None when no price is known.
+    `repaired` says that lone surrogates were replaced in its texts. `seq` is the number of its line, None before it is
+    written, and `run_id` the run that called the target.
+    """
+
+    schema: str = always(ANSWER_SCHEMA)
+    run_id: str = always("")
+    seq: int | None = None
+    slot: Slot
+    generation: int = always(0)
+    answer_key: str
+    kind: Literal["answer", "turn"] = always("answer")
+    text: str
+    output_messages: StoredMessages | None = None
+    trace: tuple[TraceEvent, ...] | None = None
+    finish_reason: str | None = None
+    session: str | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    billed_usd: float | None = None
+    started_at: datetime
+    ended_at: datetime
+    first_token_ms: float | None = None
+    duration_ms: float
+    attempt: int = always(0)
+    calls: tuple[CallRecord, ...] = ()
+    cached: JsonObject | None = None
+    workspace: JsonObject | None = None
+    exit_code: int | None = None
+    log_paths: tuple[str, ...] = ()
+    request: JsonObject | None = None
+    error: Failure | None = None
+    repaired: bool = False

@@ -1,0 +1,40 @@
+"""What the stored shapes have in common: schema names, bounds of scores, fields that are always written."""
+
+from typing import Annotated, Final, TypeAlias, TypeVar, overload
+
+import msgspec
+from msgspec import Meta
+
+T = TypeVar("T")
+
+RUN_SCHEMA: Final = "agentv-run-1"
+EVENT_SCHEMA: Final = "agentv-event-1"
+CASE_SCHEMA: Final = "agentv-case-1"
+ANSWER_SCHEMA: Final = "agentv-answer-1"
+RESULT_SCHEMA: Final = "agentv-result-1"
+LABEL_SCHEMA: Final = "agentv-label-1"
+
+TOLERANCE: Final = 1e-9
+"""How far rounding may carry a score beyond 0 or 1."""
+
+StoredScore: TypeAlias = Annotated[float, Meta(ge=-TOLERANCE, le=1 + TOLERANCE)]
+"""A score as it is read: 0 to 1."""
+
+
+def always(default: T) -> T:
+    """Return a field with a default that is written even when it is the default.
+
+    `omit_defaults` leaves out what is the declared default; the result of a factory is not one.
+    """
+    return msgspec.field(default_factory=lambda: default)
+
+
+@overload
+def milliseconds(value: float) -> float: ...
+@overload
+def milliseconds(value: None) -> None: ...
+@overload
+def milliseconds(value: float | None) -> float | None: ...
+def milliseconds(value: float | None) -> float | None:
+    """Return a measured duration in milliseconds as lines have it: to the microsecond."""
+    return None if value is None else round(value, 3)

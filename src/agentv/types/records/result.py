@@ -1,0 +1,179 @@
+"""One judged case: a line of results.jsonl."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Literal, Self, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
+from agentv.types.evaluation import EvaluatorResult, Verdict
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject
+from agentv.types.messages import StoredMessages, TraceEvent, TraceSummary
+from agentv.types.records.answer import AnswerRef, Slot
+from agentv.types.records.fields import RESULT_SCHEMA, StoredScore, always
+from agentv.types.usage import Usage
+
+RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
+
+
+class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What one side of a row used and cost; tokens are None when they are not known."""
+
+    input: int | None = None
+    output: int | None = None
+    cached_input: int | None = None
+    reasoning: int | None = None
+    total: int | None = None
+    requests: int | None = None
+    cost_usd: float | None = None
+
+    @classmethod
+    def of(cls, usage: Usage | None, cost_usd: float | None) -> Self | None:
+        """Return a usage and its cost together; None when neither is known."""
+        if usage is None:
+            return None if cost_usd is None else cls(cost_usd=cost_usd)
+        return cls(
+            input=usage.input,
+            output=usage.output,
+            cached_input=usage.cached_input,
+            reasoning=usage.reasoning,
+            total=usage.total,
+            requests=usage.requests,
+            cost_usd=cost_usd,
+        )
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens; None when they are not known."""
+        if self.input is None:
+            return None
+        return Usage(
+            input=self.input,
+            output=self.output or 0,
+            cached_input=self.cached_input or 0,
+            reasoning=self.reasoning or 0,
+            total=self.total or 0,
+            requests=self.requests or 0,
+        )
+
+
+class UsageBy(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What the target and the judges of a row used and cost."""
+
+    target: Spent | None = None
+    judge: Spent | None = None
+
+    @classmethod
+    def of(cls, target: Spent | None = None, judge: Spent | None = None) -> Self | None:
+        """Return both sides; None when nothing is known of either."""
+        return None if target is None and judge is None else cls(target, judge)
+
+
+_NO_SLOT = Slot("", "", "")
+
+
+class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One attempt at one case: the record that every store keeps.
+
+    `status` is strict (`pass` iff the score is 1.0), `verdict` is the quality band that gates use. Both judge fields
+    are None for a row with `status: error` at stage target; a row whose evaluator failed keeps its number but counts
+    nowhere. `single_form` says that the case used the older one-evaluator form, which exports write flat. `eval_id`,
+    `suite`, `target` and `trial` repeat the slot, for people who read lines.
+    """
+
+    schema: str = always(RESULT_SCHEMA)
+    run_id: str
+    seq: int | None = None
+    slot: Slot = always(_NO_SLOT)
+    answer_key: str = ""
+    score_keys: Mapping[str, str] = field(default_factory=dict, name="score_key")
+    answer_ref: AnswerRef | None = None
+    timestamp: datetime
+    eval_id: str = always("")
+    suite: str = always("")
+    dataset: str
+    conversation_id: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: JsonObject = field(default_factory=dict)
+    target: str = always("")
+    trial: int = always(0)
+    attempt: int = always(0)
+    generation: int = always(0)
+    status: RowStatus
+    score: StoredScore | None
+    verdict: Verdict | None
+    hits: tuple[str, ...] = always(())
+    misses: tuple[str, ...] = always(())
+    reasoning: str | None = None
+    expected_aspect_count: int = always(0)
+    raw_aspects: tuple[str, ...] | None = None
+    candidate_answer: str = always("")
+    evaluator_results: tuple[EvaluatorResult, ...] = always(())
+    trace_summary: TraceSummary | None = None
+    trace: tuple[TraceEvent, ...] | None = None
+    output_messages: StoredMessages | None = None
+    agent_provider_request: JsonObject | None = None
+    lm_provider_request: JsonObject | None = None
+    usage_by: UsageBy | None = None
+    cost_usd: float | None = None
+    duration_ms: float | None = None
+    cached: bool = always(False)
+    error: Failure | None = None
+    single_form: bool = False
+    file: str = ""
+    line: int = 0
+
+    def __post_init__(self) -> None:
+        """Repeat the slot's fields beside it, or take them for the slot where an exported row has no other."""
+        if self.slot is _NO_SLOT:
+            force_setattr(self, "slot", Slot(self.suite, self.eval_id, self.target, self.trial))
+            return
+        suite, eval_id, target, trial = self.slot.suite, self.slot.eval_id, self.slot.target, self.slot.trial
+        force_setattr(self, "suite", suite)
+        force_setattr(self, "eval_id", eval_id)
+        force_setattr(self, "target", target)
+        force_setattr(self, "trial", trial)
+
+    @property
+    def answer_seq(self) -> int | None:
+        """The `seq` of the answer that was judged; None when there is none."""
+        return None if self.answer_ref is None else self.answer_ref.seq
+
+    @property
+    def target_usage(self) -> Usage | None:
+        """The tokens of the target."""
+        return None if self.usage_by is None or self.usage_by.target is None else self.usage_by.target.usage
+
+    @property
+    def judge_usage(self) -> Usage | None:
+        """The tokens of the judges."""
+        return None if self.usage_by is None or self.usage_by.judge is None else self.usage_by.judge.usage
+
+    @property
+    def target_cost_usd(self) -> float | None:
+        """The cost of the target."""
+        return None if self.usage_by is None or self.usage_by.target is None else self.usage_by.target.cost_usd
+
+    @property
+    def judge_cost_usd(self) -> float | None:
+        """The cost of the judges."""
+        return None if self.usage_by is None or self.usage_by.judge is None else self.usage_by.judge.cost_usd
+
+
+_IN_THE_FOLDER_ONLY = frozenset({"seq", "slot", "answer_key", "score_key", "answer_ref", "single_form", "file", "line"})
+FLAT_REQUESTS = ("evaluator_provider_request", "evaluator_raw_request")
+"""What a judge was sent, under its present and its older name, at the top of an exported row of the single form."""
+
+
+def _export_keys() -> Iterator[str]:
+    for key in CaseResult.__struct_encode_fields__:
+        if key not in _IN_THE_FOLDER_ONLY:
+            yield key
+        if key == "evaluator_results":
+            yield from (*FLAT_REQUESTS, "evaluator_error")
+
+
+EXPORT_KEYS = tuple(_export_keys())
+"""Every key an exported row may have, in order; what is not known is absent."""

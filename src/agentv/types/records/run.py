@@ -1,0 +1,57 @@
+"""What a run is and does: run.json, the lines of events.jsonl and cases.jsonl."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import StoredMessages
+from agentv.types.records.fields import CASE_SCHEMA, RUN_SCHEMA, always
+
+
+class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What `run.json` says about a run. `plan` holds rows, suites, targets (secrets redacted), options, seed."""
+
+    schema: str = always(RUN_SCHEMA)
+    run_id: str
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+    created_at: datetime
+    agentv_version: str = always("")
+    plan: JsonObject = always({})
+    git: JsonObject | None = None
+    parents: tuple[str, ...] = ()
+
+
+class EventRecord(Struct, frozen=True):
+    """Something that happened to a run: a line of events.jsonl.
+
+    Its own `fields` stand in the line beside the others. Types that are not known are kept as they are; readers skip
+    them.
+    """
+
+    type: str
+    time: datetime
+    fields: JsonObject
+    seq: int
+
+
+class CaseRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A planned case as `cases.jsonl` keeps it when it is first used."""
+
+    schema: str = always(CASE_SCHEMA)
+    case_key: str
+    suite: str
+    eval_id: str
+    file: str = always("")
+    line: int = always(0)
+    question: str = always("")
+    input_messages: StoredMessages = always(())
+    expected_outcome: str = always("")
+    expected_messages: StoredMessages = always(())
+    reference_answer: str | None = None
+    criteria: tuple[JsonObject, ...] = always(())
+    evaluators: JsonValue = None
+    files: tuple[JsonObject, ...] = always(())
+    tags: tuple[str, ...] = always(())
+    metadata: JsonObject = always({})
