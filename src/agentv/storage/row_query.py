@@ -102,7 +102,7 @@ def facets_of(cells: Iterable[Cell], query: RowQuery) -> Facets:
         if missed <= {"suite"}:
             suites[cell.suite] += cell.rows
         if missed <= {"tag"}:
-            for tag in set(cell.tags):
+            for tag in dict.fromkeys(cell.tags):
                 tags[tag] += cell.rows
     return Facets(dict(states), dict(targets), dict(tags), dict(suites))
 
