@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -45,9 +46,11 @@ def install(project: Path, name: str, text: str) -> None:
     path.chmod(0o755)
 
 
-def call(script: Path, project: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+def call(
+    script: Path, project: Path, cwd: Path, words: Sequence[str] = ("agentv", "run", "two words")
+) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": str(project / "bin"), "VIRTUAL_ENV": "/somewhere/else"}
-    command = [str(script), "agentv", "run", "two words"]
+    command = [str(script), *words]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=30, check=False)
 
 
@@ -55,9 +58,26 @@ def test_a_command_runs_in_the_callers_folder_with_the_projects_lock(project: Pa
     install(project, "uv", FAKE_UV)
     done = call(project / "run", project, tmp_path)
     assert done.stdout == (
-        f"args: run --locked --project {project} agentv run two words\ncwd: {tmp_path}\ncerts: 1 venv: none\n"
+        f"args: run --locked --inexact --project {project} --no-default-groups agentv run two words\n"
+        f"cwd: {tmp_path}\ncerts: 1 venv: none\n"
     )
     assert done.returncode == 7
+
+
+@pytest.mark.parametrize(
+    ("words", "passed"),
+    [
+        ("pytest -k agentv", "pytest -k agentv"),
+        ("python -m agentv", "python -m agentv"),
+        ("--extra=text agentv run", "--extra=text --no-default-groups agentv run"),
+        ("--extra=text pytest", "--extra=text pytest"),
+        ("", ""),
+    ],
+)
+def test_only_agentv_does_without_the_developers_tools(words: str, passed: str, project: Path, tmp_path: Path) -> None:
+    install(project, "uv", FAKE_UV)
+    first = call(project / "run", project, tmp_path, words.split()).stdout.splitlines()[0]
+    assert first == f"args: run --locked --inexact --project {project} {passed}".rstrip()
 
 
 def test_a_link_to_it_finds_the_project(project: Path, tmp_path: Path) -> None:
@@ -70,7 +90,7 @@ def test_a_link_to_it_finds_the_project(project: Path, tmp_path: Path) -> None:
 def test_without_uv_one_is_fetched_once(project: Path, tmp_path: Path) -> None:
     install(project, "python3", FAKE_PYTHON.replace("CAN", "0").replace("FAKE_UV", FAKE_UV))
     first = call(project / "run", project, tmp_path)
-    assert f"args: run --locked --project {project}" in first.stdout
+    assert f"args: run --locked --inexact --project {project}" in first.stdout
     assert "fetching it" in first.stderr
     assert [path.name for path in (project / ".uv").iterdir()] == ["uv"]
     (project / "bin" / "python3").unlink()

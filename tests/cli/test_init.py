@@ -1,11 +1,13 @@
 import json
 import subprocess
 import sys
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 
 from agentv.cli.init import TEMPLATES
+from agentv.cli.install_source import recorded_source
 
 
 def agentv(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -138,3 +140,98 @@ def test_a_name_goes_with_the_package_alone(tmp_path: Path) -> None:
     done = agentv("init", "--name", "plain-words", cwd=tmp_path)
     assert done.returncode == 4
     assert "--name goes with --template evaluator-plugin" in done.stderr
+
+
+def test_schemas_are_for_this_machine_and_stay_out_of_git(tmp_path: Path) -> None:
+    agentv("init", cwd=tmp_path)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    added = subprocess.run(["git", "ls-files"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split()
+    assert ".agentv/targets.yaml" in added
+    assert [name for name in added if "schema" in name] == []
+    assert sum(len((tmp_path / name).read_text("utf-8").splitlines()) for name in added) < 200
+
+
+def install_lines(folder: Path) -> list[str]:
+    files = [folder / ".github" / "workflows" / "agentv.yml", folder / ".gitlab-ci.yml"]
+    return [line.split("- ")[1].removeprefix("run: ") for file in files for line in lines_of(file) if "pip in" in line]
+
+
+def lines_of(file: Path) -> list[str]:
+    return file.read_text("utf-8").splitlines()
+
+
+@pytest.mark.parametrize("template", ["agent", "evaluator-plugin"])
+def test_ci_jobs_install_agentv_from_the_given_place(template: str, tmp_path: Path) -> None:
+    source = tmp_path / "my-evaluator agentv"
+    source.mkdir()
+    (source / "pyproject.toml").touch()
+    name = ["--name", "plain-words"] if template == "evaluator-plugin" else []
+    done = agentv("init", "--from", "my-evaluator agentv", "--template", template, *name, "p", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    url = source.as_uri()
+    more = " '.[test]'" if template == "evaluator-plugin" else ""
+    assert install_lines(tmp_path / "p") == [f"pip install {url}{more}"] * 2
+    assert f"CI jobs install agentv from {url}, which only this machine has" in done.stdout
+    readme = tmp_path / "p" / "README.md"
+    assert not readme.exists() or f"pip install {url} -e '.[test]'" in readme.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("given", "installed"),
+    [
+        ("https://example.org/me/agentv", "git+https://example.org/me/agentv"),
+        ("git+ssh://git@example.org/me/agentv@v1", "git+ssh://git@example.org/me/agentv@v1"),
+        ("https://example.org/agentv-0.1.0-py3-none-any.whl", "https://example.org/agentv-0.1.0-py3-none-any.whl"),
+        ("https://example.org/a.git?x=1&y=2#egg", "'git+https://example.org/a.git?x=1&y=2#egg'"),
+    ],
+)
+def test_ci_jobs_install_agentv_from_the_given_url(given: str, installed: str, tmp_path: Path) -> None:
+    done = agentv("init", "--from", given, cwd=tmp_path)
+    assert install_lines(tmp_path) == [f"pip install {installed}"] * 2
+    assert "only this machine" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("nowhere", "--from nowhere: no such file or folder"),
+        (".", "--from .: no pyproject.toml in this folder"),
+        ("https://me:secret@example.org/a.git", "--from: a URL with a password or token would be committed"),
+        ("https://token@example.org/a.git", "--from: a URL with a password or token would be committed"),
+        ("https://example.org/a b", "--from https://example.org/a b: not a URL"),
+        ("https://[example/a", "--from https://[example/a: not a URL"),
+    ],
+)
+def test_a_place_that_cannot_be_installed_from_is_refused(given: str, message: str, tmp_path: Path) -> None:
+    done = agentv("init", "--from", given, cwd=tmp_path)
+    assert done.returncode == 4
+    assert message in done.stderr
+    assert "secret" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("recorded", "source"),
+    [
+        (None, "agentv"),
+        ({"url": "file:///src/agentv", "dir_info": {"editable": True}}, "file:///src/agentv"),
+        ({"url": "file:///a/agentv-0.1.0.whl", "archive_info": {}}, "file:///a/agentv-0.1.0.whl"),
+        (
+            {"url": "https://example.org/a.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}},
+            "git+https://example.org/a.git@c0ffee",
+        ),
+        (
+            {"url": "https://e.org/a.git", "vcs_info": {"vcs": "git", "commit_id": "c"}, "subdirectory": "py"},
+            "git+https://e.org/a.git@c#subdirectory=py",
+        ),
+    ],
+)
+def test_agentv_is_installed_from_where_this_one_came(recorded: object, source: str) -> None:
+    assert recorded_source(None if recorded is None else json.dumps(recorded)) == source
+
+
+def test_without_from_ci_jobs_install_what_runs_here(tmp_path: Path) -> None:
+    report = json.loads(agentv("init", "--json", cwd=tmp_path).stdout)
+    assert report["agentv"] == recorded_source(distribution("agentv").read_text("direct_url.json"))
+    assert install_lines(tmp_path) == [f"pip install {report['agentv']}"] * 2

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import click
 import pytest
 
 from agentv.cli.main import agentv
@@ -39,3 +40,25 @@ def test_an_unknown_kind_and_a_place_that_cannot_be_written_are_told(tmp_path: P
         agentv.main(["schema", "result"], standalone_mode=False)
     with pytest.raises(StorageError, match="cannot write"):
         agentv.main(["schema", "-o", str(tmp_path / "none" / "x.json")], standalone_mode=False)
+
+
+def test_the_schemas_of_a_project_are_written_again_after_a_clone(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "evals").mkdir()
+    monkeypatch.chdir(tmp_path / "evals")
+    folder = tmp_path / ".agentv" / "schemas"
+    written = [str(folder / name) for name in (".gitignore", "eval.schema.json", "targets.schema.json")]
+    assert run(capsys, "--write").splitlines() == [f"wrote {path}" for path in written]
+    (folder / "eval.schema.json").write_text("of an older agentv")
+    report = json.loads(run(capsys, "--write", "--json"))
+    assert report == {"schema": "agentv-schema-1", "written": written}
+    assert json.loads((folder / "eval.schema.json").read_text())["title"] == "agentv eval"
+    assert (folder / ".gitignore").read_text().splitlines()[-1] == "*"
+
+
+@pytest.mark.parametrize("arguments", [["eval", "--write"], ["--write", "-o", "x.json"]])
+def test_write_takes_neither_a_kind_nor_a_file(arguments: list[str]) -> None:
+    with pytest.raises(click.UsageError, match="--write takes no KIND and no --output"):
+        agentv.main(["schema", *arguments], standalone_mode=False)

@@ -20,7 +20,7 @@ from agentv.cli.generating import (
     show_requests,
 )
 from agentv.cli.generation_report import Report
-from agentv.cli.init import SCHEMA_KINDS
+from agentv.cli.schema_files import EVAL_SCHEMA, SCHEMAS
 from agentv.cli.streams import own_stdout
 from agentv.loading.atomic_write import replace_content, write_text
 from agentv.loading.cases_file import CasesFile, open_cases
@@ -146,6 +146,6 @@ def _write(source: Source, file: CasesFile, cases: Sequence[JsonObject], specs: 
 
 
 def _schema(out: Path) -> str | None:
-    """Return the path of the schema that `agentv init` put into the project, as seen from the file; None without."""
-    schema = find_home(out.parent) / "schemas" / f"{SCHEMA_KINDS[0]}.schema.json"
+    """Return the path of the project's schema for editors, relative to the file's folder; None if there is none."""
+    schema = find_home(out.parent) / SCHEMAS / EVAL_SCHEMA
     return Path(os.path.relpath(schema, out.parent.resolve())).as_posix() if schema.is_file() else None

@@ -8,9 +8,12 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
+from agentv.cli.install_source import install_source
+from agentv.cli.schema_files import SCHEMAS, schema_files
 from agentv.types.errors import ConfigError, StorageError
 
 PLUGIN_TEMPLATE = "evaluator-plugin"
@@ -25,9 +28,8 @@ TEMPLATES: Mapping[str, str] = {
     PLUGIN_TEMPLATE: "an evaluator of your own, as a package that others can install",
 }
 _FOLDER = Path(__file__).with_name("templates")
-_SCHEMAS = Path(".agentv", "schemas")
 _KEYS_IGNORED = (".env", "/.env", ".env*", "*.env", "**/.env")
-SCHEMA_KINDS = ("eval", "targets")
+_CI_FILES = (".github/workflows/agentv.yml", ".gitlab-ci.yml")
 
 
 @click.command()
@@ -39,19 +41,23 @@ SCHEMA_KINDS = ("eval", "targets")
     help="; ".join(f"{name}: {what}" for name, what in TEMPLATES.items()) + ".",
 )
 @click.option("--name", help=f"evaluator-plugin: how the package is called; default: {PLUGIN_NAME}.")
+@click.option("--from", "given", metavar="PATH_OR_URL", help="Where CI jobs install agentv from.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written and kept as one JSON object.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=".")
-def command(folder: Path, template: str, name: str | None, *, as_json: bool) -> None:
+def command(folder: Path, template: str, name: str | None, given: str | None, *, as_json: bool) -> None:
     """Write evals/, targets, .env.template and jobs for GitHub and GitLab into FOLDER (default: here).
 
-    What is written runs at once, with no key and no network. Files that exist are kept as they are.
+    What is written runs at once, with no key and no network. Files that exist are kept as they are. CI jobs install
+    agentv from where this one was installed, unless --from names another clone, wheel or repository.
     """
+    source = install_source(given)
     files = files_of(template)
     if name is not None:
         files = _renamed(files, template, name)
-    written, kept = write_all(folder, files)
+    written, kept = write_all(folder, _installing(files, source))
     if as_json:
-        click.echo(json.dumps({"schema": "agentv-init-1", "folder": str(folder), "written": written, "kept": kept}))
+        report = {"schema": "agentv-init-1", "folder": str(folder), "written": written, "kept": kept}
+        click.echo(json.dumps({**report, "agentv": source}))
         return
     for file in written:
         click.echo(f"wrote  {folder / file}")
@@ -59,12 +65,21 @@ def command(folder: Path, template: str, name: str | None, *, as_json: bool) -> 
         click.echo(f"kept   {folder / file}  (it was there already)")
     if ".gitignore" in kept and not _ignores_keys(folder / ".gitignore"):
         click.echo("\nKeys go into .env: add the line `.env` to .gitignore, so that it is never committed.")
+    if urlsplit(source).scheme in ("file", "git+file") and any(file in written for file in _CI_FILES):
+        click.echo(f"\nCI jobs install agentv from {source}, which only this machine has: put a URL in its place.")
     click.echo(f"\nNext: {'' if folder == Path() else f'cd {shlex.quote(str(folder))} && '}agentv run")
 
 
 def files_of(template: str) -> dict[str, str]:
     """Return every file of a template, by path relative to the project's folder."""
-    return {**_copied("common"), **_copied(template), **_schemas()}
+    schemas = {f".agentv/{SCHEMAS}/{name}": text for name, text in schema_files().items()}
+    return {**_copied("common"), **_copied(template), **schemas}
+
+
+def _installing(files: Mapping[str, str], source: str) -> dict[str, str]:
+    """Return the files with `pip install agentv`, as it stands in the templates, installing it from `source`."""
+    install = f"pip install {shlex.quote(source)}"
+    return {path: text.replace("pip install agentv", install) for path, text in files.items()}
 
 
 def _renamed(files: Mapping[str, str], template: str, name: str) -> dict[str, str]:
@@ -105,18 +120,6 @@ def _copied(template: str) -> dict[str, str]:
 def _target_name(path: Path) -> str:
     """Return where a template file goes: `dot-env` in the package is `.env` in the project, which keeps it visible."""
     return "/".join(f".{part[4:]}" if part.startswith("dot-") else part for part in path.parts)
-
-
-def _schemas() -> dict[str, str]:
-    """Return the JSON Schemas that the first lines of the YAML files point to, for completion in editors."""
-    from agentv.loading.schemas import json_schema
-    from agentv.pipeline.plugin_loading import load_specs
-
-    specs = load_specs()
-    return {
-        (_SCHEMAS / f"{kind}.schema.json").as_posix(): json.dumps(json_schema(kind, specs), indent=2) + "\n"
-        for kind in SCHEMA_KINDS
-    }
 
 
 def write_all(folder: Path, files: Mapping[str, str]) -> tuple[list[str], list[str]]:
