@@ -9,8 +9,10 @@ import pytest
 
 from agentv import AggregatedEvaluationResult
 from agentv.cli.main import main
-from agentv.storage.json_line import encode, pretty
-from agentv.storage.records import event_to_record, record_to_event, record_to_run, run_to_record
+from agentv.storage.records.decode import EVENTS
+from agentv.storage.records.decode import RUNS as RUN_JSON
+from agentv.storage.records.encode import event_line, to_record
+from agentv.storage.records.json_line import encode, pretty
 
 RUNS = Path(__file__).parent / "fixtures" / "runs"
 NAMES = sorted(path.parent.name for path in RUNS.glob("*/run.json"))
@@ -45,7 +47,7 @@ def test_merged_run_has_the_lines_of_its_parts(name: str, tmp_path: Path, monkey
 @pytest.mark.parametrize("name", NAMES)
 def test_run_json_is_written_as_it_was_read(name: str) -> None:
     stored = (RUNS / name / "run.json").read_bytes()
-    written = run_to_record(record_to_run(json.loads(stored)))
+    written = to_record(RUN_JSON.of_line(stored))
     if name in TAGGED:
         written["tags"] = written.pop("tags")
     assert pretty(written) == stored
@@ -54,7 +56,7 @@ def test_run_json_is_written_as_it_was_read(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_events_are_written_as_they_were_read(name: str) -> None:
     stored = (RUNS / name / "events.jsonl").read_bytes().splitlines()
-    assert [encode(event_to_record(record_to_event(json.loads(line)))) for line in stored] == stored
+    assert [encode(event_line(EVENTS.of_line(line))) for line in stored] == stored
 
 
 def test_judgements_are_written_as_they_were_read() -> None:

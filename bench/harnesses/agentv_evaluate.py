@@ -1,9 +1,10 @@
 """agentv as a library: `evaluate()` on cases at hand, as its peers have them, everything stored, all rows returned."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
+
+from msgspec.structs import replace
 
 from agentv import evaluate, load_suite
 from agentv.types.cases import ListedCases

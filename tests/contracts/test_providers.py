@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 from tests.agents import recorded, stand_in
 from tests.asking import PATIENCE_S, ask, make_request, make_target, with_provider
 from tests.loopback import Server, hang_up, reply, serving, silence
@@ -242,11 +243,12 @@ def test_a_healthcheck_of_a_healthy_target_passes(place: Place, name: str) -> No
 
 
 @specs
-def test_its_settings_are_a_frozen_dataclass_that_explains_every_field(spec: Spec) -> None:
+def test_settings_are_a_frozen_struct_that_explains_every_field(spec: Spec) -> None:
     settings = spec.load_settings()
 
     assert has_fields(settings)
-    assert vars(settings)["__dataclass_params__"].frozen
+    assert issubclass(settings, Struct)
+    assert settings.__struct_config__.frozen
     assert [field.name for field in struct_fields(settings) if not field.description] == []
     assert not spec.summary.endswith(".")
 

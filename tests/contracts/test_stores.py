@@ -90,7 +90,7 @@ def test_answers_come_back_numbered_and_whole(opened: Opened) -> None:
     kept = [opened.store.append_answer(make_answer(text=text)) for text in ("a", "b")]
     assert [answer.seq for answer in kept] == [0, 1]
     assert opened.answers() == kept
-    assert kept[0] == make_answer(text="a", seq=0)
+    assert kept[0] == make_answer(text="a", seq=0, run_id=opened.store.run_id)
 
 
 def test_what_another_store_numbered_is_left_as_it_is(opened: Opened) -> None:

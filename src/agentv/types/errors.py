@@ -17,10 +17,9 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from agentv.types.failures import Failure, FailureKind
-from agentv.types.problems import Problem
-
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # `agentv --help` shows errors, and pays for no class of values
+    from agentv.types.failures import Failure, FailureKind
+    from agentv.types.problems import Problem
     from agentv.types.provider import CallRecord
 
 
@@ -35,7 +34,7 @@ class ConfigError(AgentvError, ValueError):
 class EvalFileError(ConfigError):
     """Files with problems; `problems` holds all of them, not the first."""
 
-    def __init__(self, path: str, problems: Sequence[Problem]) -> None:
+    def __init__(self, path: str, problems: "Sequence[Problem]") -> None:
         self.path = path
         self.problems = tuple(problems)
         super().__init__("\n".join(problem.render() for problem in self.problems))
@@ -87,7 +86,7 @@ class MissingExtraError(PluginError, ImportError):
 class ProviderError(AgentvError, RuntimeError):
     """A target did not answer. `failure` says why, in one of the closed list of kinds; `calls` are the tries made."""
 
-    def __init__(self, failure: Failure, *, calls: "tuple[CallRecord, ...]" = ()) -> None:
+    def __init__(self, failure: "Failure", *, calls: "tuple[CallRecord, ...]" = ()) -> None:
         self.failure = failure
         self.calls = calls
         super().__init__(failure.message)
@@ -96,7 +95,9 @@ class ProviderError(AgentvError, RuntimeError):
 class EvaluatorError(AgentvError, RuntimeError):
     """An evaluator could not judge. This is never a judgement of the answer."""
 
-    def __init__(self, message: str, *, kind: FailureKind = "evaluator_error") -> None:
+    def __init__(self, message: str, *, kind: "FailureKind" = "evaluator_error") -> None:
+        from agentv.types.failures import Failure  # noqa: PLC0415 - as above
+
         self.failure = Failure(kind=kind, message=message, stage="evaluator")
         super().__init__(message)
 

@@ -18,7 +18,7 @@ from agentv.types.failures import Failure, Stage
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import messages_to_json
 from agentv.types.records.answer import Answer
-from agentv.types.records.fields import EVENT_SCHEMA
+from agentv.types.records.fields import EVENT_SCHEMA, milliseconds
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
@@ -116,12 +116,20 @@ def to_record(value: Struct) -> dict[str, Any]:
             line = label_line(value)
         case _:
             line = value
-    return {name: _plain(item) for name, item in written_fields(line).items()}
+    return _record(line)
+
+
+def _record(value: Struct) -> dict[str, Any]:
+    """Return what is written of a Struct. Durations are rounded, as the first version did not when it wrote them."""
+    return {
+        name: milliseconds(item) if name.endswith("_ms") and isinstance(item, float) else _plain(item)
+        for name, item in written_fields(value).items()
+    }
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Struct):
-        return {name: _plain(item) for name, item in written_fields(value).items()}
+        return _record(value)
     if isinstance(value, datetime):
         return time_text(value)
     if isinstance(value, tuple) and any(isinstance(each, Struct) for each in value):
