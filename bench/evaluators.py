@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agentv import EvaluationInput, EvaluatorConfig
-from agentv.loading.places import find_home
-from agentv.pipeline.clock import make_clock
-from agentv.pipeline.given_answer import context_of_input
-from agentv.pipeline.inputs import load_project_parts
-from agentv.pipeline.score import SuiteTools
-from agentv.pipeline.targets import KnownTargets
-from agentv.pipeline.toolbox import Toolbox
+from agentv.engine.calling.given_answer import context_of_input
+from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.planning.inputs import load_project_parts
+from agentv.engine.planning.targets import KnownTargets
+from agentv.engine.running.clock import make_clock
+from agentv.engine.running.score import SuiteTools
+from agentv.loading.files.places import find_home
 from agentv.types.evaluation import EvaluationContext, Evaluator
 from agentv.types.json_value import JsonObject
 

@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agentv.storage.find_run import runs_folder
-from agentv.storage.index import RunIndex
+from agentv.storage.index.index import RunIndex
+from agentv.storage.index.row_query import RowQuery
 from agentv.storage.records.encode import result_line, run_line
 from agentv.storage.records.json_line import encode, pretty
-from agentv.storage.row_query import RowQuery
-from agentv.storage.stored_run import StoredRun
+from agentv.storage.run.find import runs_folder
+from agentv.storage.run.stored import StoredRun
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.records.answer import Slot
 from agentv.types.records.result import CaseResult

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import pytest
 
-from agentv.execution.shared import Shared
+from agentv.execution.sharing import Shared
 from agentv.providers import PROVIDERS
-from agentv.storage.find_run import find_run
+from agentv.storage.run.find import find_run
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import SharedParts

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
 
 
 @contextmanager

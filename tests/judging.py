@@ -7,18 +7,17 @@ from itertools import count
 from typing import Any
 
 from agentv.evaluators import EVALUATORS
-from agentv.evaluators.members import score_objects
-from agentv.execution.shared import Shared
-from agentv.loading.settings import read_settings
-from agentv.server.fake.embeddings import embed
+from agentv.evaluators.judges.composite import score_objects
+from agentv.execution.sharing import Shared
+from agentv.fake.embeddings import embed
+from agentv.loading.models.settings import read_settings
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
-from agentv.types.embeddings import Embedder, Embedding
 from agentv.types.errors import ProviderError
 from agentv.types.evaluation import EvaluationContext, Evaluator, EvaluatorResult, PromptInputs
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message
-from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
+from agentv.types.provider import Embedder, Embedding, Provider, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 

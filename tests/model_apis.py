@@ -6,10 +6,10 @@ from typing import Any
 
 from tests.asking import make_target
 
-from agentv.providers.anthropic_messages import AnthropicSettings
-from agentv.providers.azure_settings import AzureSettings
-from agentv.providers.gemini_content import GeminiSettings
-from agentv.providers.openai_settings import OpenAISettings
+from agentv.providers.apis.anthropic import AnthropicSettings
+from agentv.providers.apis.azure import AzureSettings
+from agentv.providers.apis.gemini import GeminiSettings
+from agentv.providers.apis.openai import OpenAISettings
 from agentv.types.targets import ResolvedTarget
 
 KEY = "sk-canary-0123456789"

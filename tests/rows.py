@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from agentv.scoring.aggregation import row_status, verdict_of
+from agentv.scoring.results.aggregation import row_status, verdict_of
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.records.answer import Slot

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 from msgspec import Struct
 
-from agentv.pipeline.budget import BudgetStop
+from agentv.engine.calling.budget import BudgetStop
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, JudgeCall, JudgeRole
 from agentv.types.failures import FAILURE_KINDS, Failure
 from agentv.types.provider import CallRecord

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import agentv
-from agentv.cli.plugins import describe
-from agentv.pipeline.plugin_loading import load_specs
+from agentv.cli.tools.plugins import describe
+from agentv.engine.plugins.loading import load_specs
 from agentv.registry import Spec
 
 DOCS = Path(__file__).parent.parent / "docs"

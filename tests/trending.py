@@ -8,8 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 from tests.stored import NOON, make_result, make_run
 
-from agentv.storage.find_run import runs_folder
-from agentv.storage.run_folder import RunFolder
+from agentv.storage.run.find import runs_folder
+from agentv.storage.run.folder import RunFolder
 from agentv.types.failures import Failure
 from agentv.types.records.answer import Slot
 from agentv.types.records.result import CaseResult

@@ -12,22 +12,23 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.loading import suites, targets
-from agentv.loading.places import find_home
-from agentv.pipeline.clock import make_clock
-from agentv.pipeline.evaluation_config import EvaluationRunConfig
-from agentv.pipeline.evaluation_runner import EvaluationRunner
-from agentv.pipeline.given import Given, Source, TargetLike, load_given
-from agentv.pipeline.inputs import load_project_parts
-from agentv.pipeline.keeping import make_store
-from agentv.pipeline.options import RunOptions, make_options
-from agentv.pipeline.planning import make_plan
-from agentv.pipeline.run import run_plan
-from agentv.pipeline.team_store import kept_name, named_store, secrets_of_store
+from agentv.engine.criteria.config import EvaluationRunConfig
+from agentv.engine.criteria.runner import EvaluationRunner
+from agentv.engine.planning.given import Given, Source, TargetLike, load_given
+from agentv.engine.planning.inputs import load_project_parts
+from agentv.engine.planning.options import RunOptions, make_options
+from agentv.engine.planning.planning import make_plan
+from agentv.engine.running.clock import make_clock
+from agentv.engine.running.keeping import make_store
+from agentv.engine.running.run import run_plan
+from agentv.engine.stored.team_store import kept_name, named_store, secrets_of_store
+from agentv.loading.files.places import find_home
+from agentv.loading.suites import suites
+from agentv.loading.targets import targets
 from agentv.registry import Specs
-from agentv.types.aggregated_result import AggregatedEvaluationResult, CriteriaEvaluator
 from agentv.types.cases import EvalSuite, EvaluatorLike
-from agentv.types.evaluation_input import EvaluationInput
+from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult, CriteriaEvaluator
+from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.events import Observer, RowFinished, RunEvent
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport

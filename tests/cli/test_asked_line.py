@@ -5,7 +5,7 @@ import io
 import pytest
 from tests.reports.rows import PASSED
 
-from agentv.cli.asked_line import AskedLine
+from agentv.cli.results.judge_checking import AskedLine
 from agentv.types.events import RowBegun, RowFinished
 
 

@@ -11,10 +11,9 @@ import pytest
 
 from agentv.cli.main import agentv
 from agentv.cli.spans import Span
-from agentv.storage.answer_cache import ANSWERS_FOLDER, AnswerCache, CachedAnswer
-from agentv.storage.embedding_cache import EMBEDDINGS_FOLDER, EmbeddingCache
-from agentv.types.embeddings import Embedding
-from agentv.types.provider import CachedFrom, ProviderResponse
+from agentv.storage.cache.answers import ANSWERS_FOLDER, AnswerCache, CachedAnswer
+from agentv.storage.cache.embeddings import EMBEDDINGS_FOLDER, EmbeddingCache
+from agentv.types.provider import CachedFrom, Embedding, ProviderResponse
 
 NOW = datetime.now(UTC)
 HOME = Path(".agentv")

@@ -8,10 +8,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from agentv.cli.check import command
-from agentv.cli.code_frame import CodeFrames, frame_lines
+from agentv.cli.evals.check import command
+from agentv.cli.evals.problem_formats import FORMATS, CodeFrames, frame_lines
 from agentv.cli.main import agentv
-from agentv.cli.problem_formats import FORMATS
 from agentv.types.problems import Problem
 
 CASE = "evalcases:\n  - id: a\n    expected_outcome: ok\n    input_messages: [{role: user, content: hi}]\n"

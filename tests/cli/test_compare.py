@@ -10,8 +10,8 @@ from tests.carrying import Project
 from tests.rows import make_row
 from tests.stored import at_noon, make_case, make_run
 
-from agentv.storage.find_run import runs_folder
-from agentv.storage.run_folder import RunFolder
+from agentv.storage.run.find import runs_folder
+from agentv.storage.run.folder import RunFolder
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import RunRecord

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.cli.main import agentv
-from agentv.loading.conversion import read_records
-from agentv.loading.suites import load_suite
-from agentv.pipeline.plugin_loading import load_specs
-from agentv.reports.yaml_text import yaml_item
+from agentv.engine.plugins.loading import load_specs
+from agentv.loading.edit.conversion import read_records
+from agentv.loading.suites.suites import load_suite
+from agentv.reports.text.yaml_text import yaml_item
 from agentv.types.cases import EvalCase
 from agentv.types.errors import ConfigError, EvalFileError
 

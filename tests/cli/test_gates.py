@@ -3,8 +3,8 @@
 import pytest
 from tests.carrying import Project
 
-from agentv.pipeline.stored_report import load_report
-from agentv.storage.stored_run import open_run
+from agentv.engine.stored.report import load_report
+from agentv.storage.run.stored import open_run
 
 WRONG = "mean => 0.8"
 TOLD = "gate 'mean => 0.8', column 6: expected one of >= <= == != > <; found '=>'. Did you mean '>='?"

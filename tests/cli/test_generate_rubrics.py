@@ -13,8 +13,8 @@ import pytest
 from tests.fake_server import serving_fake
 
 from agentv.cli.main import main
-from agentv.loading.suites import load_suite
-from agentv.pipeline.plugin_loading import load_specs
+from agentv.engine.plugins.loading import load_specs
+from agentv.loading.suites.suites import load_suite
 from agentv.types.cases import EvalCase
 
 AGENTV = [sys.executable, "-m", "agentv"]

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentv.cli.init import TEMPLATES
-from agentv.cli.install_source import recorded_source
+from agentv.cli.evals.init import TEMPLATES, recorded_source
 
 
 def agentv(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:

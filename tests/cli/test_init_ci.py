@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agentv.cli.init import TEMPLATES
+from agentv.cli.evals.init import TEMPLATES
 
 GH = '''#!{python}
 """Plays GitHub's command: keeps comments in a file, and what it was asked."""

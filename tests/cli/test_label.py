@@ -13,11 +13,11 @@ from tests.stored import RUN, at_noon, make_answer, make_case, make_result, make
 
 from agentv import krippendorff_alpha
 from agentv.cli.main import main
-from agentv.storage.find_run import runs_folder
-from agentv.storage.labels import append_labels
-from agentv.storage.run_folder import RunFolder
-from agentv.storage.run_lock import RunLock
-from agentv.storage.stored_run import StoredRun, open_run
+from agentv.storage.run.find import runs_folder
+from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.labels import append_labels
+from agentv.storage.run.lock import RunLock
+from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import StorageError
 from agentv.types.failures import Failure
 from agentv.types.records.answer import AnswerRef

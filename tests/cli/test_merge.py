@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from tests.carrying import Project
 
-from agentv.pipeline.shards import parse_shard
-from agentv.storage.list_runs import list_runs
-from agentv.storage.stored_run import StoredRun, open_run
+from agentv.engine.planning.selection import parse_shard
+from agentv.storage.run.find import list_runs
+from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.fake_server import serving_fake
 
 from agentv.cli.main import main
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
 
 SUITE = """
 evalcases:

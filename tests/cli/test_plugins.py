@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from agentv.cli.plugins import describe, render_settings
+from agentv.cli.tools.plugins import describe, render_settings
 from agentv.registry import Spec
 
 

@@ -10,10 +10,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from tests.carrying import Project
 
-from agentv.pipeline.stored_report import load_report
-from agentv.reports.amounts import percent_text
-from agentv.storage.run_folder import RunFolder
-from agentv.storage.stored_run import open_run
+from agentv.engine.stored.report import load_report
+from agentv.reports.text.amounts import percent_text
+from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.stored import open_run
 
 TALKING_AGENT = """
 def answer(request):

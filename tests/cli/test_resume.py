@@ -8,8 +8,8 @@ import pytest
 from tests.carrying import JUDGE, Project
 
 from agentv import EvalCase, EvaluatorConfig, Message, evaluate
-from agentv.storage.run_lock import RunLock
-from agentv.storage.stored_run import open_run
+from agentv.storage.run.lock import RunLock
+from agentv.storage.run.stored import open_run
 
 HAS = "{name: has, type: contains, value: answer}"
 

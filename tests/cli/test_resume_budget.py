@@ -5,8 +5,8 @@ from msgspec.structs import replace
 from tests.carrying import Project
 from tests.fake_server import serving_fake
 
-from agentv.server.fake.answers import answer
-from agentv.server.fake.conversation import Question, Reply
+from agentv.fake.answers import answer
+from agentv.fake.conversation import Question, Reply
 
 PAID_AGENT = """
 from pathlib import Path

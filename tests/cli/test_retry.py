@@ -5,7 +5,7 @@ import sys
 import pytest
 from tests.carrying import Project
 
-from agentv.storage.stored_run import open_run
+from agentv.storage.run.stored import open_run
 
 BROKEN_JUDGE = "import sys; sys.exit('no judge today')"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.carrying import Project
 
-from agentv.cli.interrupts import leaving_on_interrupt
+from agentv.cli.running.planning import leaving_on_interrupt
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])

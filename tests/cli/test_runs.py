@@ -9,10 +9,10 @@ from tests.carrying import Project
 from tests.stored import at_noon, make_result, make_run
 from tests.typing_terminal import Terminal
 
-from agentv.storage.find_run import runs_folder
-from agentv.storage.run_folder import RunFolder
-from agentv.storage.run_lock import RunLock
-from agentv.storage.stored_run import open_run
+from agentv.storage.run.find import runs_folder
+from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.lock import RunLock
+from agentv.storage.run.stored import open_run
 
 Names = Callable[[], list[str]]
 

@@ -13,9 +13,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from agentv.loading.targets import load_targets
-from agentv.pipeline.plugin_loading import load_specs
-from agentv.server.fake.welcome import targets_yaml, welcome
+from agentv.engine.plugins.loading import load_specs
+from agentv.fake.welcome import targets_yaml, welcome
+from agentv.loading.targets.targets import load_targets
 
 AGENTV = [sys.executable, "-m", "agentv"]
 SUITE = """

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tests.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.cli.main import main
-from agentv.storage.find_run import runs_folder
-from agentv.storage.run_folder import RunFolder
+from agentv.storage.run.find import runs_folder
+from agentv.storage.run.folder import RunFolder
 from agentv.types.records.answer import AnswerRef
 
 OLDER = "20260130T120000-00c0de"

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from tests.stored import RUN, at_noon, make_result, make_run
 
 from agentv.cli.main import main
-from agentv.storage.find_run import runs_folder
-from agentv.storage.run_folder import RunFolder
+from agentv.storage.run.find import runs_folder
+from agentv.storage.run.folder import RunFolder
 
 Call = Callable[..., tuple[int, str, str]]
 

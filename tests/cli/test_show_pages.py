@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from tests.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.cli.main import main
-from agentv.cli.show import _SORTS, _STATES
-from agentv.scoring.tallies import JUDGED_STATES
-from agentv.storage.find_run import runs_folder
-from agentv.storage.row_query import SORT_KEYS
-from agentv.storage.run_folder import RunFolder
+from agentv.cli.results.show import _SORTS, _STATES
+from agentv.scoring.counting.tallies import JUDGED_STATES
+from agentv.storage.index.row_query import SORT_KEYS
+from agentv.storage.run.find import runs_folder
+from agentv.storage.run.folder import RunFolder
 from agentv.types.records.answer import AnswerRef
 
 ROWS: tuple[tuple[str, str, str, str | None, float | None, tuple[str, ...], dict[str, int]], ...] = (

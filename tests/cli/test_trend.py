@@ -8,7 +8,7 @@ import pytest
 from tests.carrying import Project
 from tests.trending import SUITE, TARGET, begin_run, keep_run, passing, row
 
-from agentv.storage.find_run import runs_folder
+from agentv.storage.run.find import runs_folder
 
 
 @pytest.fixture

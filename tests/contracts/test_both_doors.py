@@ -23,8 +23,8 @@ from agentv import (
     run_evaluators_for_case,
 )
 from agentv.evaluators import EVALUATORS
-from agentv.loading.settings import criteria_named_by, read_settings
-from agentv.types.aggregated_result import AggregatedEvaluationResult
+from agentv.loading.models.settings import criteria_named_by, read_settings
+from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
 from agentv.types.struct_fields import struct_fields
 
 SHORT = ("plain", "empty", "emoji", "control characters", "a verdict", "a template")

@@ -14,10 +14,9 @@ from msgspec import structs
 from tests.judging import Judge, Tools, make_context, make_evaluator, signed
 
 from agentv.evaluators import EVALUATORS
-from agentv.evaluators.composite import CompositeEvaluator
-from agentv.evaluators.rules import RuleEvaluator
-from agentv.scoring.completion import to_score
-from agentv.scoring.score_fields import is_plain
+from agentv.evaluators.judges.composite import CompositeEvaluator
+from agentv.evaluators.rules.base import RuleEvaluator
+from agentv.scoring.results.completion import is_plain, to_score
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator

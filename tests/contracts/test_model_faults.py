@@ -12,9 +12,9 @@ from tests.asking import ask, failure_of, make_request, with_provider
 from tests.fake_server import serving_fake
 from tests.model_apis import KEY, MODEL_APIS
 
-from agentv.execution.local import LocalBackend
+from agentv.execution.backends.local import LocalBackend
+from agentv.fake import FAULTS, FakeServer
 from agentv.providers import PROVIDERS
-from agentv.server.fake import FAULTS, FakeServer
 from agentv.types.errors import ProviderError
 from agentv.types.provider import Provider
 

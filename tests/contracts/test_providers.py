@@ -17,20 +17,20 @@ from tests.asking import PATIENCE_S, ask, make_request, make_target, with_provid
 from tests.loopback import Server, hang_up, reply, serving, silence
 
 from agentv.providers import PROVIDERS
-from agentv.providers.anthropic_messages import AnthropicSettings
-from agentv.providers.azure_settings import AzureSettings
-from agentv.providers.claude import ClaudeSettings
-from agentv.providers.cli_settings import CliSettings
-from agentv.providers.codex import CodexSettings
-from agentv.providers.copilot import CopilotSettings
-from agentv.providers.gemini_content import GeminiSettings
-from agentv.providers.http_settings import HttpSettings
-from agentv.providers.mock import MockSettings
-from agentv.providers.openai_settings import OpenAISettings
-from agentv.providers.pi import PiSettings
-from agentv.providers.python import PythonSettings
-from agentv.providers.replay import ReplaySettings
-from agentv.providers.vscode_settings import VscodeSettings
+from agentv.providers.agents.claude import ClaudeSettings
+from agentv.providers.agents.codex import CodexSettings
+from agentv.providers.agents.copilot import CopilotSettings
+from agentv.providers.agents.pi import PiSettings
+from agentv.providers.apis.anthropic import AnthropicSettings
+from agentv.providers.apis.azure import AzureSettings
+from agentv.providers.apis.gemini import GeminiSettings
+from agentv.providers.apis.openai import OpenAISettings
+from agentv.providers.editors.vscode import VscodeSettings
+from agentv.providers.local.cli_settings import CliSettings
+from agentv.providers.local.http_provider import HttpSettings
+from agentv.providers.local.mock import MockSettings
+from agentv.providers.local.python import PythonSettings
+from agentv.providers.local.replay import ReplaySettings
 from agentv.registry import Spec
 from agentv.types.errors import ProviderError
 from agentv.types.failures import FAILURE_KINDS

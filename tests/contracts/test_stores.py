@@ -12,14 +12,14 @@ import pytest
 from tests.postgres_server import upgraded_database
 from tests.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
 
-from agentv.storage.memory import MemoryStore
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.pull import RunPuller
 from agentv.storage.postgres.push import RunPusher
 from agentv.storage.postgres.shared_run import SharedRun
 from agentv.storage.postgres.url import parse_store_url
-from agentv.storage.run_folder import RunFolder
-from agentv.storage.stored_run import open_run
+from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.memory import MemoryStore
+from agentv.storage.run.stored import open_run
 from agentv.types.messages import Message
 from agentv.types.protocols import ResultStore
 from agentv.types.records.answer import Answer, AnswerRef

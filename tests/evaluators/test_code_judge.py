@@ -11,12 +11,12 @@ import psutil
 import pytest
 from tests.judging import Tools, evaluator_of, make_context, make_evaluator
 
-from agentv.evaluators.code_judge import CodeEvaluator, CodeEvaluatorOptions
+from agentv.evaluators.judges.code_judge import CodeEvaluator, CodeEvaluatorOptions
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.messages import Message, ToolCall, TraceEvent, TraceSummary
-from agentv.types.scales import EvaluationCriteria
 
 ANSWER = '{"score": 0.5, "hits": ["a"], "misses": ["b"], "reasoning": "half"}'
 

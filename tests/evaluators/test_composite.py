@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.judging import Judge, evaluator_of, judge_saying, make_context, signed
 
-from agentv.evaluators.composite import (
+from agentv.evaluators.judges.composite import (
     Aggregator,
     AllPass,
     CodeAggregator,
@@ -19,7 +19,7 @@ from agentv.evaluators.composite import (
     Threshold,
     WeightedAverage,
 )
-from agentv.scoring.aggregation import case_verdict, first_broken
+from agentv.scoring.results.aggregation import case_verdict, first_broken
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, EvaluatorOutput, EvaluatorResult
 from agentv.types.messages import Message, ToolCall

@@ -11,17 +11,17 @@ from tests.judging import FailingJudge, Judge, Tools, evaluator_of, judge_saying
 
 from agentv import AggregatedEvaluationResult, EvaluationInput, EvaluationRunConfig, run_evaluation_sync
 from agentv.evaluators import EVALUATORS
-from agentv.evaluators.judge_settings import LlmJudgeSettings, RubricSettings
-from agentv.evaluators.llm_judge import LlmJudgeEvaluator
-from agentv.loading.suites import load_suite
+from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
+from agentv.evaluators.judges.settings import LlmJudgeSettings, RubricSettings
+from agentv.loading.suites.suites import load_suite
 from agentv.providers import PROVIDERS
 from agentv.registry import Specs
-from agentv.scoring.completion import to_score
+from agentv.scoring.results.completion import to_score
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError, EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.failures import Failure
-from agentv.types.scales import EvaluationCriteria
 
 CRITERIA = (
     EvaluationCriteria("facts", "Are the facts right?", weight=2.0),

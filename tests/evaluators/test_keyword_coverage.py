@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.judging import evaluator_of, make_context
 
-from agentv.evaluators.keyword_coverage import KeywordCoverageEvaluator
+from agentv.evaluators.text.keyword_coverage import KeywordCoverageEvaluator
 from agentv.types.errors import EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationScore
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.judging import evaluator_of, make_context
 
-from agentv.evaluators.lexical_similarity import LexicalSimilarityEvaluator
+from agentv.evaluators.text.lexical_similarity import LexicalSimilarityEvaluator
 from agentv.types.errors import EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationScore
 

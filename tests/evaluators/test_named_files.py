@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from agentv.evaluators.code_judge import CodeJudgeSettings
-from agentv.evaluators.composite import CodeAggregator, CompositeSettings, JudgeAggregator, Minimum
-from agentv.evaluators.judge_settings import LlmJudgeSettings, RubricSettings
-from agentv.evaluators.prompt_text import load_prompt
+from agentv.evaluators.judges.code_judge import CodeJudgeSettings
+from agentv.evaluators.judges.composite import CodeAggregator, CompositeSettings, JudgeAggregator, Minimum
+from agentv.evaluators.judges.prompts import load_prompt
+from agentv.evaluators.judges.settings import LlmJudgeSettings, RubricSettings
 from agentv.types.errors import ConfigError
 
 

@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from tests.judging import FailingJudge, Judge, Tools, evaluator_of, judge_saying, make_context, numbered_nonces, signed
 
 from agentv import EvalCase, EvaluatorConfig, RunReport, evaluate
-from agentv.evaluators.pairwise import PairwiseEvaluator, PairwiseSettings, compared
-from agentv.scoring.pairs import BothOrders, PairReply, parse_pair
+from agentv.evaluators.judges.pairwise import PairwiseEvaluator, PairwiseSettings, compared
+from agentv.scoring.judge_replies.criteria_replies import BothOrders, PairReply, parse_pair
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError, EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationScore
 from agentv.types.failures import Failure
 from agentv.types.messages import Message
 from agentv.types.provider import ProviderRequest
-from agentv.types.scales import EvaluationCriteria
 
 CANDIDATE, REFERENCE = "Sure, you have 30 days.", "Yes, within 30 days."
 CRITERION = EvaluationCriteria("better", scale="numeric")

@@ -6,9 +6,9 @@ from tests.judging import judge_saying
 
 from agentv import EvalCase, run_evaluators_for_case
 from agentv.evaluators import EVALUATOR_KIND_VALUES, EVALUATORS, is_evaluator_kind
-from agentv.evaluators.llm_judge import LlmJudgeEvaluator
+from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
 from agentv.evaluators.registry import EvaluatorRegistry, build_evaluator_registry
-from agentv.evaluators.tool_trajectory import ToolTrajectoryEvaluator
+from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator
 from agentv.registry import Spec
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import UnknownNameError

@@ -9,15 +9,15 @@ from tests.evaluators.test_rules import HARD_PATTERN, HARD_TEXT
 from tests.judging import evaluator_of, make_context, make_evaluator
 
 from agentv.evaluators import EVALUATORS
-from agentv.loading.suites import load_suite
+from agentv.loading.suites.suites import load_suite
 from agentv.providers import PROVIDERS
 from agentv.registry import Specs
-from agentv.scoring.completion import to_score
+from agentv.scoring.results.completion import to_score
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.messages import Message, TextPart
-from agentv.types.scales import EvaluationCriteria
 
 ANSWER = "Sure, you have 30 days."
 

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from tests.judging import evaluator_of, make_context
 
 from agentv.evaluators.isolation import isolated_score
-from agentv.evaluators.json_rule import fenced_text
-from agentv.evaluators.number_rules import count_units, last_number
-from agentv.evaluators.rules import Finding, RuleEvaluator, quoted
+from agentv.evaluators.rules.base import Finding, RuleEvaluator, quoted
+from agentv.evaluators.rules.json import fenced_text
+from agentv.evaluators.rules.numbers import count_units, last_number
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore

@@ -11,16 +11,16 @@ import pytest
 from tests.judging import Tools, WordEmbedder, evaluator_of, make_context
 
 from agentv.evaluators import EVALUATORS
-from agentv.evaluators.semantic_similarity import SemanticSimilaritySettings
-from agentv.loading.settings import read_settings
-from agentv.scoring.completion import to_score
+from agentv.evaluators.text.semantic_similarity import SemanticSimilaritySettings
+from agentv.loading.models.settings import read_settings
+from agentv.scoring.results.completion import to_score
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.embeddings import Embedder, Embedding
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError, EvaluatorError, ProviderError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
-from agentv.types.scales import EvaluationCriteria
+from agentv.types.provider import Embedder, Embedding
 from agentv.types.usage import Usage
 
 DEGREES = {"east": 0, "north-east": 45, "north": 90, "west": 180}

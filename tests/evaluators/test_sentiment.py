@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from tests.judging import evaluator_of, make_context
 
-from agentv.evaluators.sentiment import SentimentEvaluator
-from agentv.scoring.completion import to_score
+from agentv.evaluators.text.sentiment import SentimentEvaluator
+from agentv.scoring.results.completion import to_score
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
-from agentv.types.scales import EvaluationCriteria
 
 GLAD, FLAT, SAD = "This is great, thank you!", "The train leaves at nine.", "This is a terrible, awful mess."
 
@@ -131,6 +131,6 @@ def test_a_source_that_leads_nowhere_is_an_error() -> None:
 
 
 def test_no_network_library_is_loaded() -> None:
-    code = "import sys, agentv.evaluators.vader as v; v.make_analyzer(); print('requests' in sys.modules)"
+    code = "import sys, agentv.evaluators.text.vader as v; v.make_analyzer(); print('requests' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -1,8 +1,8 @@
 import pytest
 from tests.judging import make_context
 
-from agentv.evaluators.tool_trajectory import ToolTrajectoryEvaluator, ToolTrajectorySettings
-from agentv.scoring.traces import summarize_trace
+from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator, ToolTrajectorySettings
+from agentv.scoring.tools.traces import summarize_trace
 from agentv.types.messages import Message, ToolCall, TraceEvent
 
 SEARCHES = tuple(TraceEvent(type="tool_call", name="semanticSearch") for _ in range(3))

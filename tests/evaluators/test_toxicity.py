@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from tests.judging import Tools, evaluator_of, make_context
 
 from agentv.evaluators import EVALUATORS
-from agentv.evaluators.toxicity import ToxicityEvaluator, ToxicitySettings
-from agentv.loading.settings import content_problems, missing_files, named_files
+from agentv.evaluators.text.toxicity import ToxicityEvaluator, ToxicitySettings
+from agentv.loading.models.settings import content_problems, missing_files, named_files
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationScore
-from agentv.types.scales import EvaluationCriteria
 
 TERMS = ("darn", "heck", "go away", "кот", "苹果", "café", "tall", "88")
 

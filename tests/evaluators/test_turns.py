@@ -17,8 +17,8 @@ from agentv import (
     run_evaluation_sync,
     run_evaluators_for_case,
 )
-from agentv.evaluators.llm_judge import LlmJudgeEvaluator
-from agentv.scoring.identity import evaluator_to_json
+from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
+from agentv.scoring.keys.identity import evaluator_to_json
 from agentv.types.errors import EvalFileError
 from agentv.types.messages import Message, ToolCall
 from agentv.types.provider import Provider, ProviderRequest

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer  # type: ignore[import-untyped]
 
-from agentv.evaluators.vader import make_analyzer
+from agentv.evaluators.text.vader import make_analyzer
 
 ORIGINAL = SentimentIntensityAnalyzer()
 WORDS = """

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agentv.execution.callables import load_callable
+from agentv.execution.user_code import load_callable
 from agentv.types.errors import PluginError
 
 

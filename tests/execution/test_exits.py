@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from agentv.execution.exits import Exits
+from agentv.execution.processes.process import Exits
 
 PATIENCE_S = 30.0
 needs_pidfd = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has pidfds")

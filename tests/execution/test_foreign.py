@@ -5,7 +5,7 @@ from collections.abc import Generator
 
 import pytest
 
-from agentv.execution.foreign import DeadlineError, call_foreign, off_the_clock
+from agentv.execution.user_code import DeadlineError, call_foreign, off_the_clock
 
 
 async def wait_s(seconds: float) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.execution.line_stream import Line, LineStream, LostLine, ReadLine
+from agentv.execution.processes.line_stream import Line, LineStream, LostLine, ReadLine
 
 
 async def read_all(stream: LineStream) -> list[ReadLine]:

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentv.execution.local import LocalBackend
+from agentv.execution.backends.local import LocalBackend
 
 
 def test_every_item_is_worked_on_and_emitted_once() -> None:

@@ -1,7 +1,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from agentv.execution.one_a_round import CROWD, OneARound
+from agentv.execution.sharing import CROWD, OneARound
 
 
 async def _woken_together(number: int, turn: Callable[[], Awaitable[None]]) -> list[str]:

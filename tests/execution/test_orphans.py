@@ -7,8 +7,8 @@ import pytest
 from tests.hostile import Family, hostile
 from tests.own_process import in_own_process
 
-from agentv.execution.orphans import adopt_orphans, possible_orphans
-from agentv.execution.processes import Command, run_process
+from agentv.execution.processes.process import Command, run_process
+from agentv.execution.processes.tree import adopt_orphans, possible_orphans
 
 MORE_THAN_A_PAGE_LISTS = 1_100
 

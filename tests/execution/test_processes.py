@@ -13,9 +13,8 @@ import pytest
 from tests.hostile import Family, hostile
 from tests.own_process import in_own_process
 
-from agentv.execution.live_trees import kill_all
-from agentv.execution.orphans import ZOMBIE_S, reap_unclaimed
-from agentv.execution.processes import Command, Outcome, run_process
+from agentv.execution.processes.process import Command, Outcome, run_process
+from agentv.execution.processes.tree import ZOMBIE_S, kill_all, reap_unclaimed
 
 T = TypeVar("T")
 PATIENCE_S = 30.0

@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agentv.execution.shared import Shared
+from agentv.execution.sharing import Shared
 
 
 def test_a_part_is_opened_once_and_closed_at_the_end_last_first() -> None:

@@ -15,8 +15,8 @@ import pytest
 from tests.hostile import Family, hostile
 from tests.own_process import in_own_process
 
-from agentv.execution.live_trees import LIVE, STARTING
-from agentv.execution.processes import Command, Outcome, run_process
+from agentv.execution.processes.process import Command, Outcome, run_process
+from agentv.execution.processes.tree import LIVE, STARTING
 
 PATIENCE_S = 30.0
 

@@ -3,8 +3,7 @@ import subprocess
 
 from tests.own_process import in_own_process
 
-from agentv.execution.live_trees import LIVE
-from agentv.execution.tree import ProcessTree, start_tree
+from agentv.execution.processes.tree import LIVE, ProcessTree, start_tree
 
 
 def start(*argv: str) -> ProcessTree:

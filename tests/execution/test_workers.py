@@ -7,7 +7,7 @@ from typing import TypeVar
 import psutil
 import pytest
 
-from agentv.execution.workers import WorkerPool
+from agentv.execution.backends.workers import WorkerPool
 from agentv.types.errors import EvaluatorError
 from agentv.types.json_value import JsonObject, JsonValue
 

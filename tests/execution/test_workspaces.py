@@ -12,9 +12,9 @@ from typing import TypeVar
 
 import pytest
 
-from agentv.execution.shared import Shared
-from agentv.execution.workspace_sources import missing_source
-from agentv.execution.workspaces import Workspace, open_workspace
+from agentv.execution.sharing import Shared
+from agentv.execution.workspaces.sources import missing_source
+from agentv.execution.workspaces.workspaces import Workspace, open_workspace
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.workspaces import Captured, WorkspaceConfig, workspace_from_json

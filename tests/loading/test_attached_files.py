@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentv.loading.attached_files import FileFinder, FileProblemError
+from agentv.loading.files.attached import FileFinder, FileProblemError
 from agentv.loading.project import DEFAULT_GUIDELINE_PATTERNS
 
 

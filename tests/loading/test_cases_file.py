@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from agentv.loading.cases_file import CasesFile, NewKey, open_cases
-from agentv.loading.composer import compose
-from agentv.pipeline.plugin_loading import load_specs
-from agentv.pipeline.rubric_generation import rubrics_to_json
-from agentv.reports.yaml_text import yaml_item, yaml_line
+from agentv.engine.generate.rubrics import rubrics_to_json
+from agentv.engine.plugins.loading import load_specs
+from agentv.loading.edit.cases_file import CasesFile, NewKey, open_cases
+from agentv.loading.files.composer import compose
+from agentv.reports.text.yaml_text import yaml_item, yaml_line
 from agentv.types.cases import RubricItem
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.loading.composer import compose
-from agentv.loading.documents import Document, JsonPath, containers
-from agentv.loading.json_lines import parse_json, quick_json
+from agentv.loading.files.composer import compose
+from agentv.loading.files.documents import Document, JsonPath, containers
+from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.types.json_value import JsonValue
 
 texts = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Cn", "Co"), exclude_characters="\ufeff"))

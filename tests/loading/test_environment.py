@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.loading.dotenv import load_env, parse_env
+from agentv.loading.files.dotenv import load_env, parse_env
 from agentv.templating.environment import fill_variables, has_reference, is_reference, variables_in
 from agentv.types.errors import EvalFileError, TemplateError
 

@@ -8,10 +8,10 @@ import pytest
 from tests.loading.mutations import damaged
 from tests.loading.specs import SPECS
 
-from agentv.loading.conversion import read_records
-from agentv.loading.suites import load_suite
-from agentv.loading.targets import read_targets
-from agentv.pipeline.plugin_loading import load_specs
+from agentv.engine.plugins.loading import load_specs
+from agentv.loading.edit.conversion import read_records
+from agentv.loading.suites.suites import load_suite
+from agentv.loading.targets.targets import read_targets
 from agentv.registry import Specs
 from agentv.types.cases import BrokenCase
 from agentv.types.errors import ConfigError, EvalFileError

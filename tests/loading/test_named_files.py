@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agentv.loading.settings import missing_files, named_files
-from agentv.loading.suites import load_suite
-from agentv.pipeline.plugin_loading import load_specs
+from agentv.engine.plugins.loading import load_specs
+from agentv.loading.models.settings import missing_files, named_files
+from agentv.loading.suites.suites import load_suite
 from agentv.types.errors import EvalFileError
 
 SUITE = """\

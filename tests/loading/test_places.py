@@ -5,8 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from agentv.loading.globs import matches_any
-from agentv.loading.places import find_eval_files, find_home, find_repository_root, find_targets_file, targets_searched
+from agentv.loading.files.attached import matches_any
+from agentv.loading.files.places import (
+    find_eval_files,
+    find_home,
+    find_repository_root,
+    find_targets_file,
+    targets_searched,
+)
 from agentv.loading.project import load_project
 from agentv.types.errors import ConfigError
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from tests.loading.mutations import damaged
 from tests.loading.specs import SPECS
 
-from agentv.loading.attached_files import FileFinder
-from agentv.loading.cases import CaseScope, read_case
-from agentv.loading.evaluator_configs import EvaluatorScope
-from agentv.loading.json_lines import parse_json
-from agentv.loading.plain_lines import read_plain
-from agentv.loading.reader import Reader
+from agentv.loading.files.attached import FileFinder
+from agentv.loading.files.json_lines import parse_json
+from agentv.loading.models.reader import Reader
+from agentv.loading.suites.case_sources import read_plain
+from agentv.loading.suites.cases import CaseScope, read_case
+from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.types.cases import EvalCase, Location
 from agentv.types.messages import Message
 

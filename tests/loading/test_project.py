@@ -6,7 +6,7 @@ import pytest
 from tests.loading.specs import SPECS
 
 from agentv.loading.project import ProjectConfig, load_project
-from agentv.loading.suites import load_suite
+from agentv.loading.suites.suites import load_suite
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig
 from agentv.types.errors import EvalFileError
 

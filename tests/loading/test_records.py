@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.loading.records import MOST_CHARACTERS, Record, pieces, read_records_of
+from agentv.loading.suites.recorded import MOST_CHARACTERS, Record, pieces, read_records_of
 from agentv.types.errors import EvalFileError
 
 

@@ -10,10 +10,10 @@ from tests.loading.specs import SPECS
 from tests.loading.wrong_files import WrongFile, wrong_files
 from tests.stored import RESULT
 
-from agentv.loading.composer import compose
-from agentv.loading.schemas import KINDS, json_schema
-from agentv.loading.suites import load_suite
-from agentv.pipeline.plugin_loading import load_specs
+from agentv.engine.plugins.loading import load_specs
+from agentv.loading.files.composer import compose
+from agentv.loading.models.schemas import KINDS, json_schema
+from agentv.loading.suites.suites import load_suite
 from agentv.registry import Specs
 from agentv.storage.records.export import export_record
 from agentv.types.errors import UnknownNameError

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 from tests.loading.specs import SPECS, CompositeSettings, Threshold, TrajectorySettings, never_made
 
-from agentv.loading.settings import read_settings
+from agentv.loading.models.settings import read_settings
 from agentv.registry import Spec
 from agentv.types.errors import ConfigError, PluginError
 from agentv.types.json_value import JsonObject, JsonValue

@@ -14,18 +14,16 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 import pytest
 from pydantic import Field, PydanticUserError
 
-from agentv.loading.documents import Document
-from agentv.loading.eval_models import CaseModel, CriterionModel, EvaluatorModel, MessageModel, SuiteModel
-from agentv.loading.json_shapes import adapter_of
-from agentv.loading.marks import Limits
+from agentv.engine.plugins.loading import load_specs
+from agentv.loading.criteria.run_configs import RunConfigModel
+from agentv.loading.files.documents import Document
+from agentv.loading.models.core_schema import reader_of
+from agentv.loading.models.file_model import Limits, SpellingNotes, has_members, key_of, names_of
+from agentv.loading.models.json_schema import adapter_of
+from agentv.loading.models.reader import Reader
 from agentv.loading.project import ProjectModel
-from agentv.loading.reader import Reader
-from agentv.loading.run_configs import RunConfigModel
-from agentv.loading.shape_fields import has_members, key_of, names_of
-from agentv.loading.shapes import reader_of
-from agentv.loading.spellings import SpellingNotes
-from agentv.loading.target_models import RetryModel, TargetModel
-from agentv.pipeline.plugin_loading import load_specs
+from agentv.loading.suites.models import CaseModel, CriterionModel, EvaluatorModel, MessageModel, SuiteModel
+from agentv.loading.targets.models import RetryModel, TargetModel
 from agentv.types.errors import PluginError
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem

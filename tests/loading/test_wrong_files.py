@@ -6,8 +6,8 @@ import pytest
 from tests.loading.specs import SPECS
 from tests.loading.wrong_files import WrongFile, said, wrong_files
 
-from agentv.loading.suites import load_suite
-from agentv.loading.targets import read_targets
+from agentv.loading.suites.suites import load_suite
+from agentv.loading.targets.targets import read_targets
 from agentv.types.errors import EvalFileError
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.loading.specs import SPECS
 
-from agentv.loading.composer import MAX_DEPTH, compose
-from agentv.loading.suites import load_suite
+from agentv.loading.files.composer import MAX_DEPTH, compose
+from agentv.loading.suites.suites import load_suite
 from agentv.types.errors import EvalFileError
 
 _LEVELS = "abcdefghij"

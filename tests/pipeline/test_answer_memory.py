@@ -11,9 +11,9 @@ from tests.fake_server import serving_fake
 from tests.loopback import reply, serving
 
 from agentv import EvalCase, EvaluatorConfig, Message, RunReport, TargetConfig, evaluate
-from agentv.server.fake import FakeServer
-from agentv.server.fake.answers import answer
-from agentv.server.fake.conversation import Question, Reply
+from agentv.fake import FakeServer
+from agentv.fake.answers import answer
+from agentv.fake.conversation import Question, Reply
 from agentv.types.messages import FilePart, TextPart
 
 JUDGE = EvaluatorConfig("judge", "llm_judge", {})

@@ -17,15 +17,15 @@ import pytest
 from tests.fake_server import serving_fake
 
 from agentv import EvaluatorConfig, RunReport, evaluate
-from agentv.pipeline.batch_api import BatchApi
-from agentv.pipeline.clock import make_clock
-from agentv.pipeline.plugin_loading import load_specs
-from agentv.pipeline.question import Question
-from agentv.pipeline.resilience import ResilientProvider
-from agentv.pipeline.toolbox import Toolbox
-from agentv.server.fake import FakeServer
-from agentv.storage.open_batches import find_open_batch
-from agentv.storage.run_lock import RunLock
+from agentv.engine.calling.batch_api import BatchApi
+from agentv.engine.calling.resilience import ResilientProvider
+from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.planning.prepared_case import Question
+from agentv.engine.plugins.loading import load_specs
+from agentv.engine.running.clock import make_clock
+from agentv.fake import FakeServer
+from agentv.storage.run.lock import RunLock
+from agentv.storage.run.open_batches import find_open_batch
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.provider import BatchState, BatchTicket, ProviderRequest, ProviderResponse

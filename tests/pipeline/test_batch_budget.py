@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from tests.fake_server import serving_fake
 
 from agentv import ConfigError, EvalCase, EvaluatorConfig, Message, RunReport, TargetConfig, evaluate
-from agentv.server.fake import FakeServer
-from agentv.server.fake.answers import answer
-from agentv.server.fake.conversation import Question, Reply
+from agentv.fake import FakeServer
+from agentv.fake.answers import answer
+from agentv.fake.conversation import Question, Reply
 from agentv.types.events import Observer, RowBegun, RowFinished, RowLeft, RunEvent
 from agentv.types.json_value import JsonObject
 

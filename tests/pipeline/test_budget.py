@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from tests.fake_server import serving_fake
 
 from agentv import ConfigError, EvalCase, EvaluatorConfig, Message, RunReport, TargetConfig, evaluate
-from agentv.pipeline.budget import Budget, BudgetStop, Purse
-from agentv.server.fake import FakeServer
-from agentv.server.fake.answers import answer
-from agentv.server.fake.conversation import Question, Reply
+from agentv.engine.calling.budget import Budget, BudgetStop, Purse
+from agentv.fake import FakeServer
+from agentv.fake.answers import answer
+from agentv.fake.conversation import Question, Reply
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject

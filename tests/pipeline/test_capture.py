@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.pipeline.capture import DEEPEST, STRUCK, TOO_DEEP, Cleaner, Redactor
+from agentv.engine.calling.capture import DEEPEST, STRUCK, TOO_DEEP, Cleaner, Redactor
 from agentv.types.errors import ConfigError
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall

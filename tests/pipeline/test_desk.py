@@ -2,13 +2,13 @@
 
 import random
 
-from agentv.pipeline.clock import make_clock
-from agentv.pipeline.desk import Desk
-from agentv.pipeline.fingerprints import Fingerprints
-from agentv.pipeline.plan import CaseTask
-from agentv.pipeline.plugin_loading import load_specs
-from agentv.pipeline.targets import KnownTargets
-from agentv.pipeline.toolbox import Toolbox
+from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.planning.fingerprints import Fingerprints
+from agentv.engine.planning.plan import CaseTask
+from agentv.engine.planning.targets import KnownTargets
+from agentv.engine.plugins.loading import load_specs
+from agentv.engine.running.case import Desk
+from agentv.engine.running.clock import make_clock
 from agentv.types.cases import EvalCase, EvalSuite, listed
 from agentv.types.targets import ResolvedTarget
 

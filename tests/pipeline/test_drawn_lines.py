@@ -6,9 +6,9 @@ import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from agentv.execution.line_stream import Line, LineStream, ReadLine
-from agentv.pipeline.drawn_lines import DrawnLines
-from agentv.scoring.sampling import Sample, make_sample
+from agentv.engine.stored.drawn_lines import DrawnLines
+from agentv.execution.processes.line_stream import Line, LineStream, ReadLine
+from agentv.scoring.counting.sampling import Sample, make_sample
 
 
 def drawn(path: Path, sample: Sample) -> list[int]:

@@ -12,8 +12,8 @@ from typing import cast
 import pytest
 from tests.own_process import in_own_process
 
-from agentv.pipeline.early_import import import_beside, import_later
-from agentv.pipeline.options import RunOptions
+from agentv.engine.planning.options import RunOptions
+from agentv.engine.running.early_import import import_beside, import_later
 
 MODEL = "{name: model, provider: openai, model: m}"
 CANNED = "{name: default, provider: mock, response: hi}"

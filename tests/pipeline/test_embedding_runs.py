@@ -8,7 +8,7 @@ import pytest
 from tests.fake_server import serving_fake
 
 from agentv import ConfigError, RunReport, evaluate
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
 from agentv.types.evaluation import EvaluatorResult
 
 KEY = "sk-canary-0123456789"

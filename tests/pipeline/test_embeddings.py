@@ -11,15 +11,14 @@ from typing import Any, TypeVar
 import pytest
 from tests.virtual_time import let_pass, run_virtually
 
-from agentv.execution.foreign import DeadlineError, call_foreign
-from agentv.pipeline.clock import make_clock
-from agentv.pipeline.embeddings import CHARACTERS_AT_ONCE, KEPT, SharedEmbedder, Wanted
-from agentv.pipeline.resilience import ResilientProvider
-from agentv.storage.embedding_cache import EmbeddingCache
-from agentv.types.embeddings import Embedding, EmbeddingRequest, EmbeddingResponse
+from agentv.engine.calling.embeddings import CHARACTERS_AT_ONCE, KEPT, SharedEmbedder, Wanted
+from agentv.engine.calling.resilience import ResilientProvider
+from agentv.engine.running.clock import make_clock
+from agentv.execution.user_code import DeadlineError, call_foreign
+from agentv.storage.cache.embeddings import EmbeddingCache
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
-from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.provider import Embedding, EmbeddingRequest, EmbeddingResponse, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget, RetryPolicy
 from agentv.types.usage import Price, Usage
 

@@ -14,10 +14,10 @@ import pytest
 from tests.fake_server import serving_fake
 
 from agentv import EvaluatorConfig, RunReport, evaluate
-from agentv.pipeline.clock import make_clock
-from agentv.reports.json_lines import JsonLines
-from agentv.reports.observers import make_observer
-from agentv.server.fake import FakeServer, Quota
+from agentv.engine.running.clock import make_clock
+from agentv.fake import FakeServer, Quota
+from agentv.reports.progress.json_lines import JsonLines
+from agentv.reports.progress.observers import make_observer
 from agentv.storage.records.export import export_record
 
 KINDS: dict[str, set[str | None]] = {

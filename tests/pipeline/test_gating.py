@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentv import EvalCase, EvaluationScore, ProviderRequest, evaluate
-from agentv.pipeline.suite_check import STREAM_CHECKED_AHEAD
+from agentv.engine.planning.suite_check import STREAM_CHECKED_AHEAD
 from agentv.types.errors import ConfigError
 from agentv.types.results import RunReport
 

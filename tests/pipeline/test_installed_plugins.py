@@ -21,8 +21,8 @@ from agentv import (
     load_suite,
     run_evaluation_sync,
 )
-from agentv.loading.settings import read_settings
-from agentv.pipeline.plugin_loading import load_specs
+from agentv.engine.plugins.loading import load_specs
+from agentv.loading.models.settings import read_settings
 from agentv.types.errors import ConfigError, EvalFileError
 
 Install = Callable[..., None]
@@ -162,7 +162,7 @@ def test_a_built_in_name_stays_ours(install: Install) -> None:
     specs = load_specs()
     specs.evaluators.load_all()
     assert "thief 1.0" in str(specs.evaluators.broken["contains"])
-    assert specs.evaluators.get("contains").factory == "agentv.evaluators.text_rules:make_contains"
+    assert specs.evaluators.get("contains").factory == "agentv.evaluators.rules.text:make_contains"
 
 
 def test_packages_are_asked_when_a_name_is_not_known_without_them(install: Install) -> None:

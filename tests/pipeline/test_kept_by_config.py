@@ -1,7 +1,7 @@
 """What is kept of a config is found by the config itself, and the oldest of it goes."""
 
 from agentv import EvaluatorConfig
-from agentv.pipeline.kept_by_config import KeptByConfig
+from agentv.engine.calling.runtime import KeptByConfig
 
 
 def config(name: str) -> EvaluatorConfig:

@@ -21,7 +21,7 @@ from agentv import (
     report,
     store,
 )
-from agentv.pipeline.plugin_loading import load_specs
+from agentv.engine.plugins.loading import load_specs
 
 PLUGIN = '''
 from dataclasses import dataclass

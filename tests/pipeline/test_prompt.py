@@ -1,6 +1,6 @@
 """formats.md, "From messages to a prompt"."""
 
-from agentv.pipeline.prompt import build_prompt
+from agentv.engine.planning.prompt import build_prompt
 from agentv.types.cases import EvalCase
 from agentv.types.messages import ChatMessage, FilePart, Message, Role, TextPart, ToolCall
 

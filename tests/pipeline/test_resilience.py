@@ -9,9 +9,9 @@ import pytest
 from tests.fake_server import serving_fake
 
 from agentv import EvalCase, EvaluatorConfig, Message, ProviderRequest, ProviderResponse, evaluate
+from agentv.engine.calling.resilience import ResilientProvider
+from agentv.engine.running.clock import make_clock
 from agentv.execution.limits import AccountLimiter
-from agentv.pipeline.clock import make_clock
-from agentv.pipeline.resilience import ResilientProvider
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.provider import Provider

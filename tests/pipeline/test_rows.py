@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 from tests.stored import NOON
 
-from agentv.pipeline.plan import CaseTask
-from agentv.pipeline.rows import broken_row, crashed_row, skipped_row
-from agentv.pipeline.targets import KnownTargets
-from agentv.scoring.summary import Summary
+from agentv.engine.planning.plan import CaseTask
+from agentv.engine.planning.targets import KnownTargets
+from agentv.engine.running.case import broken_row, crashed_row, skipped_row
+from agentv.scoring.counting.summary import Summary
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, Location, listed
 from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget

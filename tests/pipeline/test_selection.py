@@ -5,8 +5,8 @@ from itertools import repeat
 
 import pytest
 
-from agentv.pipeline.options import RunOptions, make_options
-from agentv.pipeline.selection import parse_expression, select_cases
+from agentv.engine.planning.options import RunOptions, make_options
+from agentv.engine.planning.selection import parse_expression, select_cases
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, ListedCases, Location, listed
 from agentv.types.errors import ConfigError, UnknownNameError
 

@@ -5,11 +5,11 @@ import random
 import pytest
 
 from agentv import EvaluatorConfig
-from agentv.pipeline.clock import make_clock
-from agentv.pipeline.plugin_loading import load_specs
-from agentv.pipeline.score import SuiteTools
-from agentv.pipeline.targets import KnownTargets
-from agentv.pipeline.toolbox import Toolbox
+from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.planning.targets import KnownTargets
+from agentv.engine.plugins.loading import load_specs
+from agentv.engine.running.clock import make_clock
+from agentv.engine.running.score import SuiteTools
 
 REUSABLE = EvaluatorConfig("has", "contains", {"value": "a"})
 NEW_FOR_EACH = EvaluatorConfig("script", "code_judge", {"script": ["true"]})

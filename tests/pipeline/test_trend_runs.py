@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from tests.stored import make_run
 
-from agentv.pipeline.trend_runs import WantedPlaces, load_trend_runs
-from agentv.scoring.run_sums import RunSums
+from agentv.engine.stored.trend_runs import WantedPlaces, load_trend_runs
+from agentv.scoring.comparison.trend import Place
+from agentv.scoring.counting.run_sums import RunSums
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.scoring.trend import Place
-from agentv.storage.list_runs import ListedRun
+from agentv.storage.run.find import ListedRun
 from agentv.types.json_value import JsonObject
 
 NOTHING = ClusterMoments.of_passes(0, 0)

@@ -11,12 +11,12 @@ from tests.agents import codex_says, lines, stand_in
 from tests.asking import ask, failure_of, make_request, make_target, with_provider
 from tests.hostile import Family, hostile
 
-from agentv.providers.agent_steps import Transcript
-from agentv.providers.agent_stream import ReadEvent
-from agentv.providers.claude import read_claude
-from agentv.providers.codex import CodexSettings, read_codex
-from agentv.providers.copilot import read_copilot, read_usage
-from agentv.providers.pi import read_pi
+from agentv.providers.agents.base import ReadEvent
+from agentv.providers.agents.claude import read_claude
+from agentv.providers.agents.codex import CodexSettings, read_codex
+from agentv.providers.agents.copilot import read_copilot, read_usage
+from agentv.providers.agents.pi import read_pi
+from agentv.providers.agents.steps import Transcript
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject

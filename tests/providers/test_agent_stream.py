@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.agents import codex_says, lines, recorded
 
-from agentv.providers import agent_log
-from agentv.providers.agent_log import AgentLog, log_path
-from agentv.providers.agent_stream import MAX_KEPT_BYTES, MAX_STREAM_BYTES, AgentStream, ReadEvent
-from agentv.providers.claude import read_claude
-from agentv.providers.codex import read_codex
-from agentv.providers.copilot import read_copilot
-from agentv.providers.pi import read_pi
+from agentv.providers.agents import log as agent_log
+from agentv.providers.agents.base import MAX_KEPT_BYTES, MAX_STREAM_BYTES, AgentStream, ReadEvent
+from agentv.providers.agents.claude import read_claude
+from agentv.providers.agents.codex import read_codex
+from agentv.providers.agents.copilot import read_copilot
+from agentv.providers.agents.log import AgentLog, log_path
+from agentv.providers.agents.pi import read_pi
 from agentv.templating.secrets import Striker
 
 NOW = datetime(2026, 11, 20, 7, 0, 1, 500_000, tzinfo=UTC)

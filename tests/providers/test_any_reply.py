@@ -7,18 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.providers.anthropic_batches import parse_line as parse_message_line
-from agentv.providers.anthropic_batches import parse_state as parse_message_state
-from agentv.providers.anthropic_messages import AnthropicSettings, MessagesDialogue
-from agentv.providers.dialogue import Dialogue, Turn, go_on, open_talk, parse_reply
-from agentv.providers.gemini_content import ContentDialogue, GeminiSettings
-from agentv.providers.http import HttpReply, status_failure
-from agentv.providers.model_provider import to_message, to_response
-from agentv.providers.openai import make_dialogue
-from agentv.providers.openai_batches import parse_line, parse_state
-from agentv.providers.openai_settings import OpenAISettings
-from agentv.providers.request_json import json_bytes
-from agentv.providers.transport import utc_now
+from agentv.providers.apis.anthropic import AnthropicSettings, MessagesDialogue
+from agentv.providers.apis.anthropic import parse_line as parse_message_line
+from agentv.providers.apis.anthropic import parse_state as parse_message_state
+from agentv.providers.apis.dialogue import Dialogue, Turn, go_on, open_talk, parse_reply
+from agentv.providers.apis.gemini import ContentDialogue, GeminiSettings
+from agentv.providers.apis.http import HttpReply, status_failure
+from agentv.providers.apis.model_provider import to_message, to_response
+from agentv.providers.apis.openai import OpenAISettings, make_dialogue
+from agentv.providers.apis.openai_batches import parse_line, parse_state
+from agentv.providers.apis.request_json import json_bytes
+from agentv.providers.apis.transport import utc_now
 from agentv.types.errors import ProviderError
 from agentv.types.json_value import JsonValue
 from agentv.types.provider import ProviderRequest, ProviderResponse

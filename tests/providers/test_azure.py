@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from agentv.loading.resolve import resolve_target
-from agentv.pipeline.plugin_loading import load_specs
-from agentv.providers.azure_settings import AzureSettings
+from agentv.engine.plugins.loading import load_specs
+from agentv.loading.suites.resolve import resolve_target
+from agentv.providers.apis.azure import AzureSettings
 from agentv.types.errors import EvalFileError
 from agentv.types.targets import TargetConfig
 

@@ -10,14 +10,14 @@ from tests.fake_server import serving_fake
 from tests.loopback import reply, serving
 from tests.model_apis import KEY, MODEL_APIS
 
-from agentv.providers.anthropic_batches import parse_line as parse_message_line
-from agentv.providers.anthropic_messages import AnthropicSettings
-from agentv.providers.batch_endpoint import CANCELLED, EXPIRED, LOST, parse_lines
-from agentv.providers.gemini_content import GeminiSettings
-from agentv.providers.http import HttpReply
-from agentv.providers.openai_batches import build_upload, parse_line, parse_state
-from agentv.providers.openai_settings import OpenAISettings
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
+from agentv.providers.apis.anthropic import AnthropicSettings
+from agentv.providers.apis.anthropic import parse_line as parse_message_line
+from agentv.providers.apis.batches import CANCELLED, EXPIRED, LOST, parse_lines
+from agentv.providers.apis.gemini import GeminiSettings
+from agentv.providers.apis.http import HttpReply
+from agentv.providers.apis.openai import OpenAISettings
+from agentv.providers.apis.openai_batches import build_upload, parse_line, parse_state
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject

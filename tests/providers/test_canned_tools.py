@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentv.providers.canned_tools import CannedTools
+from agentv.providers.apis.model_provider import CannedTools
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import ToolCall
 

@@ -12,7 +12,7 @@ from tests.asking import ask, failure_of, make_request, make_target, with_provid
 from tests.hostile import Family, hostile
 from tests.loopback import reply, serving
 
-from agentv.providers.cli_settings import CliSettings, CommandHealthcheck, HttpHealthcheck
+from agentv.providers.local.cli_settings import CliSettings, CommandHealthcheck, HttpHealthcheck
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.provider import Provider, ProviderResponse

@@ -4,8 +4,8 @@ from pathlib import Path
 from tests.agents import calls_of, lines, recorded, stand_in
 from tests.asking import ask, failure_of, make_request, make_target
 
-from agentv.providers.agent_steps import Transcript
-from agentv.providers.copilot import CopilotSettings, copilot_arguments, copilot_prompt, read_copilot, read_usage
+from agentv.providers.agents.copilot import CopilotSettings, copilot_arguments, copilot_prompt, read_copilot, read_usage
+from agentv.providers.agents.steps import Transcript
 from agentv.types.json_value import JsonObject
 from agentv.types.usage import Usage
 

@@ -16,11 +16,11 @@ from tests.asking import PATIENCE_S, ask, failure_of, make_target
 from tests.fake_server import serving_fake
 from tests.loopback import reply, serving
 
-from agentv.providers.azure import make_credentials as azure_credentials
-from agentv.providers.azure_settings import AzureSettings
-from agentv.providers.credentials import RENEW_BEFORE_S, FetchedToken, FixedHeaders, Token, bearer
-from agentv.providers.gemini import make_credentials as gemini_credentials
-from agentv.providers.gemini_content import GeminiSettings
+from agentv.providers.apis.azure import AzureSettings
+from agentv.providers.apis.azure import make_credentials as azure_credentials
+from agentv.providers.apis.credentials import RENEW_BEFORE_S, FetchedToken, FixedHeaders, Token, bearer
+from agentv.providers.apis.gemini import GeminiSettings
+from agentv.providers.apis.gemini import make_credentials as gemini_credentials
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.targets import ResolvedTarget

@@ -15,21 +15,20 @@ from tests.contracts.test_model_faults import KINDS as KINDS_OF_ANSWERS
 from tests.fake_server import serving_fake
 from tests.model_apis import KEY, MODEL_APIS
 
-from agentv.execution.shared import Shared
-from agentv.pipeline.clock import make_clock
-from agentv.pipeline.resilience import ResilientProvider
+from agentv.engine.calling.resilience import ResilientProvider
+from agentv.engine.running.clock import make_clock
+from agentv.execution.sharing import Shared
+from agentv.fake import FAULTS, FakeServer
 from agentv.providers import PROVIDERS
-from agentv.providers.embedding_model import EmbeddingApi
-from agentv.providers.gemini_content import GeminiSettings
-from agentv.providers.gemini_embeddings import GeminiEmbeddings
-from agentv.providers.openai_embeddings import OpenAIEmbeddings
-from agentv.providers.openai_settings import OpenAISettings
-from agentv.scoring.vectors import cosine
-from agentv.server.fake import FAULTS, FakeServer
-from agentv.types.embeddings import EmbeddingResponse
+from agentv.providers.apis.embedding_model import EmbeddingApi
+from agentv.providers.apis.gemini import GeminiEmbeddings, GeminiSettings
+from agentv.providers.apis.openai import OpenAISettings
+from agentv.providers.apis.openai_embeddings import OpenAIEmbeddings
+from agentv.scoring.text.similarity import cosine
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
+from agentv.types.provider import EmbeddingResponse
 from agentv.types.targets import ResolvedTarget, RetryPolicy
 from agentv.types.usage import Usage
 

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 from tests.asking import make_request
 
-from agentv.providers.dialogue import Turn, open_talk, parse_reply
-from agentv.providers.gemini_content import ContentDialogue, GeminiSettings
-from agentv.providers.http import HttpReply
+from agentv.providers.apis.dialogue import Turn, open_talk, parse_reply
+from agentv.providers.apis.gemini import ContentDialogue, GeminiSettings
+from agentv.providers.apis.http import HttpReply
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue

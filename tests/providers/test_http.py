@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentv.providers.http import HttpReply, retry_after_s, status_failure
+from agentv.providers.apis.http import HttpReply, retry_after_s, status_failure
 from agentv.types.provider import Quota
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

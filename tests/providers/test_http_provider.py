@@ -9,11 +9,11 @@ from tests.contracts.test_model_faults import KINDS
 from tests.fake_server import serving_fake
 from tests.loopback import Answer, Server, endless, hang_up, reply, serving, silence
 
-from agentv.loading.settings import read_settings
+from agentv.loading.models.settings import read_settings
 from agentv.providers import PROVIDERS
-from agentv.providers.cli_settings import CommandHealthcheck, HttpHealthcheck
-from agentv.providers.http_settings import HttpSettings
-from agentv.providers.http_template import parse_body, parse_url
+from agentv.providers.local.cli_settings import CommandHealthcheck, HttpHealthcheck
+from agentv.providers.local.http_provider import HttpSettings
+from agentv.providers.local.http_template import parse_body, parse_url
 from agentv.types.errors import EvalFileError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue

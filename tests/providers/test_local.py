@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 from tests.asking import make_request, make_target
 
-from agentv.execution.shared import Shared
-from agentv.providers.local import GET_WEIGHTS, LocalProvider, LocalSettings, load_minilm, weights_folder
-from agentv.providers.minilm import MAX_TOKENS, MiniLm, gelu
-from agentv.providers.safetensors import load_tensors
-from agentv.scoring.vectors import cosine
-from agentv.types.embeddings import EmbeddingRequest, EmbeddingResponse
+from agentv.execution.sharing import Shared
+from agentv.providers.local.embeddings import GET_WEIGHTS, LocalProvider, LocalSettings, load_minilm, weights_folder
+from agentv.providers.local.minilm import MAX_TOKENS, MiniLm, gelu, load_tensors
+from agentv.scoring.text.similarity import cosine
 from agentv.types.errors import ConfigError, MissingExtraError, ProviderError
+from agentv.types.provider import EmbeddingRequest, EmbeddingResponse
 
 ROOT = Path(__file__).parent.parent.parent
 FIXTURE = json.loads((ROOT / "tests" / "fixtures" / "minilm_vectors.json").read_text("utf-8"))["vectors"]
@@ -119,7 +118,7 @@ def test_it_answers_no_questions() -> None:
 
 def test_without_its_packages_it_names_the_commands_that_bring_them() -> None:
     without = "import sys; sys.modules['numpy'] = None"
-    code = f"{without}; from agentv.providers.local import LocalSettings; LocalSettings().check_embeddings()"
+    code = f"{without}; from agentv.providers.local.embeddings import LocalSettings; LocalSettings().check_embeddings()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert f"pip install 'agentv[local]' && {GET_WEIGHTS}" in done.stderr
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 from tests.asking import ask, failure_of, make_request, make_target, with_provider
 
-from agentv.providers.mock import MockSettings
+from agentv.providers.local.mock import MockSettings
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject

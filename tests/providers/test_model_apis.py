@@ -12,7 +12,7 @@ from tests.asking import ask, failure_of, make_request, with_provider
 from tests.fake_server import serving_fake
 from tests.model_apis import KEY, MODEL_APIS
 
-from agentv.server.fake import FakeServer, Question, Quota, Reply, ToolUse
+from agentv.fake import FakeServer, Question, Quota, Reply, ToolUse
 from agentv.types.messages import Message, ToolCall
 from agentv.types.provider import Provider, ProviderResponse
 

@@ -5,7 +5,7 @@ import pytest
 from tests.asking import ask, failure_of, make_request, make_target
 from tests.loopback import Answer, Server, reply, serving
 
-from agentv.providers.openai_settings import OpenAISettings
+from agentv.providers.apis.openai import OpenAISettings
 from agentv.types.errors import PluginError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, ToolCall

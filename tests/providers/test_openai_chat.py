@@ -4,12 +4,11 @@ import pytest
 from msgspec.structs import replace
 from tests.asking import make_request
 
-from agentv.providers.dialogue import Turn, open_talk
-from agentv.providers.dialogue import parse_reply as parse
-from agentv.providers.http import HttpReply, HttpRequest
-from agentv.providers.openai import make_dialogue
-from agentv.providers.openai_settings import OpenAISettings
-from agentv.providers.request_json import Image
+from agentv.providers.apis.dialogue import Turn, open_talk
+from agentv.providers.apis.dialogue import parse_reply as parse
+from agentv.providers.apis.http import HttpReply, HttpRequest
+from agentv.providers.apis.openai import OpenAISettings, make_dialogue
+from agentv.providers.apis.request_json import Image
 from agentv.types.errors import ProviderError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, ToolCall

@@ -2,10 +2,9 @@ import json
 
 import pytest
 
-from agentv.providers.dialogue import Turn, parse_reply
-from agentv.providers.http import HttpReply
-from agentv.providers.openai import make_dialogue
-from agentv.providers.openai_settings import OpenAISettings
+from agentv.providers.apis.dialogue import Turn, parse_reply
+from agentv.providers.apis.http import HttpReply
+from agentv.providers.apis.openai import OpenAISettings, make_dialogue
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agentv.loading.resolve import resolve_target
-from agentv.loading.targets import load_targets
-from agentv.pipeline.plugin_loading import load_specs
+from agentv.engine.plugins.loading import load_specs
+from agentv.loading.suites.resolve import resolve_target
+from agentv.loading.targets.targets import load_targets
 
 FOLDER = Path(__file__).parents[2] / "docs" / "providers"
 PAGES = [FOLDER / f"{name}.md" for name in ("model-apis", "openai", "azure", "anthropic", "gemini")]

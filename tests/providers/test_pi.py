@@ -5,7 +5,7 @@ import pytest
 from tests.agents import calls_of, lines, recorded, stand_in
 from tests.asking import ask, failure_of, make_request, make_target
 
-from agentv.providers.pi import PiSettings, key_name, pi_arguments
+from agentv.providers.agents.pi import PiSettings, key_name, pi_arguments
 from agentv.types.json_value import JsonObject
 from agentv.types.usage import Usage
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.asking import ask, failure_of, make_request, make_target
 
-from agentv.providers.python import PythonSettings
+from agentv.providers.local.python import PythonSettings
 from agentv.types.errors import PluginError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.asking import ask, failure_of, make_request, make_target
 from tests.stored import RUN
 
-from agentv.providers.replay import ReplaySettings
+from agentv.providers.local.replay import ReplaySettings
 from agentv.storage.records.encode import run_line
 from agentv.storage.records.json_line import encode
 from agentv.types.errors import ConfigError, TargetError

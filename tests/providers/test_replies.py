@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from agentv.providers.replies import parse_output
+from agentv.providers.apis.replies import parse_output
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, TraceEvent
 

@@ -15,10 +15,9 @@ from msgspec.structs import replace
 from tests.fake_server import serving_fake
 from tests.loopback import Answer, endless, hang_up, reply, serving, silence
 
-from agentv.execution.one_a_round import OneARound
-from agentv.execution.shared import Shared
-from agentv.providers.http import HttpReply, HttpRequest
-from agentv.providers.transport import NETWORK, Network, check_url, open_network, send
+from agentv.execution.sharing import OneARound, Shared
+from agentv.providers.apis.http import HttpReply, HttpRequest
+from agentv.providers.apis.transport import NETWORK, Network, check_url, open_network, send
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from tests.asking import ask, failure_of, make_request, make_target, with_provider
 
-from agentv.providers.vscode import VscodeProvider
-from agentv.providers.vscode_settings import VscodeSettings
+from agentv.providers.editors.vscode import VscodeProvider, VscodeSettings
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.provider import CheckedProvider, Provider, ProviderRequest, ProviderResponse

@@ -17,9 +17,9 @@ from tests.asking import Tools
 from tests.real_agents.agents import KEY, target_of
 from tests.real_agents.model_server import Call, Step, playing
 
-from agentv.execution.shared import Shared
-from agentv.loading.resolve import resolve_target
-from agentv.pipeline.plugin_loading import load_specs
+from agentv.engine.plugins.loading import load_specs
+from agentv.execution.sharing import Shared
+from agentv.loading.suites.resolve import resolve_target
 from agentv.types.provider import ProviderRequest
 from agentv.types.targets import TargetConfig
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from tests.rows import make_row
 
-from agentv.reports.comparison_words import Reasons
+from agentv.reports.compare.words import Reasons
 from agentv.scoring.comparison.compare import CaseDifference, Comparison, compare_sides
 from agentv.scoring.comparison.rows import scored_row
 from agentv.scoring.comparison.sides import Side

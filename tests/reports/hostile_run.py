@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from tests.hostile_texts import HOSTILE_TEXTS
 from tests.stored import CONTAINS, RUN, make_answer, make_case, make_result
 
-from agentv.reports.formats import ReportTools
-from agentv.reports.row_detail import RowDetail
-from agentv.scoring.summary import Summary
+from agentv.reports.run.case_view import RowDetail
+from agentv.reports.run.formats import ReportTools
+from agentv.scoring.counting.summary import Summary
 from agentv.storage.records.export import export_record
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.failures import Failure

@@ -5,10 +5,9 @@ from tests.stored import CONTAINS, JUDGE, RUN, make_result
 
 from agentv.types.events import RunStarted
 from agentv.types.failures import Failure
-from agentv.types.intervals import Interval
 from agentv.types.records.answer import Slot
 from agentv.types.results import RunReport, RunVerdict
-from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary, TrialSummary
+from agentv.types.summaries import EvaluatorSummary, GroupSummary, Interval, TargetSummary, TrialSummary
 from agentv.types.usage import Usage
 
 HOSTILE_TEXT = "\x1b[31mred\x1b[0m \x1b]0;title\x07\n::error::gotcha\r\n\u202eevil\u202c 👩‍👩‍👧 家族 100%, a:b"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 from tests.stored import make_answer, make_result
 
-from agentv.scoring.run_verdict import Ending, run_verdict
-from agentv.scoring.summary import Summary
+from agentv.scoring.counting.summary import Summary
+from agentv.scoring.gates.run_verdict import Ending, run_verdict
 from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.events import (
     AnswerArrived,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentv.reports.amounts import clock_text, money_text, percent_text, score_text, seconds_text, tokens_text
+from agentv.reports.text.amounts import clock_text, money_text, percent_text, score_text, seconds_text, tokens_text
 
 
 @pytest.mark.parametrize(

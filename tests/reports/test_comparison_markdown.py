@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reports.comparisons import moved, no_reasons
 
-from agentv.reports.comparison_markdown import comparison_markdown
-from agentv.reports.comparison_words import Reasons
-from agentv.reports.markdown_code import inline_code
+from agentv.reports.compare.markdown import comparison_markdown
+from agentv.reports.compare.words import Reasons
+from agentv.reports.text.markup import inline_code
 
 HOSTILE = "</code> <img src=x onerror=alert(1)> [a](javascript:b) @team `x` | y\n# head\n```\nfence"
 

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from tests.reports.comparisons import compared, moved, no_reasons, side_of
 from tests.rows import make_row
 
-from agentv.reports.comparison_matrix import matrix_text
-from agentv.reports.comparison_text import ComparisonView
-from agentv.reports.comparison_words import Reasons
-from agentv.reports.paint import in_colour, without_colour
-from agentv.reports.signs import ASCII, UNICODE
-from agentv.reports.text_width import display_width
+from agentv.reports.compare.matrix import matrix_text
+from agentv.reports.compare.text import ComparisonView
+from agentv.reports.compare.words import Reasons
+from agentv.reports.text.paint import in_colour, without_colour
+from agentv.reports.text.signs import ASCII, UNICODE
+from agentv.reports.text.width import display_width
 from agentv.scoring.comparison.compare import compare_sides
 from agentv.types.json_value import JsonObject
 

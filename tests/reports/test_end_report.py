@@ -4,14 +4,13 @@ import pytest
 from msgspec.structs import replace
 from tests.reports.rows import REPORT
 
-from agentv.reports.end_table import end_report
-from agentv.reports.paint import in_colour
-from agentv.reports.printable import printable
-from agentv.reports.row_text import RowLabels
-from agentv.reports.text_width import display_width
-from agentv.types.baselines import BaselineSummary
-from agentv.types.intervals import Interval
+from agentv.reports.run.end_table import end_report
+from agentv.reports.run.row_text import RowLabels
+from agentv.reports.text.paint import in_colour
+from agentv.reports.text.printable import printable
+from agentv.reports.text.width import display_width
 from agentv.types.results import RunReport, RunVerdict
+from agentv.types.summaries import BaselineSummary, Interval
 
 AT_80 = """\
 target                         pass rate            95 %  mean          95 %

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.reports.rows import FAILED, HOSTILE, REPORT, STARTED
 from tests.stored import make_result
 
-from agentv.reports.exports import make_export
-from agentv.reports.formats import ReportTools
-from agentv.reports.printable import UNSAFE
-from agentv.reports.yaml_text import yaml_item
+from agentv.reports.run.exports import make_export
+from agentv.reports.run.formats import ReportTools
+from agentv.reports.text.printable import UNSAFE
+from agentv.reports.text.yaml_text import yaml_item
 from agentv.storage.records.export import export_record
 from agentv.types.errors import ConfigError
 from agentv.types.events import RowFinished, RunEnded

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from tests.reports.rows import REPORT
 
-from agentv.reports.figures import shown_trials, target_figures
+from agentv.reports.run.figures import shown_trials, target_figures
 from agentv.types.summaries import TrialSummary
 
 TARGET = REPORT.targets[0]

@@ -2,12 +2,11 @@
 
 import pytest
 
-from agentv.reports.group_table import group_tables
-from agentv.reports.printable import printable
-from agentv.reports.signs import ASCII
-from agentv.reports.text_width import display_width
-from agentv.types.intervals import Interval
-from agentv.types.summaries import GroupSummary
+from agentv.reports.run.end_table import group_tables
+from agentv.reports.text.printable import printable
+from agentv.reports.text.signs import ASCII
+from agentv.reports.text.width import display_width
+from agentv.types.summaries import GroupSummary, Interval
 
 GROUPS = (
     GroupSummary(

@@ -12,8 +12,8 @@ from tests.hostile_texts import HOSTILE_TEXTS, RUNNING
 from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_detail, report_of, tools_of
 from tests.reports.rows import FAILED, PASSED, UNANSWERED
 
-from agentv.reports.html_page import html_page
-from agentv.reports.row_detail import RowDetail
+from agentv.reports.html.page import html_page
+from agentv.reports.run.case_view import RowDetail
 
 pytestmark = [needs_browser, pytest.mark.slow]
 

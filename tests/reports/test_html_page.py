@@ -11,8 +11,8 @@ from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_det
 from tests.reports.rows import FAILED, PASSED, UNANSWERED
 from tests.stored import make_answer, make_case, make_result
 
-from agentv.reports.html_page import MOST_ROWS, html_page
-from agentv.reports.row_detail import RowDetail
+from agentv.reports.html.page import MOST_ROWS, html_page
+from agentv.reports.run.case_view import RowDetail
 
 EXPECTED_TAGS = {
     "html", "head", "meta", "link", "title", "style", "body", "main", "header", "section", "div", "p", "h1", "h2", "h3",

@@ -6,7 +6,7 @@ import json
 from tests.reports.rows import HOSTILE, REPORT, STARTED
 from tests.stored import make_answer
 
-from agentv.reports.json_lines import JsonLines
+from agentv.reports.progress.json_lines import JsonLines
 from agentv.storage.records.export import export_record
 from agentv.types.events import AnswerArrived, RetryNoted, RowFinished, RunEnded, RunNote, RunStopping
 

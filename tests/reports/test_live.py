@@ -11,12 +11,11 @@ from tests.reports.screens import EncodedStream
 from tests.stored import NOON, at_noon, make_answer
 from tests.terminal_screen import TerminalScreen
 
-from agentv.reports.live import LiveScreen
-from agentv.reports.live_block import live_block
-from agentv.reports.printable import printable
-from agentv.reports.progress import Progress
-from agentv.reports.signs import ASCII, UNICODE
-from agentv.reports.text_width import display_width
+from agentv.reports.progress.live import LiveScreen, live_block
+from agentv.reports.progress.progress import Progress
+from agentv.reports.text.printable import printable
+from agentv.reports.text.signs import ASCII, UNICODE
+from agentv.reports.text.width import display_width
 from agentv.types.evaluation import EvaluatorResult, JudgeCall
 from agentv.types.events import AnswerArrived, RetryNoted, RowBegun, RowFinished, RunNote, RunStopping
 from agentv.types.records.result import Spent, UsageBy

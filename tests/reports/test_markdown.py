@@ -13,10 +13,10 @@ from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, report_of, 
 from tests.reports.rows import FAILED, PASSED, REPORT, UNANSWERED
 from tests.stored import make_result
 
-from agentv.reports.markdown import LONGEST, markdown
-from agentv.reports.markdown_code import cell_code, inline_code
-from agentv.reports.printable import one_line
-from agentv.reports.row_detail import RowDetail
+from agentv.reports.run.case_view import RowDetail
+from agentv.reports.run.markdown import LONGEST, markdown
+from agentv.reports.text.markup import cell_code, inline_code
+from agentv.reports.text.printable import one_line
 from agentv.types.results import RunReport, RunVerdict
 
 ROWS = (FAILED, UNANSWERED, PASSED)

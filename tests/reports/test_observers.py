@@ -7,10 +7,10 @@ import pytest
 from tests.reports.rows import STARTED
 from tests.stored import at_noon
 
-from agentv.reports.json_lines import JsonLines
-from agentv.reports.live import LiveScreen
-from agentv.reports.observers import Silence, choose_display, make_observer
-from agentv.reports.plain import PlainLines
+from agentv.reports.progress.json_lines import JsonLines
+from agentv.reports.progress.live import LiveScreen
+from agentv.reports.progress.observers import Silence, choose_display, make_observer
+from agentv.reports.progress.plain import PlainLines
 from agentv.storage.records.export import export_record
 from agentv.types.errors import UnknownNameError
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from agentv.reports.paint import choose_paint
+from agentv.reports.text.paint import choose_paint
 
 
 @pytest.mark.parametrize(

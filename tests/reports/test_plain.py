@@ -10,8 +10,8 @@ from tests.reports.rows import FAILED, HOSTILE, PASSED, STARTED, UNANSWERED
 from tests.reports.screens import EncodedStream, Hand
 from tests.stored import CONTAINS, make_result
 
-from agentv.reports.github import error_command, harmless
-from agentv.reports.plain import PlainLines
+from agentv.reports.progress.plain import PlainLines
+from agentv.reports.run.github import error_command, harmless
 from agentv.types.events import RowFinished, RowKept, RunNote, RunStopping
 
 SMALL = replace(STARTED, planned=20, cases=20, trials=1, targets=("agent-v2",))

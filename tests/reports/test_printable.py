@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.reports.printable import one_line, printable, printable_json
+from agentv.reports.text.printable import one_line, printable, printable_json
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()))
 

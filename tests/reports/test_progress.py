@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from tests.reports.rows import FAILED, PASSED, STARTED
 from tests.stored import NOON, make_answer
 
-from agentv.reports.progress import Progress, plan_text, stopping_text
-from agentv.reports.signs import UNICODE
+from agentv.reports.progress.progress import Progress, plan_text, stopping_text
+from agentv.reports.text.signs import UNICODE
 from agentv.types.events import AnswerArrived, RowBegun, RowFinished, RowKept, RowLeft, RunStarted, RunStopping
 from agentv.types.records.result import CaseResult
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.reports.rows import REPORT
 
-from agentv.reports.report_json import report_text
+from agentv.reports.run.report_json import report_text
 
 READ: dict[str, Any] = json.loads(report_text(REPORT))
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from agentv.reports.text_width import clip, display_width, graphemes, pad, wrap, wrap_lines
+from agentv.reports.text.width import clip, display_width, graphemes, pad, wrap, wrap_lines
 
 texts = st.text(st.sampled_from("ab é日語👩\u200d👧🇩🇪❤️\u0301 "), max_size=12)
 

@@ -14,12 +14,12 @@ from tests.reports.scripted_runs import RUNS, ScriptedRun
 from tests.stored import NOON
 from tests.terminal_screen import TerminalScreen
 
-from agentv.reports.end_table import end_report
-from agentv.reports.live import LiveScreen
-from agentv.reports.plain import PlainLines
-from agentv.reports.row_text import RowLabels
-from agentv.reports.signs import UNICODE, signs_for
-from agentv.reports.text_width import display_width
+from agentv.reports.progress.live import LiveScreen
+from agentv.reports.progress.plain import PlainLines
+from agentv.reports.run.end_table import end_report
+from agentv.reports.run.row_text import RowLabels
+from agentv.reports.text.signs import UNICODE, signs_for
+from agentv.reports.text.width import display_width
 from agentv.types.events import Observer
 
 FOLDER = Path(__file__).parent / "transcripts"

@@ -8,17 +8,15 @@ from msgspec.structs import replace
 from tests.stored import NOON
 from tests.trending import SUITE, TARGET
 
-from agentv.reports.paint import in_colour
-from agentv.reports.sheet_html import sheet_html
-from agentv.reports.sheet_markdown import sheet_markdown
-from agentv.reports.signs import ASCII
-from agentv.reports.text_width import display_width
-from agentv.reports.trend_sheet import trend_sheet
-from agentv.reports.trend_text import TrendView
-from agentv.reports.trend_words import TrendWords, age_text
-from agentv.scoring.run_sums import RunSums
+from agentv.reports.text.paint import in_colour
+from agentv.reports.text.sheet import sheet_html, sheet_markdown
+from agentv.reports.text.signs import ASCII
+from agentv.reports.text.width import display_width
+from agentv.reports.trend.views import TrendView, trend_sheet
+from agentv.reports.trend.words import TrendWords, age_text
+from agentv.scoring.comparison.trend import TrendRun, TrendSeries, find_series
+from agentv.scoring.counting.run_sums import RunSums
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.scoring.trend import TrendRun, TrendSeries, find_series
 
 WORDS = TrendWords("pass_rate", ("pass_rate", None, None), NOON + timedelta(days=15, hours=3))
 VIEW = TrendView(WORDS)

@@ -4,12 +4,12 @@ from msgspec.structs import replace
 from tests.reports.rows import FAILED, HOSTILE, HOSTILE_TEXT, PASSED, UNANSWERED
 from tests.stored import ANSWER, CASE, CONTAINS, JUDGE, NOON, RUN
 
-from agentv.reports.case_view import CaseView
-from agentv.reports.paint import in_colour
-from agentv.reports.printable import printable
-from agentv.reports.run_view import RunView
-from agentv.reports.signs import ASCII
-from agentv.reports.text_width import display_width
+from agentv.reports.run.case_view import CaseView
+from agentv.reports.run.run_view import RunView
+from agentv.reports.text.paint import in_colour
+from agentv.reports.text.printable import printable
+from agentv.reports.text.signs import ASCII
+from agentv.reports.text.width import display_width
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.failures import Failure
 from agentv.types.messages import TraceEvent

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.aggregation import (
+from agentv.scoring.results.aggregation import (
     case_fields,
     case_verdict,
     evaluators_score,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring import agreement
-from agentv.scoring.agreement import Label, Metric, Weights, cohen_kappa, krippendorff_alpha, weighted_kappa
+from agentv.scoring.judges import agreement
+from agentv.scoring.judges.agreement import Label, Metric, Weights, cohen_kappa, krippendorff_alpha, weighted_kappa
 
 # Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", part D: four observers, twelve units, 7 gaps.
 OBSERVERS: tuple[tuple[int | None, ...], ...] = (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agentv.scoring.applicable import applicable_evaluators
+from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, RubricItem, listed
 
 OWN = EvaluatorConfig("own", "contains")

@@ -3,7 +3,7 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.case_sums import CaseSums, case_of
+from agentv.scoring.counting.case_sums import CaseSums, case_of
 from agentv.types.records.answer import Slot
 
 rows = st.lists(st.tuples(st.integers(1, 60), st.booleans(), st.sampled_from([0.0, 0.25, 0.5, 1.0])), max_size=300)

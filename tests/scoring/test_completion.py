@@ -10,17 +10,17 @@ from msgspec.structs import replace
 from tests.stored import NOON, SLOT
 from tests.strategies import evaluator_results
 
-from agentv.scoring.completion import to_score
-from agentv.scoring.evaluator_results import to_result
-from agentv.scoring.scales import normalize
+from agentv.scoring.results.aggregation import to_result
+from agentv.scoring.results.completion import to_score
+from agentv.scoring.results.scales import normalize
 from agentv.storage.records.decode import RESULTS
 from agentv.storage.records.encode import result_line
 from agentv.storage.records.json_line import encode
 from agentv.types.cases import EvaluatorConfig
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult, JudgeCall
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult
-from agentv.types.scales import EvaluationCriteria
 from agentv.types.struct_fields import struct_fields
 from agentv.types.usage import Usage
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.criteria_replies import CriteriaReply, criteria_score, parse_criteria
+from agentv.scoring.judge_replies.criteria_replies import CriteriaReply, criteria_score, parse_criteria
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationScore
-from agentv.types.scales import EvaluationCriteria
 
 NONCE = "6f1c"
 SCALES = {

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.rows import make_row
 
-from agentv.scoring.gate_metrics import METRICS
-from agentv.scoring.gates import parse_gate
-from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
-from agentv.scoring.summary import Summary
+from agentv.scoring.counting.summary import Summary
+from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.metrics import METRICS
+from agentv.scoring.gates.run_verdict import AskedGate, Ending, run_verdict
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunState, RunVerdict

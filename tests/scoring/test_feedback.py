@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.feedback import FeedbackFile, latest, parse_feedback
-from agentv.types.feedback import Feedback
+from agentv.scoring.judges.feedback import FeedbackFile, latest, parse_feedback
+from agentv.types.records.label import Feedback
 
 GOOD = {"eval_id": "refund-1", "criterion": "tone", "score": 4}
 

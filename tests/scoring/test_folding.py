@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentv.scoring.folding import Folding
+from agentv.scoring.results.folding import Folding
 
 FOLDINGS = [Folding(), Folding(case_sensitive=True), Folding(accents=True)]
 folds = pytest.mark.parametrize("folding", FOLDINGS)

@@ -5,16 +5,15 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 from tests.rows import make_row
 
-from agentv.scoring.gate_metrics import STREAM_METRICS
-from agentv.scoring.gated_summary import judged_summary_for, summary_for
-from agentv.scoring.gates import parse_gate
-from agentv.scoring.groups import GROUPS_KEPT, OTHERS
-from agentv.scoring.judged_summary import CRITERIA_KEPT
-from agentv.scoring.run_verdict import AskedGate
-from agentv.types.aggregated_result import AggregatedEvaluationResult
+from agentv.scoring.counting.groups import GROUPS_KEPT, OTHERS
+from agentv.scoring.counting.judged_summary import CRITERIA_KEPT
+from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.metrics import STREAM_METRICS
+from agentv.scoring.gates.run_verdict import AskedGate, judged_summary_for, summary_for
+from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
+from agentv.types.criteria.evaluation_input import EvaluationInput
+from agentv.types.criteria.judged_lines import JudgedLine
 from agentv.types.evaluation import EvaluationResult
-from agentv.types.evaluation_input import EvaluationInput
-from agentv.types.judged_lines import JudgedLine
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.rows import make_row
 
-from agentv.scoring.gate_metrics import METRICS
-from agentv.scoring.gate_syntax import OPERATORS, GateError
-from agentv.scoring.gates import parse_gate
-from agentv.scoring.summary import Summary
+from agentv.scoring.counting.summary import Summary
+from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.metrics import METRICS
+from agentv.scoring.gates.syntax import OPERATORS, GateError
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationResult
 

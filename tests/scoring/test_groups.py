@@ -1,9 +1,9 @@
 from msgspec.structs import replace
 from tests.rows import make_row
 
-from agentv.scoring.aggregation import row_state
-from agentv.scoring.groups import GROUPS_KEPT, OTHERS, Groups
-from agentv.scoring.row_kinds import kind_of
+from agentv.scoring.counting.groups import GROUPS_KEPT, OTHERS, Groups
+from agentv.scoring.counting.row_kinds import kind_of
+from agentv.scoring.results.aggregation import row_state
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult

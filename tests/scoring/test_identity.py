@@ -6,10 +6,18 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.identity import CaseKeys, answer_key, case_key, expectation_key, keys_of, question_key, score_key
+from agentv.scoring.keys.identity import (
+    CaseKeys,
+    answer_key,
+    case_key,
+    expectation_key,
+    keys_of,
+    question_key,
+    score_key,
+)
 from agentv.types.cases import EvalCase
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.messages import Message, ToolCall
-from agentv.types.scales import EvaluationCriteria
 
 ANY_TEXT = st.text(st.characters(blacklist_categories=()))
 

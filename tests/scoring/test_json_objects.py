@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.json_objects import find_objects, last_object
+from agentv.scoring.judge_replies.json_objects import find_objects, last_object
 
 OBJECTS = st.dictionaries(
     st.text(max_size=5), st.integers(-(2**53), 2**53) | st.text(max_size=5) | st.booleans(), min_size=1, max_size=4

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.gate_metrics import STREAM_METRICS
-from agentv.scoring.gates import parse_gate
-from agentv.scoring.judged_summary import CRITERIA_KEPT, OTHERS, SHOWN, JudgedSummary
-from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
+from agentv.scoring.counting.judged_summary import CRITERIA_KEPT, OTHERS, SHOWN, JudgedSummary
+from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.metrics import STREAM_METRICS
+from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
+from agentv.types.criteria.evaluation_input import EvaluationInput
+from agentv.types.criteria.judged_lines import JudgedLine
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationResult
-from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.failures import Failure
-from agentv.types.judged_lines import JudgedLine
 from agentv.types.usage import Usage
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

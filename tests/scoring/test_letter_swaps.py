@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.letter_swaps import SWAPS, is_swapped, swap_key
+from agentv.scoring.text.forms import SWAPS, is_swapped, swap_key
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.judging import CASE, make_context
 
-from agentv.scoring.conversations import contexts_by_turn, conversation
-from agentv.scoring.overlaps import overlap
-from agentv.scoring.recorded_calls import told_messages
+from agentv.scoring.results.turns import contexts_by_turn, conversation
+from agentv.scoring.text.similarity import overlap
+from agentv.scoring.tools.recorded_calls import told_messages
 from agentv.types.messages import Message
 
 

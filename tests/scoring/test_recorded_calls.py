@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.judging import make_context
 
-from agentv.scoring.message_calls import calls_in
-from agentv.scoring.recorded_calls import recorded_calls
-from agentv.scoring.traces import observed_calls, summarize_trace
+from agentv.scoring.tools.message_calls import calls_in
+from agentv.scoring.tools.recorded_calls import recorded_calls
+from agentv.scoring.tools.traces import observed_calls, summarize_trace
 from agentv.types.errors import EvaluatorError
 from agentv.types.messages import Message, ToolCall, TraceEvent
 from agentv.types.messages_json import messages_from_json

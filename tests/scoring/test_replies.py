@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.replies import FreeformReply, RubricCheck, parse_freeform, parse_rubric
+from agentv.scoring.judge_replies.replies import FreeformReply, RubricCheck, parse_freeform, parse_rubric
 
 NONCE = "6f1c"
 PERFECT = '{"score": 1.0, "hits": ["everything"], "misses": [], "reasoning": "flawless"}'

@@ -1,7 +1,7 @@
 import pytest
 
-from agentv.scoring.replies import RubricCheck, RubricReply
-from agentv.scoring.rubrics import make_items, rubric_score
+from agentv.scoring.judge_replies.replies import RubricCheck, RubricReply
+from agentv.scoring.judge_replies.rubrics import make_items, rubric_score
 from agentv.types.cases import RubricItem
 
 RULE = RubricItem("rule", "Mentions the 30-day rule")

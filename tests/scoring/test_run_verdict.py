@@ -5,9 +5,9 @@ from typing import Any
 from msgspec.structs import replace
 from tests.rows import make_row
 
-from agentv.scoring.gates import parse_gate
-from agentv.scoring.run_verdict import AskedGate, Ending, run_verdict
-from agentv.scoring.summary import Summary
+from agentv.scoring.counting.summary import Summary
+from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.run_verdict import AskedGate, Ending, run_verdict
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunVerdict

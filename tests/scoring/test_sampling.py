@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.sampling import Sample, make_sample
+from agentv.scoring.counting.sampling import Sample, make_sample
 from agentv.types.errors import ConfigError
 
 LINES = [f"line {number}".encode() for number in range(2000)]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentv.scoring.scales import denormalize, normalize
-from agentv.types.scales import EvaluationCriteria
+from agentv.scoring.results.scales import denormalize, normalize
+from agentv.types.criteria.scales import EvaluationCriteria
 
 LABELS = EvaluationCriteria("x", scale="mood", labels=("bad", "fair", "good"))
 STARS = EvaluationCriteria("x", scale="stars", labels=("1", "2", "3"))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.similarity import MAX_CELLS, MEASURES, prepared, similarity
+from agentv.scoring.text.similarity import MAX_CELLS, MEASURES, prepared, similarity
 
 words = st.text(alphabet="abcé 你", max_size=30)
 names = pytest.mark.parametrize("name", MEASURES)

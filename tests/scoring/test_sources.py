@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.judging import make_context
 
-from agentv.scoring.sources import parse_source, source_text
+from agentv.scoring.results.sources import parse_source, source_text
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import PromptInputs
 from agentv.types.messages import Message, TextPart, ToolCall

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.rows import make_row
 
-from agentv.scoring.summary import Summary
+from agentv.scoring.counting.summary import Summary
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, JudgeCall
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, TraceEvent

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.text_forms import TextForm
+from agentv.scoring.text.forms import TextForm
 
 KEPT = TextForm(unicode="none", case_sensitive=True, normalize_whitespace=False)
 

@@ -1,4 +1,4 @@
-from agentv.scoring.traces import summarize_trace
+from agentv.scoring.tools.traces import summarize_trace
 from agentv.types.messages import Message, ToolCall, TraceEvent, TraceSummary
 
 

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentv.scoring.pairing import best_pairing, common_share
-from agentv.scoring.tool_calls import ExpectedCall, json_equal
-from agentv.scoring.trajectory import MAX_LINES, Mode, Trajectory, score_trajectory
+from agentv.scoring.tools.tool_calls import ExpectedCall, json_equal
+from agentv.scoring.tools.trajectory import MAX_LINES, Mode, Trajectory, best_pairing, common_share, score_trajectory
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import ToolCall
 

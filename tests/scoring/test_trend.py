@@ -8,10 +8,9 @@ from msgspec.structs import replace
 from tests.stored import NOON
 from tests.trending import SUITE, TARGET, passing, row
 
-from agentv.scoring.run_sums import RunSums
-from agentv.scoring.summary import Summary
-from agentv.scoring.trend import TrendRun, TrendSeries, find_series
-from agentv.scoring.trend_metric import parse_metric
+from agentv.scoring.comparison.trend import TrendRun, TrendSeries, find_series, parse_metric
+from agentv.scoring.counting.run_sums import RunSums
+from agentv.scoring.counting.summary import Summary
 from agentv.types.errors import ConfigError
 
 MEAN = ("mean", None, None)

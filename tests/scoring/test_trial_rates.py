@@ -1,9 +1,9 @@
 import pytest
 from tests.rows import make_row
 
+from agentv.scoring.counting.summary import Summary
 from agentv.scoring.statistics.intervals import mean_interval
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.scoring.summary import Summary
 from agentv.types.failures import Failure
 
 BROKEN = Failure("server_error", "HTTP 503")

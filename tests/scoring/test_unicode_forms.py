@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.folding import Folding
-from agentv.scoring.text_forms import TextForm
-from agentv.scoring.unicode_forms import NormalForm, normalized
+from agentv.scoring.results.folding import Folding
+from agentv.scoring.text.forms import NormalForm, TextForm, normalized
 
 MARKS = "\u0316\u0301\u0334"
 

@@ -1,6 +1,6 @@
 import pytest
 
-from agentv.scoring.votes import Vote, combine, spread
+from agentv.scoring.results.folding import Vote, combine, spread
 
 
 @pytest.mark.parametrize(("vote", "value"), [("mean", 0.6), ("median", 0.8), ("min", 0.1), ("majority", 1.0)])

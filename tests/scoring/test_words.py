@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.words import has_words, is_edge_between, words_of
+from agentv.scoring.text.words import has_words, is_edge_between, words_of
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.fake_server import serving_fake
 
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
 
 SUITE = """
 evalcases:

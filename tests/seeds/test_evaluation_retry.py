@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agentv import TargetConfig
-from agentv.loading.resolve import resolve_target
-from agentv.pipeline.plugin_loading import load_specs
+from agentv.engine.plugins.loading import load_specs
+from agentv.loading.suites.resolve import resolve_target
 from agentv.types.targets import ResolvedTarget, RetryPolicy
 
 SUITE = """

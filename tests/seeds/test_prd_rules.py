@@ -7,7 +7,7 @@ import pytest
 from tests.judging import make_context, make_evaluator
 
 from agentv import EvaluationContext, EvaluationCriteria, EvaluatorConfig, Message, ToolCall
-from agentv.scoring.completion import to_score
+from agentv.scoring.results.completion import to_score
 from agentv.types.evaluation import EvaluationScore
 from agentv.types.messages_json import messages_from_json
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
 
 PATIENCE_S = 20.0
 MESSAGES = [{"role": "user", "content": "Where is my order?"}]

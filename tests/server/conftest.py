@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 from tests.fake_server import fake_server, serving_fake
 
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
 
 __all__ = ["fake_server"]
 

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.server.fake.answers import answer
-from agentv.server.fake.conversation import Question, Tool, Turn, count_tokens
-from agentv.server.fake.embeddings import embed
-from agentv.server.fake.examples import example_object, example_of
+from agentv.fake.answers import answer, example_object, example_of
+from agentv.fake.conversation import Question, Tool, Turn, count_tokens
+from agentv.fake.embeddings import embed
 
 LOOKUP = Tool("lookup", {"type": "object", "properties": {"order": {"type": "integer"}}, "required": ["order"]})
 NOTE = Tool("note", {"type": "object", "properties": {"text": {"type": "string"}}})

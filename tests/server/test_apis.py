@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.server.client import ASK, CONTENTS, MESSAGES, SAID, TEXT_OF, gemini_text, get, messages, post
 
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
 
 apis = pytest.mark.parametrize("api", ASK)
 

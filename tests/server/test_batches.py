@@ -7,7 +7,7 @@ import pytest
 from tests.fake_server import serving_fake
 from tests.server.client import MESSAGES, SAID, Answer, chat_text, get, messages_text, post, send
 
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
 
 CHAT = "/v1/chat/completions"
 

@@ -6,7 +6,7 @@ import struct
 import pytest
 from tests.server.client import post
 
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
 
 
 def test_embeddings_come_as_numbers_or_packed(fake_server: FakeServer) -> None:

@@ -11,8 +11,8 @@ import pytest
 from tests.fake_server import serving_fake
 from tests.server.client import ASK, MESSAGES, SAID, TEXT_OF, Answer, chat, chat_text, open_chat, post, send
 
-from agentv.server.fake import FAULTS, FakeServer
-from agentv.server.fake.faults import OddBatch, OddSending, Refusal, choose_fault
+from agentv.fake import FAULTS, FakeServer
+from agentv.fake.faults import OddBatch, OddSending, Refusal, choose_fault
 
 BRIEF_S = 0.3
 apis = pytest.mark.parametrize("api", ASK)

@@ -4,8 +4,8 @@ import pytest
 from tests.fake_server import serving_fake
 from tests.server.client import chat, open_chat, post, until
 
-from agentv.server.fake import Quota
-from agentv.server.fake.quota import Permit, Quotas
+from agentv.fake import Quota
+from agentv.fake.quota import Permit, Quotas
 
 
 class Clock:

@@ -10,7 +10,7 @@ import pytest
 from tests.fake_server import serving_fake
 from tests.server.client import CONTENTS, MESSAGES, SAID, chat, chat_text, get, open_chat, post, send, until
 
-from agentv.server.fake import Call, FakeServer, Question, Reply, fingerprint
+from agentv.fake import Call, FakeServer, Question, Reply, fingerprint
 
 KEY = "sk-canary-4711"
 ASKED = {"model": "fake", "messages": MESSAGES, "max_tokens": 9}

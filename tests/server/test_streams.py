@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.server.client import ASK, TEXT_OF, chat, gemini_text, messages, responses
 
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
 
 
 def chat_streamed(events: list[Any]) -> str:

@@ -21,7 +21,7 @@ from tests.server.client import (
     responses_text,
 )
 
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
 
 SCHEMA = {"type": "object", "properties": {"order": {"type": "integer"}}, "required": ["order"]}
 

@@ -8,7 +8,7 @@ import openai
 import pytest
 from tests.server.client import SAID
 
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
 
 SAY = "Where is my order?"
 SCHEMA = {

@@ -5,20 +5,15 @@ from typing import Any
 
 import pytest
 
-from agentv.evaluators.judge_basis import USER_TEMPLATE, WHOLE
-from agentv.evaluators.judge_criteria import CriteriaMode
-from agentv.evaluators.judge_pairs import PAIR_ANSWERS, PairMode
-from agentv.evaluators.judge_prompts import (
-    fence,
-    freeform_contract,
-    rubric_contract,
-    rubric_section,
-)
-from agentv.scoring.replies import parse_freeform, parse_rubric
-from agentv.server.fake.answers import answer
-from agentv.server.fake.conversation import Question, Turn
+from agentv.evaluators.judges.basis import USER_TEMPLATE, WHOLE
+from agentv.evaluators.judges.llm_judge import CriteriaMode
+from agentv.evaluators.judges.pairwise import PAIR_ANSWERS, PairMode
+from agentv.evaluators.judges.prompts import fence, freeform_contract, rubric_contract, rubric_section
+from agentv.fake.answers import answer
+from agentv.fake.conversation import Question, Turn
+from agentv.scoring.judge_replies.replies import parse_freeform, parse_rubric
 from agentv.types.cases import RubricItem
-from agentv.types.scales import EvaluationCriteria
+from agentv.types.criteria.scales import EvaluationCriteria
 
 NONCE = "b7e1"
 

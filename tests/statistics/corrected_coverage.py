@@ -13,7 +13,7 @@ from tests.statistics.coverage import RUNS, shown
 from agentv.scoring.statistics.corrected_rate import corrected_interval
 from agentv.scoring.statistics.intervals import rate_interval, rate_worth
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.types.calibrations import MeasuredRate
+from agentv.types.summaries import MeasuredRate
 
 LABELS = (10, 20, 50, 200)
 """Labelled answers that people pass, and as many that they fail."""

@@ -11,11 +11,11 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from agentv.scoring.counting.durations import repeated_percentile_shares
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.scoring.statistics.percentiles import repeated_percentile_shares
 from agentv.scoring.statistics.trials import pass_hat
-from agentv.types.intervals import Interval
+from agentv.types.summaries import Interval
 
 RUNS = 2000
 CASES = (20, 50, 200, 2000)

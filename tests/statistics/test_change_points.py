@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from agentv.scoring.statistics.change_points import (
+from agentv.scoring.comparison.change_points import (
     LEVEL,
     ChangePoint,
     Observation,
     clearest_split,
     find_changes,
+    fisher_test,
 )
-from agentv.scoring.statistics.hypergeometric import fisher_test
 from agentv.scoring.statistics.moments import ClusterMoments
 
 Draw = Callable[[np.random.Generator, int], ClusterMoments]

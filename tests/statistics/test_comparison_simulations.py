@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from agentv.scoring.statistics.differences import PairedDifferences
-from agentv.scoring.statistics.mcnemar import mcnemar_test
+from agentv.scoring.statistics.differences import PairedDifferences, mcnemar_test, sign_flip_test
 from agentv.scoring.statistics.power import cases_needed, detectable_difference, sign_flip_power
-from agentv.scoring.statistics.sign_flips import sign_flip_test
 
 LEVEL = 0.05
 MOST_FALSE_ALARMS = 0.055

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.statistics.corrected_coverage import JUDGES, LABELS, Judged, coverages
 
 from agentv.scoring.statistics.corrected_rate import corrected_interval, corrected_rate
-from agentv.types.calibrations import MeasuredRate
+from agentv.types.summaries import MeasuredRate
 
 PAGE = (Path(__file__).parents[2] / "docs" / "judges.md").read_text("utf-8")
 shares = st.floats(0, 1)

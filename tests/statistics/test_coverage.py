@@ -32,9 +32,9 @@ from tests.statistics.coverage import (
     tables,
 )
 
+from agentv.scoring.counting.durations import percentile_shares
 from agentv.scoring.statistics.intervals import wilson_bounds
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.scoring.statistics.percentiles import percentile_shares
 
 PAGE = (Path(__file__).parents[2] / "docs" / "numbers.md").read_text("utf-8")
 ROW = re.compile(r"^\|.* \d\d\.\d\*? \|$")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.statistics.holm import holm
+from agentv.scoring.statistics.differences import holm
 
 chances = st.lists(st.floats(0, 1), max_size=12)
 

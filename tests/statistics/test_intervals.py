@@ -9,7 +9,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval, rate_worth, wilson_bounds
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.types.intervals import Interval
+from agentv.types.summaries import Interval
 
 Z = stats.norm.ppf(0.975)
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import cohens_kappa, to_table
 
-from agentv.scoring.agreement import weighted_kappa
-from agentv.scoring.statistics.kappa import kappa_error, kappa_interval
+from agentv.scoring.judges.agreement import weighted_kappa
+from agentv.scoring.judges.report_card import kappa_error, kappa_interval
 
 SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
 RUNS = 1000

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.statistics.mcnemar import mcnemar_test
+from agentv.scoring.statistics.differences import mcnemar_test
 
 
 @given(st.integers(0, 300), st.integers(0, 300))

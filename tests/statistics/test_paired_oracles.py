@@ -11,11 +11,8 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
-from agentv.scoring.statistics.differences import PairedDifferences
-from agentv.scoring.statistics.holm import holm
-from agentv.scoring.statistics.mcnemar import mcnemar_test
+from agentv.scoring.statistics.differences import PairedDifferences, holm, mcnemar_test, sign_flip_test
 from agentv.scoring.statistics.power import cases_needed, detectable_difference, power_of
-from agentv.scoring.statistics.sign_flips import sign_flip_test
 
 
 @pytest.mark.parametrize(("gained", "lost"), [(0, 0), (0, 1), (3, 12), (10, 10), (40, 61), (700, 800), (5000, 5200)])

@@ -3,9 +3,9 @@
 import pytest
 from scipy import stats
 
+from agentv.scoring.counting.durations import percentile_shares, repeated_percentile_shares
 from agentv.scoring.statistics.distributions import beta_share
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.scoring.statistics.percentiles import percentile_shares, repeated_percentile_shares
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.5, 6), (0.5, 101), (0.95, 72), (0.95, 1000), (0.99, 100_000)])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from agentv.scoring.statistics.rank_correlation import correlation_interval, rank_correlation
+from agentv.scoring.judges.consistency import correlation_interval, rank_correlation
 
 numbers = st.integers(0, 6).map(float)
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.statistics.mcnemar import mcnemar_test
-from agentv.scoring.statistics.sign_flips import DRAWS, _counted_share, _drawn_share, sign_flip_test
+from agentv.scoring.statistics.differences import DRAWS, _counted_share, _drawn_share, mcnemar_test, sign_flip_test
 
 
 def p_of(differences: Sequence[float]) -> float:

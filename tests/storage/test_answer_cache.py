@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.storage.answer_cache import AnswerCache, CachedAnswer
+from agentv.storage.cache.answers import AnswerCache, CachedAnswer
 from agentv.types.messages import Message, ToolCall
 from agentv.types.provider import CachedFrom, ProviderResponse
 from agentv.types.usage import Usage

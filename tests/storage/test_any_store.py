@@ -16,15 +16,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.postgres_server import upgraded_database
 from tests.stored import at_noon, make_answer, make_case, make_result, make_run
 
-from agentv.storage.memory import MemoryStore
 from agentv.storage.postgres.connection import connect
-from agentv.storage.postgres.mirror import Mirror
 from agentv.storage.postgres.pull import RunPuller
 from agentv.storage.postgres.push import RunPusher
-from agentv.storage.postgres.shared_run import SharedRun
+from agentv.storage.postgres.shared_run import Mirror, SharedRun
 from agentv.storage.postgres.url import StoreUrl, parse_store_url
-from agentv.storage.run_folder import LINE_FILES, RunFolder
-from agentv.storage.stored_run import open_run
+from agentv.storage.run.folder import LINE_FILES, RunFolder
+from agentv.storage.run.memory import MemoryStore
+from agentv.storage.run.stored import open_run
 from agentv.types.protocols import ResultStore
 from agentv.types.records.answer import AnswerRef
 

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 from tests.stored import RUN, at_noon, make_answer, make_case, make_run
 
-from agentv.storage.blobs import BLOB_LIMIT
-from agentv.storage.run_folder import RunFolder
-from agentv.storage.stored_run import StoredRun, open_run
+from agentv.storage.run.blobs import BLOB_LIMIT
+from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import DataPart, FilePart, Message, ToolCall

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.stored import NOON
 
-from agentv.storage.calibrations import (
+from agentv.storage.judgements.calibrations import (
     calibration_to_record,
     load_calibrations,
     record_to_calibration,
     save_calibration,
 )
-from agentv.types.calibrations import Calibration, Confusion, MeasuredRate
 from agentv.types.errors import StorageError
+from agentv.types.summaries import Calibration, Confusion, MeasuredRate
 
 RATE = MeasuredRate(0.9, 20, 18.5)
 CALIBRATION = Calibration("tone", "tone", ("aa",), "run-1", NOON, 2, 40, Confusion(18, 2, 2, 18), RATE, None, 0.8)

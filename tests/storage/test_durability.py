@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.stored import at_noon
 
-from agentv.storage.run_folder import RunFolder
-from agentv.storage.stored_run import open_run
+from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.stored import open_run
 
 OURS = """
 store = RunFolder(runs, "r", clock=at_noon)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.storage.embedding_cache import EmbeddingCache
-from agentv.types.embeddings import Embedding
+from agentv.storage.cache.embeddings import EmbeddingCache
+from agentv.types.provider import Embedding
 from agentv.types.usage import Usage
 
 VECTOR = array("f", [0.25, -1.5, 3.0])

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from tests.stored import NOON, make_run
 
-from agentv.storage.find_run import find_run, runs_folder
-from agentv.storage.list_runs import list_runs
-from agentv.storage.run_folder import RunFolder
+from agentv.storage.run.find import find_run, list_runs, runs_folder
+from agentv.storage.run.folder import RunFolder
 from agentv.types.errors import ConfigError
 
 OLD, MIDDLE, NEW = "20260130T120000-7f3a2b", "20260131T090000-7f99aa", "20260131T120000.125-00c0de"

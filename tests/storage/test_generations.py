@@ -5,7 +5,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.storage.generations import Generations
+from agentv.storage.run.stored import Generations
 from agentv.types.records.answer import Slot
 
 slots = st.builds(Slot, st.just("s"), st.sampled_from(["a", "b"]), st.just("t"), st.integers(0, 1))

@@ -20,14 +20,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.stored import RUN, at_noon, make_result, make_run
 
-from agentv.scoring.aggregation import row_state
-from agentv.storage.find_run import runs_folder
-from agentv.storage.index import RunIndex
-from agentv.storage.index_schema import VERSION
-from agentv.storage.list_runs import list_runs
-from agentv.storage.row_query import SORT_KEYS, Facets, RowPage, RowQuery, findable
-from agentv.storage.run_folder import RunFolder
-from agentv.storage.stored_run import StoredRun, open_run
+from agentv.scoring.results.aggregation import row_state
+from agentv.storage.index.index import RunIndex
+from agentv.storage.index.row_query import SORT_KEYS, Facets, RowPage, RowQuery, findable
+from agentv.storage.index.schema import VERSION
+from agentv.storage.run.find import list_runs, runs_folder
+from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import Slot
 from agentv.types.records.result import CaseResult

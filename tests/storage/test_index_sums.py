@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.trending import SUITE, TARGET, begin_run, keep_run, passing, row
 
-from agentv.scoring.run_sums import RunSums
-from agentv.scoring.summary import Summary
-from agentv.storage.find_run import runs_folder
-from agentv.storage.index import RunIndex
-from agentv.storage.run_folder import RunFolder
-from agentv.storage.run_sums import decode_sums, encode_sums, load_sums
-from agentv.storage.stored_run import open_run
+from agentv.scoring.counting.run_sums import RunSums
+from agentv.scoring.counting.summary import Summary
+from agentv.storage.index.index import RunIndex, decode_sums, encode_sums, load_sums
+from agentv.storage.run.find import runs_folder
+from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.stored import open_run
 from agentv.types.json_value import JsonObject
 
 PLACE = (SUITE, TARGET)

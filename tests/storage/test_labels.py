@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import counts, maybe, moments, names, numbers, slots, texts
 
-from agentv.storage.labels import current_labels
 from agentv.storage.records.decode import LABELS
 from agentv.storage.records.encode import to_record
 from agentv.storage.records.json_line import encode
+from agentv.storage.run.labels import current_labels
 from agentv.types.records.answer import AnswerRef
 from agentv.types.records.label import Label
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentv.scoring.digests import digest_of
-from agentv.storage.line_index import LineIndex
+from agentv.scoring.keys.digests import digest_of
+from agentv.storage.run.kept_rows import LineIndex
 
 # Two keys whose digests are the same in the 34 bits that are kept: without a look at the line they would be one.
 TWINS = ("k159438", "k167592")

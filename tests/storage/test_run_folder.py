@@ -17,8 +17,8 @@ import pytest
 from tests.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.storage.records.json_line import decode
-from agentv.storage.run_folder import RunFolder, new_run_id
-from agentv.storage.stored_run import open_run
+from agentv.storage.run.folder import RunFolder, new_run_id
+from agentv.storage.run.stored import open_run
 from agentv.types.errors import StorageError
 from agentv.types.messages import Message
 from agentv.types.records.answer import AnswerRef

@@ -15,10 +15,10 @@ from agentv.scoring.comparison.sides import Side
 from agentv.storage.records.decode import RESULTS
 from agentv.storage.records.encode import to_record
 from agentv.storage.records.json_line import encode
-from agentv.storage.run_folder import RunFolder
-from agentv.storage.run_scores import _decode_row, _scored_row, load_side
-from agentv.storage.score_file import baseline_lines, load_score_file
-from agentv.storage.stored_run import open_run
+from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.score_file import baseline_lines, load_score_file
+from agentv.storage.run.scores import _decode_row, _scored_row, load_side
+from agentv.storage.run.stored import open_run
 from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure

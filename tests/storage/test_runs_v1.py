@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.stored import ANSWER, JUDGE, RUN, at_noon, make_case, make_result, make_run
 
-from agentv.storage.run_folder import RunFolder
-from agentv.storage.stored_run import open_run
+from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.stored import open_run
 from agentv.types.failures import Failure
 from agentv.types.messages import FilePart, Message, TextPart, ToolCall
 from agentv.types.records.answer import AnswerRef

@@ -11,9 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec.structs import replace
 from tests.stored import at_noon, make_answer, make_result, make_run
 
-from agentv.storage.kept_rows import KeptRows
-from agentv.storage.run_folder import RunFolder
-from agentv.storage.stored_run import open_run
+from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.kept_rows import KeptRows
+from agentv.storage.run.stored import open_run
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import Slot
 

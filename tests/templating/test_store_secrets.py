@@ -2,8 +2,7 @@
 
 import pytest
 
-from agentv.templating.secrets import Striker
-from agentv.templating.store_secrets import store_secrets
+from agentv.templating.secrets import Striker, store_secrets
 
 
 @pytest.mark.parametrize(

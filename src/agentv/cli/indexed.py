@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agentv.storage.index import RunIndex
+from agentv.storage.index.index import RunIndex
 
 
 @contextmanager

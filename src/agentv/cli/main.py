@@ -8,7 +8,7 @@ from typing import NamedTuple, NoReturn
 
 import click
 
-from agentv.cli.streams import hold_streams, loss
+from agentv.cli.terminal import hold_streams, loss
 from agentv.types.errors import AgentvError, ConfigError, PluginError
 from agentv.version import __version__
 
@@ -29,33 +29,37 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Mapping[str, Entry] = {
-    "init": Entry("agentv.cli.init", "Write a first suite, targets and CI workflow that run offline."),
-    "check": Entry("agentv.cli.check", "Find every problem of eval files, targets and config."),
-    "validate": Entry("agentv.cli.check", "The same as check.", hidden=True),
-    "schema": Entry("agentv.cli.schema", "Print or write the JSON Schema of a file kind."),
-    "run": Entry("agentv.cli.run", "Run eval files against targets and give a verdict."),
-    "eval": Entry("agentv.cli.run", "The same as run.", hidden=True),
-    "resume": Entry("agentv.cli.resume", "Finish a run that was stopped or killed, paying for nothing twice."),
-    "retry": Entry("agentv.cli.retry", "Do rows of a run again that have no result, or did not pass."),
-    "rescore": Entry("agentv.cli.rescore", "Judge the stored answers of a run again; no target is asked."),
-    "merge": Entry("agentv.cli.merge", "Make one run of the parts that several machines made."),
-    "score": Entry("agentv.cli.score", "Judge answers that a service logged, as they come."),
-    "show": Entry("agentv.cli.show", "Look into a stored run: reasons, answers, transcripts."),
-    "compare": Entry("agentv.cli.compare", "Say what differs between runs, and whether it could be chance."),
-    "trend": Entry("agentv.cli.trend", "Show how suites and targets did from run to run."),
-    "report": Entry("agentv.cli.report", "Write a page, a summary, JUnit or rows from a stored run."),
-    "baseline": Entry("agentv.cli.baseline", "Keep a run's scores in a small file, to hold later runs against."),
-    "label": Entry("agentv.cli.label", "Keep what people say of a run's answers with the run."),
-    "judge": Entry("agentv.cli.judge", "Say how far a judge can be trusted: against people, against itself."),
-    "runs": Entry("agentv.cli.runs", "List stored runs, delete some, or tag those that are to stay."),
-    "cache": Entry("agentv.cli.cache", "List or clear answers and embeddings that are kept between runs."),
-    "store": Entry("agentv.cli.store", "Keep runs in the team's database: upgrade, push, pull, list, rm."),
-    "generate": Entry("agentv.cli.generate", "Let a model write requirements, or cases, into eval files."),
-    "convert": Entry("agentv.cli.convert", "Turn eval files and results into other formats."),
-    "serve-fake": Entry("agentv.cli.serve_fake", "Serve fake model APIs, to try a suite with no key."),
-    "doctor": Entry("agentv.cli.doctor", "Say what this machine has and what is missing."),
-    "plugins": Entry("agentv.cli.plugins", "List evaluators, providers, reports and stores, with their settings."),
-    "completion": Entry("agentv.cli.completion", "Print the shell completion script."),
+    "init": Entry("agentv.cli.evals.init", "Write a first suite, targets and CI workflow that run offline."),
+    "check": Entry("agentv.cli.evals.check", "Find every problem of eval files, targets and config."),
+    "validate": Entry("agentv.cli.evals.check", "The same as check.", hidden=True),
+    "schema": Entry("agentv.cli.evals.schema", "Print or write the JSON Schema of a file kind."),
+    "run": Entry("agentv.cli.running.run", "Run eval files against targets and give a verdict."),
+    "eval": Entry("agentv.cli.running.run", "The same as run.", hidden=True),
+    "resume": Entry("agentv.cli.running.resume", "Finish a run that was stopped or killed, paying for nothing twice."),
+    "retry": Entry("agentv.cli.running.retry", "Do rows of a run again that have no result, or did not pass."),
+    "rescore": Entry("agentv.cli.running.rescore", "Judge the stored answers of a run again; no target is asked."),
+    "merge": Entry("agentv.cli.running.merge", "Make one run of the parts that several machines made."),
+    "score": Entry("agentv.cli.running.score", "Judge answers that a service logged, as they come."),
+    "show": Entry("agentv.cli.results.show", "Look into a stored run: reasons, answers, transcripts."),
+    "compare": Entry("agentv.cli.results.compare", "Say what differs between runs, and whether it could be chance."),
+    "trend": Entry("agentv.cli.results.trend", "Show how suites and targets did from run to run."),
+    "report": Entry("agentv.cli.results.report", "Write a page, a summary, JUnit or rows from a stored run."),
+    "baseline": Entry(
+        "agentv.cli.results.baseline", "Keep a run's scores in a small file, to hold later runs against."
+    ),
+    "label": Entry("agentv.cli.results.label", "Keep what people say of a run's answers with the run."),
+    "judge": Entry("agentv.cli.results.judge", "Say how far a judge can be trusted: against people, against itself."),
+    "runs": Entry("agentv.cli.upkeep.runs", "List stored runs, delete some, or tag those that are to stay."),
+    "cache": Entry("agentv.cli.upkeep.cache", "List or clear answers and embeddings that are kept between runs."),
+    "store": Entry("agentv.cli.upkeep.store", "Keep runs in the team's database: upgrade, push, pull, list, rm."),
+    "generate": Entry("agentv.cli.evals.generate", "Let a model write requirements, or cases, into eval files."),
+    "convert": Entry("agentv.cli.evals.convert", "Turn eval files and results into other formats."),
+    "serve-fake": Entry("agentv.cli.tools.serve_fake", "Serve fake model APIs, to try a suite with no key."),
+    "doctor": Entry("agentv.cli.tools.doctor", "Say what this machine has and what is missing."),
+    "plugins": Entry(
+        "agentv.cli.tools.plugins", "List evaluators, providers, reports and stores, with their settings."
+    ),
+    "completion": Entry("agentv.cli.tools.completion", "Print the shell completion script."),
 }
 
 
@@ -146,7 +150,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _say(error: AgentvError | str, code: int) -> int:
-    from agentv.reports.printable import printable
+    from agentv.reports.text.printable import printable
 
     click.echo(f"error: {printable(str(error))}", err=True)  # names that it lists may be a stranger's
     return code

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Sequence
 from inspect import iscoroutinefunction
 
-from agentv.types.aggregated_result import CriteriaEvaluator
+from agentv.types.criteria.aggregated_result import CriteriaEvaluator
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, Evaluator
 
 

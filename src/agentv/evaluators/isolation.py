@@ -2,15 +2,39 @@
 
 from collections.abc import Awaitable, Callable
 
-from agentv.evaluators.own_context import own_context
-from agentv.execution.callables import raised_at
-from agentv.execution.foreign import DeadlineError, call_foreign
-from agentv.scoring.completion import failed_score, score_of_failure, to_score
-from agentv.scoring.conversations import contexts_by_turn, last_turns
-from agentv.scoring.turn_scores import TurnScore, fold_turns
+from msgspec.structs import replace
+
+from agentv.execution.user_code import DeadlineError, call_foreign, raised_at
+from agentv.scoring.results.completion import failed_score, score_of_failure, to_score
+from agentv.scoring.results.turns import TurnScore, contexts_by_turn, fold_turns, last_turns
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.deep_copies import own_copy
 from agentv.types.errors import AgentvError, EvaluatorError, ProviderError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator, is_evaluator
+
+
+def own_context(context: EvaluationContext, config: EvaluatorConfig) -> EvaluationContext:
+    """Return a context in which everything that could be changed is a copy, with the config of who will see it."""
+    case = context.eval_case
+    return replace(
+        context,
+        evaluator=config,
+        eval_case=replace(
+            case,
+            input_messages=own_copy(case.input_messages),
+            expected_messages=own_copy(case.expected_messages),
+            metadata=own_copy(case.metadata),
+            workspace=own_copy(case.workspace),
+        ),
+        output_messages=own_copy(context.output_messages),
+        trace=own_copy(context.trace),
+        candidate_trace=own_copy(context.candidate_trace),
+        ground_truth=own_copy(context.ground_truth),
+        context=own_copy(context.context),
+        message_history=own_copy(context.message_history),
+        agent_config=own_copy(context.agent_config),
+        metadata=own_copy(context.metadata),
+    )
 
 
 def config_of(evaluator: EvaluatorLike) -> EvaluatorConfig:

@@ -1,9 +1,10 @@
 """Evaluator objects by kind, with the default judge for every kind that nobody brought (seed REQ-EVAL-006)."""
 
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 
-from agentv.evaluators.llm_judge import LlmJudgeEvaluator, ResolveJudge
-from agentv.types.errors import UnknownNameError
+from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator, ResolveJudge
+from agentv.types.errors import MissingExtraError, UnknownNameError
 from agentv.types.evaluation import Evaluator
 
 DEFAULT_KIND = "llm_judge"
@@ -54,3 +55,9 @@ def build_evaluator_registry(
     """
     judge = LlmJudgeEvaluator(resolve_judge_provider=resolve_judge_provider)
     return EvaluatorRegistry({DEFAULT_KIND: judge, RUBRIC_KIND: judge, **(overrides or {})})
+
+
+def require_extra(package: str, feature: str, extra: str) -> None:
+    """Raise ValueError saying how to install an extra when its package is missing; nothing is imported."""
+    if find_spec(package) is None:
+        raise ValueError(str(MissingExtraError(feature, extra)))

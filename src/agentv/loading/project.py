@@ -7,22 +7,23 @@ from typing import Annotated, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.loading.criteria import named_criteria, read_criteria
-from agentv.loading.eval_models import Criteria, JsonFields, Name
-from agentv.loading.evaluator_configs import EvaluatorScope, read_evaluator
-from agentv.loading.file_kinds import CONFIG_FILES, CRITERIA_FILE
-from agentv.loading.file_model import FileModel
-from agentv.loading.gates import Gates
-from agentv.loading.marks import Checked
-from agentv.loading.places import upward_in_project
-from agentv.loading.price_model import PriceModel
-from agentv.loading.reader import Reader, raise_errors
-from agentv.loading.yaml_files import open_yaml
+from agentv.loading.criteria.criteria import named_criteria, read_criteria
+from agentv.loading.files.dotenv import load_env
+from agentv.loading.files.kinds import CONFIG_FILES, CRITERIA_FILE
+from agentv.loading.files.places import find_repository_root, upward_in_project
+from agentv.loading.files.yaml import open_yaml
+from agentv.loading.models.file_model import Checked, FileModel
+from agentv.loading.models.reader import Reader, raise_errors
+from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator
+from agentv.loading.suites.gates import Gates
+from agentv.loading.suites.models import Criteria, JsonFields, Name
+from agentv.loading.targets.models import PriceModel
+from agentv.templating.environment import fill_variables, variables_in
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.errors import EvalFileError
+from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem
-from agentv.types.scales import EvaluationCriteria
 from agentv.types.struct_fields import repr_without
 
 DEFAULT_GUIDELINE_PATTERNS = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
@@ -168,3 +169,32 @@ def read_named_parts(path: Path | None, scope: EvaluatorScope) -> tuple[NamedPar
 def _names(reader: Reader, key: str) -> tuple[str, ...]:
     written = reader.document.at((key,))
     return tuple(written) if isinstance(written, Mapping) else ()
+
+
+STORE_VARIABLE = "AGENTV_STORE"
+NO_STORE = "none"
+
+
+def choose_store(option: str | None, cwd: Path, environ: Mapping[str, str]) -> str | None:
+    """Return the URL of the team's database, None when there is none.
+
+    It is the option, else `AGENTV_STORE` (of the environment or `.env`), else `store:` of the nearest `.agentv.yaml`,
+    whose `${{ NAME }}` are filled in; `none` at an earlier place turns off a later one. Raises ConfigError for a
+    variable that is not set, and EvalFileError for a broken file.
+    """
+    env = load_env(cwd, environ)
+    found = option or env.get(STORE_VARIABLE)
+    if not found:
+        project = load_project(cwd, find_repository_root(cwd))
+        found = project.store and _filled(project.store, env, project.sources["store"])
+    return None if not found or found == NO_STORE else found
+
+
+def _filled(text: str, env: Mapping[str, str], path: Path) -> str:
+    missing = [name for name in variables_in(text) if not env.get(name)]
+    if missing:
+        raise ConfigError(
+            f"{path}: `store` needs the environment variable {missing[0]}, which is not set; "
+            "set it, or give --store none to keep the run on this machine alone"
+        )
+    return fill_variables(text, env)

@@ -12,7 +12,7 @@ STDOUT = "-"
 
 
 def _spec(name: str, summary: str, factory: str, *aliases: str, module: str = "formats") -> Spec:
-    return Spec(name, summary, "agentv.reports.formats:NoSettings", f"agentv.reports.{module}:{factory}", aliases)
+    return Spec(name, summary, "agentv.reports.run.formats:NoSettings", f"agentv.reports.{module}:{factory}", aliases)
 
 
 REPORTS: Registry = make_registry(

@@ -7,10 +7,10 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
-from agentv.types.scales import EvaluationCriteria
 
 
 class RubricItem(Struct, frozen=True):

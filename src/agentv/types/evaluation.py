@@ -7,7 +7,8 @@ from typing import Literal, Protocol, Self, TypeAlias, TypeGuard, get_args, runt
 from msgspec import Struct, field
 
 from agentv.types.cases import EvalCase, EvaluatorConfig
-from agentv.types.evaluation_input import EvaluationInput
+from agentv.types.criteria.evaluation_input import EvaluationInput
+from agentv.types.criteria.scales import EvaluationCriteria, EvaluationScale
 from agentv.types.failures import Failure
 from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonObject, JsonValue
@@ -15,7 +16,6 @@ from agentv.types.messages import ChatMessage, Message, TraceEvent, TraceSummary
 from agentv.types.messages_json import content_text
 from agentv.types.provider import Provider
 from agentv.types.records.fields import StoredScore, always
-from agentv.types.scales import EvaluationCriteria, EvaluationScale
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 

@@ -9,9 +9,8 @@ from typing import TypeVar, cast
 from msgspec import Struct, field
 
 from agentv.types.errors import EvalFileError, nearest
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, camel_case
 from agentv.types.problems import Problem
-from agentv.types.wire_names import camel_case
 
 T = TypeVar("T")
 

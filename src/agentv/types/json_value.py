@@ -1,6 +1,8 @@
-"""JSON as Python sees it: the one name for data whose shape we do not know."""
+"""JSON as Python sees it: the one name for data whose shape we do not know, and how its keys are spelled."""
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -10,3 +12,18 @@ else:
     # msgspec does not read recursive types.
     JsonValue = Any
     JsonObject = Mapping[str, Any]
+
+
+_UPPER = re.compile(r"(?<=[a-z0-9])([A-Z])")
+
+
+@lru_cache(maxsize=1024)
+def camel_case(name: str) -> str:
+    """Return `max_retries` as `maxRetries`."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def snake_case(name: str) -> str:
+    """Return `maxRetries` as `max_retries`."""
+    return _UPPER.sub(lambda match: "_" + match[1].lower(), name)

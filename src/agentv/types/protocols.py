@@ -6,10 +6,9 @@ from datetime import datetime
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from agentv.types.cases import EvaluatorLike
-from agentv.types.embeddings import Embedder
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.provider import Provider
+from agentv.types.provider import Embedder, Provider
 from agentv.types.records.answer import Answer
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, RunRecord

@@ -5,11 +5,9 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from agentv.types.baselines import BaselineSummary
-from agentv.types.calibrations import CorrectedRate
 from agentv.types.records.result import CaseResult
 from agentv.types.struct_fields import repr_without
-from agentv.types.summaries import EvaluatorSummary, GroupSummary, TargetSummary
+from agentv.types.summaries import BaselineSummary, CorrectedRate, EvaluatorSummary, GroupSummary, TargetSummary
 
 RowState: TypeAlias = Literal["pass", "borderline", "fail", "error", "skipped"]
 """The five disjoint states that people see: a verdict, or why there is none."""

@@ -1,11 +1,36 @@
-"""What the rows of a target, an evaluator or a group, and repeated cases, come to."""
+"""Counts and rates over the rows of a run: groups, intervals, baselines, calibrations."""
 
 from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal, TypeAlias, cast, get_args
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from agentv.types.intervals import Interval
+from agentv.types.json_value import JsonValue
 from agentv.types.usage import Usage
+
+IntervalMethod: TypeAlias = Literal[
+    "wilson",
+    "clustered-wilson",
+    "scaled-wilson",
+    "student-t",
+    "order-statistics",
+    "linearized-t",
+    "lang-reiczigel",
+    "fisher-z",
+]
+"""How an interval was made: one of those of docs/numbers.md."""
+
+LEVEL = 0.95
+
+
+class Interval(Struct, frozen=True):
+    """A two-sided confidence interval, in the units of its number; `level` of such intervals hold the truth."""
+
+    low: float
+    high: float
+    method: IntervalMethod
+    level: float = LEVEL
 
 
 class GroupSummary(Struct, frozen=True):
@@ -93,3 +118,153 @@ class EvaluatorSummary(Struct, frozen=True):
     mean_interval: Interval | None = None
     pass_rate: float | None = None
     pass_rate_interval: Interval | None = None
+
+
+class MeasuredRate(Struct, frozen=True):
+    """A share of `rows`; `worth` is how many independent rows it is as sure as, for rows of one case are alike."""
+
+    value: float
+    rows: int
+    worth: float
+
+    @property
+    def variance(self) -> float:
+        """The squared standard error, value * (1 - value) / worth."""
+        return self.value * (1 - self.value) / self.worth
+
+
+class Confusion(Struct, frozen=True):
+    """Answers counted by what the judge says and what people say."""
+
+    both_pass: int = 0
+    judge_alone: int = 0
+    people_alone: int = 0
+    both_fail: int = 0
+
+    @property
+    def answers(self) -> int:
+        """All of them."""
+        return self.both_pass + self.judge_alone + self.people_alone + self.both_fail
+
+    @property
+    def people_pass(self) -> int:
+        """Answers that people pass."""
+        return self.both_pass + self.people_alone
+
+    @property
+    def people_fail(self) -> int:
+        """Answers that people fail."""
+        return self.judge_alone + self.both_fail
+
+
+class Calibration(Struct, frozen=True):
+    """How often a judge was right, measured on answers that people judged too.
+
+    `setups` are the digests of the evaluator's settings, prompts and judges, as scores are keyed by: it holds for no
+    other. `labelled_at` is the time of the newest label.
+    """
+
+    evaluator: str
+    criterion: str
+    setups: tuple[str, ...]
+    run_id: str
+    labelled_at: datetime
+    annotators: int
+    cases: int
+    confusion: Confusion
+    sensitivity: MeasuredRate | None
+    specificity: MeasuredRate | None
+    kappa: float | None = None
+
+
+class CorrectedRate(Struct, frozen=True):
+    """A judge's pass rate of one target's answers beside the same corrected by the judge's mistakes.
+
+    `rate` is None, and `reason` says why, where the calibration does not allow it. `labels` is the number of labelled
+    answers of the calibration.
+    """
+
+    evaluator: str
+    criterion: str
+    target: str
+    judged: int
+    raw: float
+    raw_interval: Interval | None
+    labels: int
+    rate: float | None = None
+    interval: Interval | None = None
+    reason: str | None = None
+
+
+class BaselineSummary(Struct, frozen=True):
+    """A run beside its baseline, over the `cases` that were judged in both.
+
+    `difference` is that of the mean scores, this run minus the baseline, None where no case is in both; `evaluators`
+    holds the same for each evaluator by name. `finding` says better, worse, or no evidence of a difference. `lost` is
+    how many of the baseline's cases this run did not have.
+    """
+
+    baseline: str
+    cases: int
+    finding: str
+    difference: float | None = None
+    interval: Interval | None = None
+    improved: int = 0
+    regressed: int = 0
+    evaluators: Mapping[str, float] = field(default_factory=dict)
+    lost: int = 0
+
+
+def baseline_to_json(summary: BaselineSummary) -> dict[str, JsonValue]:
+    """Return what reports in JSON, and the run's own records, say of a baseline."""
+    found = summary.interval
+    return {
+        "baseline": summary.baseline,
+        "cases": summary.cases,
+        "finding": summary.finding,
+        "difference": summary.difference,
+        "interval": None
+        if found is None
+        else {"low": found.low, "high": found.high, "level": found.level, "method": found.method},
+        "improved": summary.improved,
+        "regressed": summary.regressed,
+        "evaluators": dict(summary.evaluators),
+        "lost": summary.lost,
+    }
+
+
+def baseline_from_json(told: JsonValue) -> BaselineSummary | None:
+    """Return what was kept of a baseline, None when nothing was; what is missing counts as not known."""
+    if not isinstance(told, Mapping):
+        return None
+    cases, improved, regressed, lost = (_integer(told.get(key)) for key in ("cases", "improved", "regressed", "lost"))
+    evaluators = told.get("evaluators")
+    named = evaluators if isinstance(evaluators, Mapping) else {}
+    return BaselineSummary(
+        baseline=str(told.get("baseline", "")),
+        cases=cases,
+        finding=str(told.get("finding", "")),
+        difference=_number(told.get("difference")),
+        interval=_interval(told.get("interval")),
+        improved=improved,
+        regressed=regressed,
+        evaluators={name: number for name, value in named.items() if (number := _number(value)) is not None},
+        lost=lost,
+    )
+
+
+def _interval(told: JsonValue) -> Interval | None:
+    if not isinstance(told, Mapping):
+        return None
+    low, high, method = _number(told.get("low")), _number(told.get("high")), told.get("method")
+    if low is None or high is None or method not in get_args(IntervalMethod):
+        return None
+    return Interval(low, high, cast(IntervalMethod, method), _number(told.get("level")) or LEVEL)
+
+
+def _number(value: JsonValue) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _integer(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0

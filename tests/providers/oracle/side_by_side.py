@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.asking import ask, make_request
 
-from agentv.server.fake import FakeServer, Received
+from agentv.fake import FakeServer, Received
 from agentv.types.errors import ProviderError
 from agentv.types.messages import ChatMessage
 from agentv.types.struct_fields import names_of_fields

@@ -23,8 +23,8 @@ from tests.providers.oracle.side_by_side import (
     theirs,
 )
 
-from agentv.providers.anthropic_messages import AnthropicSettings
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
+from agentv.providers.apis.anthropic import AnthropicSettings
 
 KEY = "sk-0123456789"
 ASKED = {"role": "user", "content": QUESTION}

@@ -13,10 +13,10 @@ from tests.asking import make_request, make_target, with_provider
 from tests.loopback import Answer, Asked, reply, serving
 from tests.providers.oracle.side_by_side import comparable
 
-from agentv.providers.anthropic_messages import AnthropicSettings
-from agentv.providers.azure_settings import AzureSettings
-from agentv.providers.openai_settings import OpenAISettings
-from agentv.server.fake import Received
+from agentv.fake import Received
+from agentv.providers.apis.anthropic import AnthropicSettings
+from agentv.providers.apis.azure import AzureSettings
+from agentv.providers.apis.openai import OpenAISettings
 from agentv.types.provider import BatchApiProvider, Provider
 from agentv.types.targets import ResolvedTarget
 

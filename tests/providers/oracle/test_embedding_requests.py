@@ -11,13 +11,12 @@ from tests.fake_server import serving_fake
 from tests.providers.oracle.google_client import genai, types
 from tests.providers.oracle.side_by_side import comparable, theirs
 
-from agentv.providers.azure_settings import AzureSettings
-from agentv.providers.gemini_content import GeminiSettings
-from agentv.providers.openai_settings import OpenAISettings
-from agentv.server.fake import FakeServer
-from agentv.types.embeddings import EmbeddingProvider, EmbeddingRequest
+from agentv.fake import FakeServer
+from agentv.providers.apis.azure import AzureSettings
+from agentv.providers.apis.gemini import GeminiSettings
+from agentv.providers.apis.openai import OpenAISettings
 from agentv.types.errors import ProviderError
-from agentv.types.provider import Provider
+from agentv.types.provider import EmbeddingProvider, EmbeddingRequest, Provider
 from agentv.types.targets import ResolvedTarget
 
 KEY = "sk-0123456789"

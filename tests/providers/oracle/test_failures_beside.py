@@ -17,7 +17,7 @@ from tests.contracts.test_model_faults import KINDS
 from tests.fake_server import serving_fake
 from tests.providers.oracle.google_client import genai, types
 
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
 
 TIMEOUT_S = 2.0
 QUESTION = "Where is my order?"

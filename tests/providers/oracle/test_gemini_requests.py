@@ -22,8 +22,8 @@ from tests.providers.oracle.side_by_side import (
     theirs,
 )
 
-from agentv.providers.gemini_content import GeminiSettings
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
+from agentv.providers.apis.gemini import GeminiSettings
 
 KEY = "sk-0123456789"
 TOKEN = "token-0123456789"

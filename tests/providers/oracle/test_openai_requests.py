@@ -21,10 +21,10 @@ from tests.providers.oracle.side_by_side import (
     theirs,
 )
 
-from agentv.providers.azure_settings import AzureSettings
-from agentv.providers.openai_settings import OpenAISettings
-from agentv.providers.request_json import Image
-from agentv.server.fake import FakeServer
+from agentv.fake import FakeServer
+from agentv.providers.apis.azure import AzureSettings
+from agentv.providers.apis.openai import OpenAISettings
+from agentv.providers.apis.request_json import Image
 
 KEY = "sk-0123456789"
 DATA_URL = Image("image/png", PICTURE.read_bytes()).data_url

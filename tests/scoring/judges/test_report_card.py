@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from tests.stored import RESULT
 
-from agentv.scoring.agreement import cohen_kappa
+from agentv.scoring.judges.agreement import cohen_kappa
 from agentv.scoring.judges.labelled import LabelledAnswer, Opinion
 from agentv.scoring.judges.report_card import advice, disagreements, report_card
 from agentv.types.records.answer import Slot

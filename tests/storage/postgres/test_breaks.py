@@ -14,12 +14,11 @@ from tests.postgres_server import own_server, upgraded_database, wait_a_moment
 from tests.stored import RUN, at_noon, make_answer, make_result, make_run
 
 from agentv.storage.postgres.connection import connect
-from agentv.storage.postgres.mirror import Mirror
 from agentv.storage.postgres.push import RunPusher
-from agentv.storage.postgres.shared_run import SharedRun
+from agentv.storage.postgres.shared_run import Mirror, SharedRun
 from agentv.storage.postgres.url import StoreUrl, parse_store_url
-from agentv.storage.run_folder import RunFolder
-from agentv.storage.stored_run import open_run
+from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.stored import open_run
 from agentv.types.errors import StorageError
 from agentv.types.protocols import TellingStore
 from agentv.types.records.answer import AnswerRef

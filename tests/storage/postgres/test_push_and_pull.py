@@ -14,14 +14,14 @@ from tests.postgres_server import upgraded_database
 from tests.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 from tests.strategies import answers, case_results
 
-from agentv.storage.labels import append_labels
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.pull import Pulled, RunPuller
 from agentv.storage.postgres.push import RunPusher
 from agentv.storage.postgres.run_rows import find_shared_run, list_shared_runs
 from agentv.storage.postgres.url import StoreUrl, parse_store_url
-from agentv.storage.run_folder import RunFolder
-from agentv.storage.stored_run import open_run
+from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.labels import append_labels
+from agentv.storage.run.stored import open_run
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.records.answer import AnswerRef
 from agentv.types.records.label import Label

@@ -9,13 +9,13 @@ import pytest
 from tests.postgres_server import upgraded_database
 from tests.stored import at_noon, make_answer, make_result, make_run
 
-from agentv.storage.blobs import BLOB_LIMIT
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.pull import RunPuller
 from agentv.storage.postgres.push import RunPusher
 from agentv.storage.postgres.remove import remove_shared_runs
 from agentv.storage.postgres.url import StoreUrl, parse_store_url
-from agentv.storage.run_folder import RunFolder
+from agentv.storage.run.blobs import BLOB_LIMIT
+from agentv.storage.run.folder import RunFolder
 from agentv.types.errors import StorageError
 from agentv.types.records.answer import AnswerRef
 

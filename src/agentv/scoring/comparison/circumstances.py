@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from agentv.scoring.comparison.rows import evaluator_of
 from agentv.scoring.comparison.sides import Side
-from agentv.scoring.identity import canonical_json
+from agentv.scoring.keys.identity import canonical_json
 from agentv.types.json_value import JsonObject, JsonValue
 
 _DIGEST = 12

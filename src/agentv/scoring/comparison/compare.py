@@ -12,7 +12,7 @@ from agentv.scoring.comparison.alignment import Alignment, Pair, align
 from agentv.scoring.comparison.measured import MeasureDifference, measure_difference
 from agentv.scoring.comparison.rows import PASSED, SCORE, SPENDING, evaluator_of
 from agentv.scoring.comparison.sides import Side
-from agentv.scoring.statistics.holm import holm
+from agentv.scoring.statistics.differences import holm
 from agentv.scoring.statistics.power import LEVEL, cases_needed, detectable_difference
 
 THRESHOLD = 0.1
@@ -160,3 +160,13 @@ def _evaluators(before: Side, after: Side, pairs: Sequence[Pair], rng: random.Ra
     found = [each for each in measured if each is not None and each.test is not None]
     corrected = holm([each.test.p for each in found if each.test is not None])
     return tuple(replace(each, p=p) for each, p in zip(found, corrected, strict=True))
+
+
+def corrected(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """Return comparisons with one run as they count when all are looked at: the p of their scores by Holm."""
+    tests = [None if each.score is None else each.score.test for each in comparisons]
+    chances = iter(holm([test.p for test in tests if test is not None]))
+    return tuple(
+        each if test is None or each.score is None else replace(each, score=replace(each.score, p=next(chances)))
+        for each, test in zip(comparisons, tests, strict=True)
+    )

@@ -2,7 +2,7 @@
 
 from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.rows import evaluator_of
-from agentv.types.baselines import BaselineSummary
+from agentv.types.summaries import BaselineSummary
 
 
 def finding_text(comparison: Comparison) -> str:

@@ -7,11 +7,11 @@ from msgspec import Struct
 from agentv.scoring.comparison.compare import Change, Comparison
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.rows import evaluator_measure, evaluator_of
-from agentv.scoring.gates import Measurements
-from agentv.scoring.run_verdict import Counted
+from agentv.scoring.counting.tallies import Tally
+from agentv.scoring.gates.gates import Measurements
+from agentv.scoring.gates.run_verdict import Counted
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
-from agentv.scoring.tallies import Tally
-from agentv.types.intervals import Interval
+from agentv.types.summaries import Interval
 
 _HALF = 0.5
 

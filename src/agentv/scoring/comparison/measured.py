@@ -9,13 +9,10 @@ from msgspec import Struct
 from agentv.scoring.comparison.alignment import Pair
 from agentv.scoring.comparison.rows import PASSED, SPENDING
 from agentv.scoring.comparison.sides import Side
-from agentv.scoring.statistics.differences import PairedDifferences
+from agentv.scoring.statistics.differences import PairedDifferences, PairedTest, mcnemar_test, sign_flip_test
 from agentv.scoring.statistics.grid import ROUNDING
-from agentv.scoring.statistics.mcnemar import mcnemar_test
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.scoring.statistics.paired_test import PairedTest
-from agentv.scoring.statistics.sign_flips import sign_flip_test
-from agentv.types.intervals import Interval
+from agentv.types.summaries import Interval
 
 
 class MeasureDifference(Struct, frozen=True):

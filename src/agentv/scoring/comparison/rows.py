@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from agentv.scoring.aggregation import row_state
-from agentv.scoring.tallies import JUDGED_STATES
+from agentv.scoring.counting.tallies import JUDGED_STATES
+from agentv.scoring.results.aggregation import row_state
 from agentv.types.records.answer import Slot
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState

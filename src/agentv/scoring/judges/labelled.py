@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from agentv.scoring.aggregation import verdict_of
-from agentv.scoring.row_kinds import evaluator_state
-from agentv.scoring.scales import normalize
+from agentv.scoring.counting.row_kinds import evaluator_state
+from agentv.scoring.results.aggregation import verdict_of
+from agentv.scoring.results.scales import normalize
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.records.answer import Slot
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
-from agentv.types.scales import EvaluationCriteria
 
 
 class Opinion(Struct, frozen=True):

@@ -3,8 +3,7 @@
 import math
 
 from agentv.scoring.statistics.distributions import normal_quantile
-from agentv.types.calibrations import MeasuredRate
-from agentv.types.intervals import LEVEL, Interval
+from agentv.types.summaries import LEVEL, Interval, MeasuredRate
 
 
 def corrected_rate(raw: float, sensitivity: float, specificity: float) -> float | None:

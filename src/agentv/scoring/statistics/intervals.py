@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from agentv.scoring.statistics.distributions import normal_quantile, t_quantile
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.types.intervals import LEVEL, Interval, IntervalMethod
+from agentv.types.summaries import LEVEL, Interval, IntervalMethod
 
 _FEWEST_CLUSTERS = 2
 

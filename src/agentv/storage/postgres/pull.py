@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agentv.storage.line_file import LineFile, whole_lines
 from agentv.storage.postgres.blob_tables import pull_blobs
 from agentv.storage.postgres.connection import told
 from agentv.storage.postgres.line_columns import TABLES, LineTable
 from agentv.storage.postgres.run_rows import same_run
-from agentv.storage.run_folder import RUN_FILE, make_run_folder
-from agentv.storage.run_lock import RunLock
-from agentv.storage.stored_run import StoredRun
+from agentv.storage.run.folder import RUN_FILE, make_run_folder
+from agentv.storage.run.line_file import LineFile, whole_lines
+from agentv.storage.run.lock import RunLock
+from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import StorageError
 
 if TYPE_CHECKING:

@@ -1,23 +1,79 @@
 """Bringing a run's folder into the database: lines as they stand, each once, in order, as far as the folder goes."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from agentv.storage.postgres.blob_tables import BlobPusher
 from agentv.storage.postgres.connection import told
 from agentv.storage.postgres.line_columns import EVENTS, TABLES, Column, LineTable, fitting_text
-from agentv.storage.postgres.line_reader import LineReader
 from agentv.storage.postgres.run_rows import same_run
 from agentv.storage.records.json_line import decode
-from agentv.storage.run_folder import RUN_FILE
-from agentv.storage.stored_run import StoredRun
+from agentv.storage.run.folder import RUN_FILE
+from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import StorageError
 
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection
     from agentv.storage.postgres.url import StoreUrl
+
+
+MOST_LINES = 1000
+MOST_BYTES = 4 << 20
+_CHUNK = 1 << 20
+
+
+class LineReader:
+    """Reads whole lines of a growing file from a place that moves on when `advance` says that they are safe.
+
+    `seq` is the number of the next line. A torn last line waits for its end; a missing file has no lines.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.seq = 0
+        self._offset = 0
+
+    def read(self) -> list[bytes]:
+        """Return the next lines without their newlines: at most a thousand, and about four megabytes."""
+        lines: list[bytes] = []
+        size = 0
+        try:
+            file = self.path.open("rb", buffering=_CHUNK)
+        except FileNotFoundError:
+            return lines
+        with file:
+            file.seek(self._offset)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                lines.append(line[:-1])
+                size += len(line)
+                if len(lines) == MOST_LINES or size >= MOST_BYTES:
+                    break
+        return lines
+
+    def advance(self, lines: list[bytes]) -> None:
+        """Go on behind these lines."""
+        self.seq += len(lines)
+        self._offset += sum(len(line) + 1 for line in lines)
+
+    def rest(self) -> int:
+        """Count the whole lines that are not brought yet."""
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            return 0
+        with file:
+            file.seek(self._offset)
+            return sum(chunk.count(b"\n") for chunk in _chunks(file))
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK):
+        yield chunk
+
 
 _RUN = """
 INSERT INTO agentv.runs (run_id, record, name, created_at, agentv_version, planned)

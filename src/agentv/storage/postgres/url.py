@@ -5,8 +5,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from msgspec import Struct
 
-from agentv.templating.secrets import STRUCK, Striker
-from agentv.templating.store_secrets import store_secrets
+from agentv.templating.secrets import STRUCK, Striker, store_secrets
 from agentv.types.errors import ConfigError
 from agentv.types.struct_fields import repr_without
 

@@ -4,11 +4,25 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from agentv.storage.records.blob_reference import BlobReference
 from agentv.storage.records.narrow import optional_text, read_integer, read_text
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import DataPart, FilePart, Message, Part
 from agentv.types.messages_json import message_from_json, message_to_json, part_to_json
+
+BLOB_KEY = "$blob"
+
+
+class BlobReference(dict[str, JsonValue]):
+    """Our `{"$blob": "sha256:…", "bytes": n, "media_type": …}`, told by its class from objects that look like it."""
+
+    @classmethod
+    def to(cls, sha256: str, *, size: int, media_type: str) -> "BlobReference":
+        """Refer to the blob with this hash."""
+        return cls({BLOB_KEY: f"sha256:{sha256}", "bytes": size, "media_type": media_type})
+
+    def described(self) -> JsonObject:
+        """Return `sha256` (hexadecimal), `bytes` and `media_type` of what is referred to."""
+        return {**self, "sha256": str(self[BLOB_KEY]).removeprefix("sha256:")}
 
 
 def case_messages_to_record(messages: Iterable[Message]) -> list[JsonValue]:

@@ -1,7 +1,7 @@
 """Lines -> stored values: one typed decoder per file, and what brings older and exported lines up to it."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -10,8 +10,7 @@ from msgspec.structs import force_setattr
 
 from agentv.storage.records.case_messages import case_messages_from_record
 from agentv.storage.records.json_line import decode
-from agentv.storage.records.schema import check_schema
-from agentv.storage.records.upgrade import upgrade_answer, upgrade_result
+from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import messages_from_json
 from agentv.types.records.answer import Answer
@@ -26,6 +25,78 @@ from agentv.types.records.fields import (
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
+
+_REQUEST_NAMES = ("evaluator_provider_request", "evaluator_raw_request", "grader_raw_request")
+"""What a judge was sent has had three names; the first is written, all are read."""
+
+
+def upgrade_answer(record: JsonObject) -> JsonObject:
+    """Return an answer with the keys that its first versions left out."""
+    return {"answer_key": "", "text": "", "duration_ms": 0.0, **_without_none(record)}
+
+
+def upgrade_result(record: JsonObject) -> JsonObject:
+    """Return a result, stored or exported, with the keys of the present form.
+
+    An exported row of the single form has its only evaluator's fields at the top; its name is not known there.
+    """
+    upgraded: dict[str, Any] = {"dataset": "", "run_id": "", "score": None, "verdict": None, **_without_none(record)}
+    if isinstance(upgraded.get("cached"), Mapping):
+        upgraded["cached"] = True
+    if "evaluator_results" in record:
+        upgraded["evaluator_results"] = _evaluators(record["evaluator_results"])
+    else:
+        upgraded |= {"single_form": True, "evaluator_results": _only_evaluator(record)}
+    return upgraded
+
+
+def _only_evaluator(record: JsonObject) -> object:
+    if record.get("score") is None:
+        return []
+    of_the_row = ("status", "duration_ms", "cost_usd", "verdict", "error")
+    top = {key: value for key, value in record.items() if key not in of_the_row}
+    error = record.get("evaluator_error")
+    if error is not None:
+        top |= {"error": error, "status": "error"}
+    return _evaluators([{**top, "name": "evaluator", "type": "llm_judge"}])
+
+
+def _evaluators(listed: object) -> object:
+    return [_evaluator(each) for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else listed
+
+
+def _evaluator(record: JsonObject) -> JsonObject:
+    known = _without_none(record)
+    upgraded: dict[str, Any] = {"type": "llm_judge", "score": 0.0, **known}
+    request = next((known[name] for name in _REQUEST_NAMES if name in known), None)
+    if request is not None:
+        upgraded["evaluator_provider_request"] = request
+    if isinstance(known.get("error"), Mapping):
+        upgraded["error"] = {"stage": "evaluator", **known["error"]}
+    if "evaluator_results" in known:
+        upgraded["evaluator_results"] = _evaluators(known["evaluator_results"])
+    return upgraded
+
+
+def _without_none(record: JsonObject) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if value is not None}
+
+
+def check_schema(found: object, expected: str) -> None:
+    """Raise StorageError unless a record's `schema` is of the expected sort and of a version that this program reads.
+
+    A record without one is taken for what is expected: exports of others may lack it.
+    """
+    if found is None or found == expected:
+        return
+    sort, _, version = str(found).rpartition("-")
+    expected_sort, _, expected_version = expected.rpartition("-")
+    major = version.partition(".")[0]
+    if sort != expected_sort or not major.isdecimal():
+        raise StorageError(f"expected a record of schema {expected!r}, found {found!r}")
+    if int(major) > int(expected_version):
+        raise StorageError(f"schema {found!r} is newer than this agentv reads ({expected!r}); upgrade agentv")
+
 
 T = TypeVar("T", bound=Struct)
 

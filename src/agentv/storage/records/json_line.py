@@ -13,7 +13,7 @@ from typing import cast
 
 import msgspec
 
-from agentv.storage.records.blob_reference import BlobReference
+from agentv.storage.records.case_messages import BlobReference
 from agentv.types.json_value import JsonObject, JsonValue
 
 _DEEPEST = 100

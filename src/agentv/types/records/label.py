@@ -1,10 +1,11 @@
-"""What a person said of an answer: a line of labels.jsonl."""
+"""What people said of answers: as they write it down, and as a line of labels.jsonl."""
 
 from datetime import datetime
 from typing import TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from agentv.types.cases import Location
 from agentv.types.records.answer import AnswerRef, Slot
 from agentv.types.records.fields import LABEL_SCHEMA, always
 
@@ -35,3 +36,32 @@ class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def answer_seq(self) -> int:
         """The `seq` of the answer that was judged."""
         return self.answer_ref.seq
+
+
+class Feedback(Struct, frozen=True):
+    """What one annotator says of one criterion of an answer to the case `eval_id`.
+
+    `suite`, `target` and `trial` say to which answer it belongs; what is None does not matter. `annotator` is empty
+    when nobody signed it. `location` is the line that it was read from.
+    """
+
+    eval_id: str
+    criterion: str
+    score: HumanScore
+    annotator: str = ""
+    reasoning: str | None = None
+    time: datetime | None = None
+    suite: str | None = None
+    target: str | None = None
+    trial: int | None = None
+    location: Location = field(default_factory=lambda: Location(""))
+
+    @property
+    def place(self) -> str:
+        """Where it was read, as `file:line`."""
+        return f"{self.location.path}:{self.location.line}"
+
+    def is_about(self, slot: Slot) -> bool:
+        """Whether it may be meant for the answer in `slot`: whatever it says of suite, target and trial fits."""
+        said = ((self.suite, slot.suite), (self.target, slot.target), (self.trial, slot.trial))
+        return self.eval_id == slot.eval_id and all(mine is None or mine == its for mine, its in said)

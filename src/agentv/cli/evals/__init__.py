@@ -1,0 +1,1 @@
+"""Commands about eval files: init, check, schema, convert, generate."""

@@ -1,0 +1,102 @@
+"""`agentv convert`: eval files and results from YAML to JSON Lines and back."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+if TYPE_CHECKING:
+    from agentv.loading.edit.conversion import Records
+    from agentv.types.json_value import JsonObject
+
+
+_SUFFIXES = (".jsonl", ".yaml", ".yml")
+_SCHEMA_LINE = "$schema: agentv-eval-v2\n"
+
+
+@click.command()
+@click.argument("source", metavar="IN", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("-o", "--output", metavar="OUT", type=click.Path(dir_okay=False, path_type=Path), required=True)
+@click.option("--json", "as_json", is_flag=True, help="Print what was written as one JSON object.")
+def command(source: Path, output: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
+    """Write the eval file or results file IN as OUT; the suffix of OUT (.yaml, .yml, .jsonl) tells the format.
+
+    A JSON Lines file of cases gets a side file of the same name, ending in .yaml, with the suite's other keys. Files
+    that exist are never overwritten.
+    """
+    import json
+
+    from agentv.loading.edit.conversion import read_records
+
+    written = [output]
+    records = read_records(source)
+    if records.sort == "eval" and output.suffix == ".jsonl":
+        written.append(output.with_suffix(".yaml"))
+    _check(source, written)
+    count = _write(records, written)
+    noun = "cases" if records.sort == "eval" else "rows"
+    if as_json:
+        names = [str(path) for path in written]
+        click.echo(json.dumps({"schema": "agentv-convert-1", "written": names, noun: count}))
+        return
+    for path in written:
+        click.echo(f"wrote {path}")
+    if records.sort == "eval" and output.resolve().parent != source.resolve().parent:
+        click.echo(f"note: relative paths in the cases now start from {output.parent}")
+
+
+def _check(source: Path, written: list[Path]) -> None:
+    output = written[0]
+    if output.suffix not in _SUFFIXES:
+        raise click.UsageError(f"cannot tell the format of {output}; its name must end in {', '.join(_SUFFIXES)}")
+    if (output.suffix == ".jsonl") == (source.suffix == ".jsonl"):
+        raise click.UsageError(f"{source} and {output} have the same format; nothing to convert")
+    for path in written:
+        if path.exists():
+            raise click.UsageError(f"{path} exists already; remove it, or choose another name for OUT")
+
+
+def _write(records: "Records", paths: list[Path]) -> int:
+    """Write all files whole or none; return how many records there were."""
+    from contextlib import ExitStack
+
+    from agentv.loading.files.atomic_write import written_whole
+
+    with ExitStack() as stack:
+        files = [stack.enter_context(written_whole(path)) for path in paths]
+        if paths[0].suffix == ".jsonl":
+            for side in files[1:]:
+                side.write(_top_text(records))
+            return _write_lines(files[0], records.items)
+        if records.sort == "eval":
+            files[0].write(f"{_top_text(records)}evalcases:\n")
+        return _write_items(files[0], records.items)
+
+
+def _write_lines(file: TextIO, items: "Iterable[JsonObject]") -> int:
+    from agentv.types.messages_json import compact_json
+
+    count = 0
+    for count, item in enumerate(items, 1):  # noqa: B007 - counted while written
+        file.write(f"{compact_json(item)}\n")
+    return count
+
+
+def _write_items(file: TextIO, items: "Iterable[JsonObject]") -> int:
+    from agentv.reports.text.yaml_text import yaml_item
+
+    count = 0
+    for count, item in enumerate(items, 1):  # noqa: B007 - counted while written
+        file.write(yaml_item(item) or "- {}\n")
+    return count
+
+
+def _top_text(records: "Records") -> str:
+    """Return the suite's other keys as YAML; at least the schema, which tells that it is an eval file."""
+    from agentv.reports.text.yaml_text import yaml_item
+
+    if not records.top:
+        return _SCHEMA_LINE
+    # An item of a list is an object that stands two columns further right.
+    return "\n".join(line[2:] for line in yaml_item(records.top).split("\n"))

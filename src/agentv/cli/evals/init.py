@@ -1,0 +1,215 @@
+"""`agentv init`: writes a first suite that runs offline, and never touches a file that is there already."""
+
+import json
+import keyword
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from agentv.cli.evals.schema_files import SCHEMAS, schema_files
+from agentv.types.errors import ConfigError, StorageError
+
+_ARCHIVE = re.compile(r"\.(whl|zip|tar\.gz)$")
+
+
+def install_source(given: str | None) -> str:
+    """Return what `pip install` takes to install agentv: from `given`, a path or URL, else as this one was installed.
+
+    Raises ConfigError when `given` cannot be installed from, or must not stand in a file.
+    """
+    if given is not None:
+        return _url(given) if "://" in given else _path(given)
+    try:
+        return recorded_source(distribution("agentv").read_text("direct_url.json"))
+    except PackageNotFoundError:
+        return "agentv"
+
+
+def recorded_source(direct_url: str | None) -> str:
+    """Return the source that an installer recorded (PEP 610); `agentv` for None, which means a package index."""
+    if direct_url is None:
+        return "agentv"
+    recorded = json.loads(direct_url)
+    url: str = recorded["url"]
+    if vcs := recorded.get("vcs_info"):
+        url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
+    return f"{url}#subdirectory={recorded['subdirectory']}" if "subdirectory" in recorded else url
+
+
+def _path(given: str) -> str:
+    path = Path(given).expanduser().resolve()
+    if not path.exists():
+        raise ConfigError(f"--from {given}: no such file or folder; a URL has :// in it")
+    if path.is_dir() and not (path / "pyproject.toml").is_file():
+        raise ConfigError(f"--from {given}: no pyproject.toml in this folder; name a clone of agentv, or a wheel")
+    return path.as_uri()
+
+
+def _url(given: str) -> str:
+    try:
+        url = urlsplit(given)
+    except ValueError:
+        url = None
+    if url is None or re.search(r"\s", given):
+        raise ConfigError(f"--from {given}: not a URL")
+    if url.password or (url.username and "ssh" not in url.scheme):
+        raise ConfigError("--from: a URL with a password or token would be committed; leave it out")
+    is_repository = url.scheme in ("http", "https") and not _ARCHIVE.search(url.path)
+    return f"git+{given}" if is_repository else given
+
+
+PLUGIN_TEMPLATE = "evaluator-plugin"
+PLUGIN_NAME = "my-evaluator"
+"""How the package of the template is called where nobody names it; its module and type have underscores instead."""
+
+TEMPLATES: Mapping[str, str] = {
+    "agent": "an agent that is started as a command and reports its tool calls",
+    "rag": "a retrieval pipeline in Python, judged by what it found",
+    "chat": "a chat model, with canned answers until there is a key",
+    "python": "any Python function",
+    PLUGIN_TEMPLATE: "an evaluator of your own, as a package that others can install",
+}
+_FOLDER = Path(__file__).with_name("templates")
+_KEYS_IGNORED = (".env", "/.env", ".env*", "*.env", "**/.env")
+_CI_FILES = (".github/workflows/agentv.yml", ".gitlab-ci.yml")
+
+
+@click.command()
+@click.option(
+    "--template",
+    type=click.Choice(list(TEMPLATES)),
+    default="agent",
+    show_default=True,
+    help="; ".join(f"{name}: {what}" for name, what in TEMPLATES.items()) + ".",
+)
+@click.option("--name", help=f"evaluator-plugin: how the package is called; default: {PLUGIN_NAME}.")
+@click.option("--from", "given", metavar="PATH_OR_URL", help="Where CI jobs install agentv from.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was written and kept as one JSON object.")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=".")
+def command(folder: Path, template: str, name: str | None, given: str | None, *, as_json: bool) -> None:
+    """Write evals/, targets, .env.template and jobs for GitHub and GitLab into FOLDER (default: here).
+
+    What is written runs at once, with no key and no network. Files that exist are kept as they are. CI jobs install
+    agentv from where this one was installed, unless --from names another clone, wheel or repository.
+    """
+    source = install_source(given)
+    files = files_of(template)
+    if name is not None:
+        files = _renamed(files, template, name)
+    written, kept = write_all(folder, _installing(files, source))
+    if as_json:
+        report = {"schema": "agentv-init-1", "folder": str(folder), "written": written, "kept": kept}
+        click.echo(json.dumps({**report, "agentv": source}))
+        return
+    for file in written:
+        click.echo(f"wrote  {folder / file}")
+    for file in kept:
+        click.echo(f"kept   {folder / file}  (it was there already)")
+    if ".gitignore" in kept and not _ignores_keys(folder / ".gitignore"):
+        click.echo("\nKeys go into .env: add the line `.env` to .gitignore, so that it is never committed.")
+    if urlsplit(source).scheme in ("file", "git+file") and any(file in written for file in _CI_FILES):
+        click.echo(f"\nCI jobs install agentv from {source}, which only this machine has: put a URL in its place.")
+    click.echo(f"\nNext: {'' if folder == Path() else f'cd {shlex.quote(str(folder))} && '}agentv run")
+
+
+def files_of(template: str) -> dict[str, str]:
+    """Return every file of a template, by path relative to the project's folder."""
+    schemas = {f".agentv/{SCHEMAS}/{name}": text for name, text in schema_files().items()}
+    return {**_copied("common"), **_copied(template), **schemas}
+
+
+def _installing(files: Mapping[str, str], source: str) -> dict[str, str]:
+    """Return the files with `pip install agentv`, as it stands in the templates, installing it from `source`."""
+    install = f"pip install {shlex.quote(source)}"
+    return {path: text.replace("pip install agentv", install) for path, text in files.items()}
+
+
+def _renamed(files: Mapping[str, str], template: str, name: str) -> dict[str, str]:
+    """Return the files of the plug-in template with its package, module and type named anew."""
+    if template != PLUGIN_TEMPLATE:
+        raise click.UsageError(f"--name goes with --template {PLUGIN_TEMPLATE}; the other templates make no package")
+    module = plugin_module(name)
+    pairs = ((PLUGIN_NAME, name), (PLUGIN_NAME.replace("-", "_"), module))
+
+    def renamed(text: str) -> str:
+        for old, new in pairs:
+            text = text.replace(old, new)
+        return text
+
+    return {renamed(path): renamed(text) for path, text in files.items()}
+
+
+def plugin_module(name: str) -> str:
+    """Return the module and type of a package of that name. Raises ConfigError when it cannot be one."""
+    from agentv.evaluators import EVALUATORS
+
+    module = name.replace("-", "_").lower()
+    if not re.fullmatch(r"[A-Za-z]([A-Za-z0-9]|[-_](?=[A-Za-z0-9]))*", name) or keyword.iskeyword(module):
+        allowed = "letters, digits, and single - or _ between them, a letter first"
+        raise ConfigError(f"{name!r} cannot be the name of a package and a module; allowed: {allowed}")
+    if module in EVALUATORS or module in sys.stdlib_module_names or module == "agentv":
+        owner = f"agentv's evaluator type {module!r}" if module in EVALUATORS else f"the module {module!r}"
+        raise ConfigError(f"{name!r} would stand in the way of {owner}; choose another name")
+    return module
+
+
+def _copied(template: str) -> dict[str, str]:
+    root = _FOLDER / template
+    paths = [path for path in root.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    return {_target_name(path.relative_to(root)): path.read_text("utf-8") for path in paths}
+
+
+def _target_name(path: Path) -> str:
+    """Return where a template file goes: `dot-env` in the package is `.env` in the project, which keeps it visible."""
+    return "/".join(f".{part[4:]}" if part.startswith("dot-") else part for part in path.parts)
+
+
+def write_all(folder: Path, files: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Write the files that are not there yet; return which were written and which were kept. All of it, or nothing.
+
+    Raises ConfigError when something else stands where a file or folder belongs, StorageError when the disk refuses.
+    """
+    made: list[Path] = []
+    written: list[str] = []
+    kept: list[str] = []
+    try:
+        for name, text in sorted(files.items()):
+            (written if _write_new(folder / name, text, made) else kept).append(name)
+    except OSError as error:
+        _take_back(made)
+        message = f"cannot write {error.filename or folder}: {error.strerror}; nothing was written"
+        in_the_way = isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError)
+        raise (ConfigError if in_the_way else StorageError)(message) from error
+    return written, kept
+
+
+def _write_new(path: Path, text: str, made: list[Path]) -> bool:
+    """Write a file unless there is one; return whether it was written. `made` gets every file and folder."""
+    for parent in reversed(path.parents):
+        if not parent.is_dir():
+            parent.mkdir()
+            made.append(parent)
+    if path.is_file():
+        return False
+    with path.open("x", encoding="utf-8") as file:
+        made.append(path)
+        file.write(text)
+    return True
+
+
+def _take_back(made: list[Path]) -> None:
+    for path in reversed(made):
+        with suppress(OSError):
+            path.rmdir() if path.is_dir() else path.unlink()
+
+
+def _ignores_keys(gitignore: Path) -> bool:
+    lines = gitignore.read_text("utf-8", errors="replace").splitlines()
+    return any(line.strip() in _KEYS_IGNORED for line in lines)

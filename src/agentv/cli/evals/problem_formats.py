@@ -1,0 +1,184 @@
+"""Problems of files → text for people, JSON, GitHub annotations, SARIF."""
+
+import json
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from msgspec import Struct, field
+
+from agentv.loading.files.dotenv import ENV_FILE
+from agentv.reports.run.sarif import SARIF_SCHEMA
+from agentv.reports.text.amounts import count_text
+from agentv.reports.text.printable import one_line, printable, printable_json
+from agentv.templating.environment import has_reference
+from agentv.templating.secrets import looks_secret
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.problems import Problem
+from agentv.version import __version__
+
+_WIDTH = 100
+_BEFORE = 60
+_BYTES_READ = 4 * 2**20
+
+
+class CodeFrames(Struct):
+    """Makes frames; keeps the lines of the files it has read. Paths are relative to `folder`."""
+
+    folder: Path
+    _files: dict[str, list[str]] = field(default_factory=dict)
+
+    def frame(self, problem: Problem) -> list[str]:
+        """Return the frame of a problem: two lines, or none when its place or its file is not known.
+
+        Frames end up in logs: nothing of a `.env` file is shown, and no value of a key that looks secret.
+        """
+        lines = self._lines(problem.path)
+        if not 0 < problem.line <= len(lines) or Path(problem.path).name == ENV_FILE:
+            return []
+        source = lines[problem.line - 1]
+        if looks_secret(problem.json_path) and not has_reference(source):
+            source = f"{source[: problem.column - 1]}***"
+        return frame_lines(source, problem.line, problem.column)
+
+    def _lines(self, path: str) -> list[str]:
+        """Return the first lines of a regular file; of a pipe or a device nothing is read."""
+        if path not in self._files:
+            self._files[path] = _start(self.folder / path).replace("\r\n", "\n").split("\n")
+        return self._files[path]
+
+
+def _start(path: Path) -> str:
+    """Return what is looked at of a file: its first mebibytes, without a line that is cut."""
+    try:
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            data = file.read(_BYTES_READ)
+    except (OSError, ValueError):
+        return ""
+    whole = data if len(data) < _BYTES_READ else data[: data.rfind(b"\n") + 1]
+    return whole.decode("utf-8-sig", "replace")
+
+
+def frame_lines(source: str, line: int, column: int) -> list[str]:
+    """Return a source line and the caret under `column`; of a long line what stands around it."""
+    start = max(0, column - 1 - _BEFORE) if len(source) > _WIDTH else 0
+    shown = "".join(map(_shown, source[start : start + _WIDTH]))
+    before = "".join(map(_shown, source[start : max(start, column - 1)]))
+    head, tail = "…" if start else "", "…" if start + _WIDTH < len(source) else ""
+    gutter = f"{line:>6} | "
+    blanks = " " * (len(gutter) + len(head) + sum(map(_cells, before)))
+    return [f"{gutter}{head}{shown}{tail}".rstrip(), f"{blanks}^"]
+
+
+def _shown(character: str) -> str:
+    """Return what stands for a character: blanks for tabs, a sign for what a terminal would act upon."""
+    if character == "\t":
+        return " "
+    return "\ufffd" if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp") else character
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+CHECK_SCHEMA = "agentv-check-1"
+_RULE = "file-problem"
+
+
+def closing_line(problems: Sequence[Problem], files: int) -> str:
+    """Return the closing line: how many errors and warnings, in how many files."""
+    counts = Counter(problem.severity for problem in problems)
+    found = [count_text(counts[severity], severity) for severity in ("error", "warning") if counts[severity]]
+    return f"{count_text(files, 'file')} checked: {', '.join(found) or 'no problem found'}"
+
+
+def as_text(problems: Sequence[Problem], files: int, folder: Path) -> str:
+    """Return every problem on a line of its own with its code frame, and the closing line."""
+    frames = CodeFrames(folder)
+    lines: list[str] = []
+    for problem in problems:
+        lines += [printable(problem.render()).replace("\n", " "), *frames.frame(problem), ""]
+    return "\n".join([*lines, closing_line(problems, files)])
+
+
+def as_json(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
+    """Return one JSON object with every problem and the counts."""
+    counts = Counter(problem.severity for problem in problems)
+    made: dict[str, JsonValue] = {
+        "schema": CHECK_SCHEMA,
+        "files": files,
+        "errors": counts["error"],
+        "warnings": counts["warning"],
+        "problems": [_to_json(problem) for problem in problems],
+    }
+    return printable_json(json.dumps(made, indent=2, ensure_ascii=False))
+
+
+def _to_json(problem: Problem) -> JsonObject:
+    return {
+        "path": problem.path,
+        "line": problem.line,
+        "column": problem.column,
+        "json_path": problem.json_path,
+        "severity": problem.severity,
+        "message": problem.message,
+        "allowed": problem.allowed,
+        "suggestion": problem.suggestion,
+    }
+
+
+def as_github(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
+    """Return workflow commands that GitHub Actions shows at the lines, and the closing line."""
+    return "\n".join([*map(_annotation, problems), closing_line(problems, files)])
+
+
+def _annotation(problem: Problem) -> str:
+    place = f",line={problem.line},col={problem.column}" if problem.line else ""
+    text = one_line(_sentence(problem)).replace("%", "%25")
+    file = one_line(problem.path).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    return f"::{problem.severity} file={file}{place}::{text}"
+
+
+def _sentence(problem: Problem) -> str:
+    """Return what a problem says without its place."""
+    suggestion = f"did you mean {problem.suggestion!r}?" if problem.suggestion else None
+    return "; ".join(filter(None, (f"{problem.json_path}  {problem.message}", problem.allowed, suggestion)))
+
+
+def as_sarif(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
+    """Return a SARIF 2.1.0 log, which code scanners read."""
+    driver = {
+        "name": "agentv",
+        "version": __version__,
+        "rules": [{"id": _RULE, "shortDescription": {"text": "An eval, targets or project file has a problem"}}],
+    }
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": [*map(_sarif_result, problems)]}
+    log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+    return printable_json(json.dumps(log, indent=2, ensure_ascii=False))
+
+
+def _sarif_result(problem: Problem) -> JsonObject:
+    location: dict[str, JsonValue] = {"artifactLocation": {"uri": quote(problem.path)}}
+    if problem.line:
+        location["region"] = {"startLine": problem.line, "startColumn": problem.column}
+    return {
+        "ruleId": _RULE,
+        "level": problem.severity,
+        "message": {"text": _sentence(problem)},
+        "locations": [{"physicalLocation": location}],
+    }
+
+
+FORMATS: Mapping[str, Callable[[Sequence[Problem], int, Path], str]] = {
+    "text": as_text,
+    "json": as_json,
+    "github": as_github,
+    "sarif": as_sarif,
+}
+"""Formats by name; each takes the problems, the number of files, and the folder that their paths are relative to."""

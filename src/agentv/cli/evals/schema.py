@@ -1,0 +1,68 @@
+"""`agentv schema`: the JSON Schema of a file kind, for editors and other tools."""
+
+import json
+from pathlib import Path
+
+import click
+
+from agentv.types.errors import StorageError
+
+
+@click.command()
+@click.argument("kind", required=False)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
+@click.option("--write", is_flag=True, help="Write the project's .agentv/schemas/, for editors.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object that has the schema in it.")
+def command(kind: str | None, output: Path | None, *, write: bool, as_json: bool) -> None:
+    """Print the JSON Schema of a KIND of file.
+
+    KIND is eval (the default), targets, config (.agentv.yaml), evaluation (the --config of `agentv score`), or results.
+    """
+    if write:
+        if kind or output:
+            raise click.UsageError("--write takes no KIND and no --output")
+        _report_written(_write_all(), as_json=as_json)
+    else:
+        _write_one(kind or "eval", output, as_json=as_json)
+
+
+def _write_all() -> list[Path]:
+    """Write every schema that editors need into the project's folder. Raises StorageError."""
+    from agentv.cli.evals.schema_files import SCHEMAS, schema_files
+    from agentv.loading.files.atomic_write import write_text
+    from agentv.loading.files.places import find_home
+
+    folder = find_home(Path.cwd()) / SCHEMAS
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot make {folder}: {error.strerror}") from None
+    files = schema_files()
+    for name, text in files.items():
+        write_text(folder / name, text)
+    return [folder / name for name in files]
+
+
+def _report_written(paths: list[Path], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"schema": "agentv-schema-1", "written": [str(path) for path in paths]}))
+        return
+    for path in paths:
+        click.echo(f"wrote {path}")
+
+
+def _write_one(kind: str, output: Path | None, *, as_json: bool) -> None:
+    from agentv.engine.plugins.loading import load_specs
+    from agentv.loading.files.atomic_write import write_text
+    from agentv.loading.models.schemas import json_schema
+
+    schema = json_schema(kind, load_specs())
+    if output is not None:
+        write_text(output, json.dumps(schema, indent=2) + "\n")
+    if as_json:
+        found = {"schema": "agentv-schema-1", "kind": kind, "file": str(output) if output else None}
+        click.echo(json.dumps({**found, "json_schema": schema}))
+    elif output is None:
+        click.echo(json.dumps(schema, indent=2))
+    else:
+        click.echo(f"wrote {output}; point editors to it with a first line:\n# yaml-language-server: $schema={output}")

@@ -1,0 +1,1 @@
+"""Commands that show results: show, compare, trend, report, baseline, label, judge."""

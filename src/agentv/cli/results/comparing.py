@@ -1,0 +1,198 @@
+"""What `agentv compare` does: find the runs, compare each with the first, print, and let gates decide."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from msgspec import Struct
+
+from agentv.cli.terminal import terminal_style
+from agentv.loading.files.places import find_home
+from agentv.reports.compare.json import COMPARE_SCHEMA, comparison_to_json, older_json
+from agentv.reports.compare.markdown import comparison_markdown
+from agentv.reports.compare.matrix import matrix_markdown, matrix_text
+from agentv.reports.compare.text import ComparisonView
+from agentv.reports.compare.words import FindReasons, Reasons, reason_of, unfinished_text
+from agentv.reports.text.printable import one_line, printable_json
+from agentv.scoring.comparison.compare import CaseDifference, Comparison, compare_sides, corrected
+from agentv.scoring.comparison.gated import ComparedPairs
+from agentv.scoring.comparison.rows import evaluator_of
+from agentv.scoring.comparison.sides import CaseName
+from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.metrics import COMPARE_METRICS
+from agentv.scoring.gates.run_verdict import AskedGate, Ending, run_verdict
+from agentv.storage.run.scores import FoundScores, find_scores
+from agentv.types.errors import ConfigError, UnknownNameError
+from agentv.types.json_value import JsonObject
+from agentv.types.messages_json import pretty_json
+from agentv.types.results import RunVerdict
+
+FORMATS = ("text", "json", "markdown", "agentv")
+
+
+class ToldComparison(NamedTuple):
+    """A comparison with what tells its reasons, and the verdict of the gates where some were asked for."""
+
+    comparison: Comparison
+    reasons: FindReasons
+    verdict: RunVerdict | None
+
+
+def comparisons_text(told: Sequence[ToldComparison], format: str, listed: int) -> str:  # noqa: A002 - the option's name
+    """Return one comparison, or the matrix of several; `listed` improved and regressed cases come with reasons."""
+    match format:
+        case "agentv":
+            return _json(older_json(told[0].comparison))
+        case "json":
+            shown = [comparison_to_json(*each) for each in told]
+            return _json(shown[0] if len(shown) == 1 else {"schema": COMPARE_SCHEMA, "comparisons": shown})
+        case "markdown":
+            return _markdown(told, listed)
+        case _:
+            return _text(told, listed)
+
+
+def _markdown(told: Sequence[ToldComparison], listed: int) -> str:
+    if len(told) == 1:
+        comparison, reasons, verdict = told[0]
+        return comparison_markdown(comparison, reasons, listed=listed, verdict=verdict)
+    return matrix_markdown([each.comparison for each in told], [each.verdict for each in told])
+
+
+def _text(told: Sequence[ToldComparison], listed: int) -> str:
+    style = terminal_style()
+    if len(told) == 1:
+        comparison, reasons, verdict = told[0]
+        return ComparisonView(style.width, style.signs, style.paint, listed).render(comparison, reasons, verdict)
+    return matrix_text(
+        [each.comparison for each in told],
+        [each.verdict for each in told],
+        width=style.width,
+        signs=style.signs,
+        paint=style.paint,
+    )
+
+
+def _json(told: JsonObject) -> str:
+    return f"{printable_json(pretty_json(told))}\n"
+
+
+def reasons_of(before: FoundScores, after: FoundScores) -> FindReasons:
+    """Return what tells the reasons for a case's scores on both sides: those of its lowest-scored row."""
+
+    def find(case: CaseDifference) -> Reasons:
+        return Reasons(_reason(before, case.pair.before), _reason(after, case.pair.after))
+
+    return find
+
+
+def _reason(found: FoundScores, name: CaseName) -> str | None:
+    place = found.side.worst_row(name)
+    if found.stored is None or place is None:
+        return None
+    return reason_of(next(found.stored.results_at([place])))
+
+
+_TWO = 2
+_BY_WEIGHT = (4, 5, 1, 3, 2, 0)
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """How runs are compared and shown; `gates` None: nothing decides about the exit code but that cases were paired."""
+
+    threshold: float
+    seed: int
+    format: str
+    listed: int
+    gates: tuple[str, ...] | None
+    max_errors: int
+    targets: tuple[str, str] | None
+    baseline: str | None
+
+
+def compare(references: Sequence[str], asked: Asked) -> int:
+    """Compare runs with the first of them; returns the exit code."""
+    gates = _gates(asked)
+    runs = _load(find_home(Path.cwd()), references, asked)
+    _check_names(gates or (), runs)
+    first, *others = runs
+    comparisons = [_compare(first, other, asked) for other in others]
+    if len(others) > 1:
+        comparisons = list(corrected(comparisons))
+    verdicts = [_verdict(each, gates, asked.max_errors) for each in comparisons]
+    told = [
+        ToldComparison(each, reasons_of(first, run), verdict if gates is not None or verdict.exit_code else None)
+        for each, run, verdict in zip(comparisons, others, verdicts, strict=True)
+    ]
+    click.echo(comparisons_text(told, asked.format, asked.listed), nl=False)
+    if asked.format == "agentv" and comparisons[0].cases:
+        return 0 if comparisons[0].mean_of_pairs >= 0 else 1
+    return min((each.exit_code for each in verdicts), key=_BY_WEIGHT.index)
+
+
+def _gates(asked: Asked) -> tuple[AskedGate, ...] | None:
+    if asked.gates is None:
+        return None
+    if asked.format == "agentv":
+        raise ConfigError("--format agentv has an exit code of its own; give --gate with another format")
+    return tuple(AskedGate(parse_gate(gate, COMPARE_METRICS)) for gate in asked.gates)
+
+
+def _check_names(gates: Sequence[AskedGate], runs: Sequence[FoundScores]) -> None:
+    """Refuse a gate on an evaluator that judged in none of the runs, where any did."""
+    known = {name for run in runs for measure in run.side.measures if (name := evaluator_of(measure)) is not None}
+    for gate in (asked.gate for asked in gates):
+        if known and gate.name == "evaluator" and gate.argument not in known:
+            raise gate.wrong_argument(str(UnknownNameError("evaluator", gate.argument or "", known=known)))
+
+
+def _load(home: Path, references: Sequence[str], asked: Asked) -> list[FoundScores]:
+    """Return the runs, the one that the others are compared with first. Raises ConfigError for too few of them."""
+    named = list(references)
+    if asked.baseline is not None:
+        named = [asked.baseline, *(named or ["latest"])]
+    if asked.targets is not None:
+        if len(named) > _TWO or not named:
+            raise ConfigError("--targets A B compares two targets of one run, or target A of one with B of another")
+        return [
+            find_scores(home, reference, target=target)
+            for reference, target in zip((named[0], named[-1]), asked.targets, strict=True)
+        ]
+    if len(named) < _TWO:
+        raise ConfigError("compare takes two runs or more, or one with --baseline or --targets")
+    if len(named) > _TWO and asked.format == "agentv":
+        raise ConfigError("--format agentv is for two runs")
+    return [find_scores(home, reference) for reference in named]
+
+
+def _compare(before: FoundScores, after: FoundScores, asked: Asked) -> Comparison:
+    rng = random.Random(asked.seed)  # noqa: S311 - draws sign patterns, keeps no secret
+    return compare_sides(before.side, after.side, rng=rng, threshold=asked.threshold)
+
+
+def _verdict(comparison: Comparison, gates: tuple[AskedGate, ...] | None, max_errors: int) -> RunVerdict:
+    pairs = ComparedPairs(comparison)
+    ending = Ending("finished", reason=_nothing(comparison), noun="case")
+    if gates is None:
+        return run_verdict(pairs, ending, gates=(), max_errors=pairs.all.rows)
+    unfinished = _unfinished(comparison)
+    if unfinished is not None and pairs.all.rows:
+        ending = Ending("failed", reason=unfinished, noun="case")
+    return run_verdict(pairs, ending, gates=gates, max_errors=max_errors)
+
+
+def _unfinished(comparison: Comparison) -> str | None:
+    """Return which of the runs may lack cases, so that no gate can be believed to hold; None for none of them."""
+    told = [
+        f"{one_line(side.label)} is {state}" if side.state == "running" else f"{one_line(side.label)} was {state}"
+        for side in (comparison.before, comparison.after)
+        if (state := unfinished_text(side.state))
+    ]
+    return ", and ".join(told) or None
+
+
+def _nothing(comparison: Comparison) -> str:
+    before, after = (", ".join(side.targets) or "none" for side in (comparison.before, comparison.after))
+    return f"the runs have no case in common (targets {before} and {after}; --targets A B pairs two of them)"

@@ -1,0 +1,257 @@
+"""What `agentv judge check` does: the judge is asked again, and what it says is held against itself."""
+
+import asyncio
+import os
+import random
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import chdir, suppress
+from pathlib import Path
+from typing import TextIO
+
+import click
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.cli.results.sheets import print_sheets, refuse_unwritable, write_sheets
+from agentv.cli.running.stopping import stopping_on_signals
+from agentv.cli.terminal import own_stdout
+from agentv.engine.planning.plan import RunPlan
+from agentv.engine.planning.prices import budget_problem
+from agentv.engine.running.clock import make_clock
+from agentv.engine.running.keeping import refuse_second_writer
+from agentv.engine.running.recorder import Stop
+from agentv.engine.running.run import run_plan
+from agentv.engine.stored.rejudge import AskAgain, ask_again, asked_judges, by_judge, only_judges
+from agentv.engine.stored.stored_plan import load_stored_plan, working_folder
+from agentv.loading.files.places import find_home
+from agentv.reports.judge.check import CHECK_SCHEMA, SHOWN, JudgeCheck, check_sheet, check_to_json
+from agentv.reports.text.amounts import clock_text, count_text, money_text
+from agentv.reports.text.printable import one_line, printable_json
+from agentv.reports.text.signs import signs_for
+from agentv.reports.text.width import clip
+from agentv.scoring.gates.run_verdict import SIGNALLED
+from agentv.scoring.judges.consistency import consistency
+from agentv.storage.records.json_line import pretty
+from agentv.storage.run.find import find_run
+from agentv.storage.run.folder import write_by_rename
+from agentv.storage.run.memory import MemoryStore
+from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.errors import ConfigError, StorageError
+from agentv.types.events import RowFinished, RunEvent
+from agentv.types.json_value import JsonObject
+from agentv.types.messages_json import pretty_json
+from agentv.types.records.answer import Slot
+from agentv.types.records.result import CaseResult
+
+_REDRAWN_EVERY_S = 0.1
+_TOLD_EVERY_S = 30.0
+
+
+class AskedLine:
+    """An observer that counts verdicts: a line that is redrawn on a terminal, elsewhere a new one each 30 seconds.
+
+    `planned` verdicts are asked for; `now` counts seconds.
+    """
+
+    def __init__(self, stream: TextIO, planned: int, *, now: Callable[[], float]) -> None:
+        self._stream, self._planned, self._now = stream, planned, now
+        self._signs = signs_for(stream.encoding)
+        self._is_redrawn = stream.isatty()
+        self._done = 0
+        self._began = self._shown_at = now()
+
+    def notify(self, event: RunEvent) -> None:
+        """Count a verdict, and tell of it when it is time to."""
+        if not isinstance(event, RowFinished):
+            return
+        self._done += 1
+        if self._now() - self._shown_at >= (_REDRAWN_EVERY_S if self._is_redrawn else _TOLD_EVERY_S):
+            self._shown_at = self._now()
+            self._show()
+
+    def close(self) -> None:
+        """Leave the terminal's line as it was."""
+        if self._is_redrawn:
+            self._write("\r\x1b[K")
+
+    def _show(self) -> None:
+        gone_s = self._now() - self._began
+        left_s = gone_s / self._done * max(self._planned - self._done, 0)
+        told = (
+            f"{self._done:,} of {self._planned:,} asked",
+            f"{self._done / gone_s:.1f}/s",
+            clock_text(gone_s),
+            f"about {clock_text(left_s)} left",
+        )
+        text = f" {self._signs.dot} ".join(told)
+        if self._is_redrawn:
+            self._write(f"\r{clip(text, shutil.get_terminal_size().columns - 1, mark=self._signs.ellipsis)}\x1b[K")
+        else:
+            self._write(f"{text}\n")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # a screen that nobody reads any more is no loss
+            self._stream.write(text)
+            self._stream.flush()
+
+
+CHECK_FILE = "judge-check.json"
+EXIT_STOPPED, EXIT_INCOMPLETE = 2, 3
+
+
+class CheckOptions(Struct, frozen=True, kw_only=True):
+    """The options of the command, as given."""
+
+    evaluators: tuple[str, ...] = ()
+    repeats: int = 3
+    sample: int | None = None
+    seed: int = 0
+    budget_usd: float | None = None
+    outputs: tuple[str, ...] = ()
+    yes: bool = False
+    as_json: bool = False
+
+
+class _Asked(Struct, frozen=True):
+    """What is asked again: judges, answers with their length in characters, and what that takes."""
+
+    stored: StoredRun
+    names: tuple[str, ...]
+    lengths: dict[Slot, int]
+    calls: int
+    cost_usd: float | None
+
+
+def check(reference: str, options: CheckOptions) -> int:
+    """Ask the judges of a run again and say how far each agrees with itself; returns the exit code."""
+    refuse_unwritable(options.outputs)
+    folder = find_run(find_home(Path.cwd()), reference).resolve()
+    refuse_second_writer(folder)
+    asked = _choose(open_run(folder), options)
+    click.echo(_forecast(asked, options), err=True)
+    if not options.yes and sys.stdin.isatty() and not click.confirm("Go on?", err=True):
+        click.echo("nothing was asked", err=True)
+        return 0
+    stop = Stop()
+    rows, found = _ask(asked, options, stop)
+    if not rows:
+        raise StorageError(f"the judge gave no answer: {stop.reason or 'no stored answer fits its case any more'}")
+    left = len(asked.lengths) - len(found)
+    if left and stop.reason is None:
+        click.echo(f"left out: {count_text(left, 'answer')} whose case or target was edited since", err=True)
+    checks = _checks(asked, rows, options)
+    _tell(checks, folder / CHECK_FILE, options)
+    return _exit_code(stop)
+
+
+def _choose(stored: StoredRun, options: CheckOptions) -> _Asked:
+    """Return what is asked again. Raises ConfigError, saying what there is, when that is nothing."""
+    rows = [row for row in stored.results() if row.answer_seq is not None and any(asked_judges(row))]
+    known = sorted({name for row in rows for name, _, _ in asked_judges(row)})
+    wrong = [name for name in options.evaluators if name not in known]
+    if wrong or not known:
+        named = ", ".join(map(one_line, known)) or "none"
+        what = f"{one_line(wrong[0])!r} asked no judge" if wrong else "no evaluator asked a judge"
+        raise ConfigError(f"in run {stored.run_id} {what}; evaluators that did: {named}")
+    names = options.evaluators or tuple(known)
+    rows = [row for row in rows if any(name in names for name, _, _ in asked_judges(row))]
+    if options.sample is not None and options.sample < len(rows):
+        rows = random.Random(options.seed).sample(rows, options.sample)  # noqa: S311 - a sample, no secret
+    costs = [(calls, cost) for row in rows for name, calls, cost in asked_judges(row) if name in names]
+    known_costs = [cost for _, cost in costs if cost is not None]
+    return _Asked(
+        stored,
+        names,
+        {row.slot: len(row.candidate_answer) for row in rows},
+        options.repeats * sum(calls for calls, _ in costs),
+        options.repeats * sum(known_costs) if len(known_costs) == len(costs) else None,
+    )
+
+
+def _forecast(asked: _Asked, options: CheckOptions) -> str:
+    names = ", ".join(map(one_line, asked.names))
+    cost = "cost unknown" if asked.cost_usd is None else f"about {money_text(asked.cost_usd)}"
+    answers = count_text(len(asked.lengths), "answer")
+    times = count_text(options.repeats, "time")
+    return f"asking {names} again about {answers}, {times} each: about {count_text(asked.calls, 'call')}, {cost}"
+
+
+def _ask(asked: _Asked, options: CheckOptions, stop: Stop) -> tuple[Sequence[CaseResult], set[Slot]]:
+    """Ask; return the rows that came of it, which are kept nowhere, and the slots whose answer was there."""
+    home = asked.stored.folder.parent.parent
+    cwd = working_folder(asked.stored.run, home)
+    with own_stdout(), chdir(cwd):  # eval files and what they name are called from there, as they were
+        change = only_judges(asked.names)
+        plan = load_stored_plan(asked.stored.run, home, cwd=cwd, env=os.environ, change=change, is_anew=True)
+        _refuse_unpriced(plan, options)
+        plan = replace(plan, options=replace(plan.options, budget_usd=options.budget_usd), gates=(), baseline=None)
+        again = ask_again(plan, asked.stored, asked.lengths, repeats=options.repeats)
+        rows = asyncio.run(_run(plan, again, stop, run_id=asked.stored.run_id))
+    return rows, again.found
+
+
+def _refuse_unpriced(plan: RunPlan, options: CheckOptions) -> None:
+    """Raise ConfigError for a judge over which the budget cannot watch."""
+    for judge in plan.judges if options.budget_usd is not None else ():
+        problem = budget_problem(judge, plan.specs.providers.get(judge.provider), plan.prices)
+        if problem is not None:
+            raise ConfigError(problem)
+
+
+async def _run(plan: RunPlan, again: AskAgain, stop: Stop, *, run_id: str) -> Sequence[CaseResult]:
+    clock = make_clock()
+    store = MemoryStore(run_id, clock=clock)
+    rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
+    line = AskedLine(sys.stderr, len(again.chosen) * again.repeats, now=time.monotonic)
+    try:
+        with stopping_on_signals(stop):
+            await run_plan(plan, store=store, observers=(line,), clock=clock, rng=rng, stop=stop, carry_on=again)
+    finally:
+        line.close()
+    return store.results
+
+
+def _checks(asked: _Asked, rows: Sequence[CaseResult], options: CheckOptions) -> list[JudgeCheck]:
+    said = by_judge(rows, asked.names, asked.lengths, repeats=options.repeats)
+    calls = dict.fromkeys(asked.names, 0)
+    for row in rows:
+        for name, count, _ in asked_judges(row):
+            calls[name] = calls.get(name, 0) + count
+    return [
+        JudgeCheck(asked.stored.run_id, name, consistency(answers, options.repeats), answers, calls[name])
+        for name, answers in said.items()
+        if answers
+    ]
+
+
+def _tell(checks: Sequence[JudgeCheck], file: Path, options: CheckOptions) -> None:
+    told: JsonObject = {"schema": CHECK_SCHEMA, "checks": [check_to_json(each) for each in checks]}
+    try:
+        write_by_rename(file, pretty(told))
+    except OSError as error:
+        raise StorageError(f"cannot write {file}: {error.strerror or error}") from error
+    write_sheets(options.outputs, [check_sheet(each) for each in checks])
+    if options.as_json:
+        click.echo(printable_json(pretty_json(told)))
+        return
+    print_sheets([check_sheet(each, most=SHOWN) for each in checks])
+    for written in (str(file), *options.outputs):
+        click.echo(f"wrote   {one_line(written)}")
+
+
+def _exit_code(stop: Stop) -> int:
+    """Return 0, or why not all was asked: stopped by the budget, failed, or by a signal."""
+    if stop.reason is not None:
+        click.echo(f"not all was asked: {one_line(stop.reason)}", err=True)
+    match stop.state:
+        case "interrupted":
+            return SIGNALLED + stop.signal_number
+        case "stopped":
+            return EXIT_STOPPED
+        case "failed":
+            return EXIT_INCOMPLETE
+        case _:
+            return 0

@@ -1,0 +1,47 @@
+"""What reports are written with: everything is read from where the run is kept."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+from agentv.reports.run.case_view import RowDetail
+from agentv.reports.run.formats import ReportTools
+from agentv.storage.records.export import export_record
+from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import RunRecord
+from agentv.types.results import RunReport
+
+
+def read_details(stored: StoredRun, rows: Sequence[CaseResult]) -> list[RowDetail]:
+    """Return rows with all that is kept of them, in the order given."""
+    answers = stored.answers_at({row.answer_seq for row in rows if row.answer_seq is not None})
+    wanted = {(row.slot.suite, row.eval_id) for row in rows}
+    cases = {(each.suite, each.eval_id): each for each in stored.cases_named(wanted)}
+    labels = [label for label in stored.labels() if (label.slot.suite, label.slot.eval_id) in wanted]
+    return [
+        RowDetail(
+            row,
+            cases.get((row.slot.suite, row.eval_id)),
+            answers.get(-1 if row.answer_seq is None else row.answer_seq),
+            [label for label in labels if (label.slot, label.answer_seq) == (row.slot, row.answer_seq)],
+        )
+        for row in rows
+    ]
+
+
+def report_tools(*, include_trace: bool) -> ReportTools:
+    """Return what formats are given: everything is read from where the run is kept."""
+    return ReportTools(partial(export_record, include_trace=include_trace), _rows_of, _details_of, _record_of)
+
+
+def _rows_of(report: RunReport) -> Iterable[CaseResult]:
+    return report.results if report.folder is None else open_run(Path(report.folder)).results()
+
+
+def _details_of(report: RunReport, rows: Sequence[CaseResult]) -> Iterable[RowDetail]:
+    return map(RowDetail, rows) if report.folder is None else read_details(open_run(Path(report.folder)), rows)
+
+
+def _record_of(report: RunReport) -> RunRecord | None:
+    return None if report.folder is None else open_run(Path(report.folder)).run

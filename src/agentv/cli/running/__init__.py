@@ -1,0 +1,1 @@
+"""Commands that make or continue a run: run, resume, retry, rescore, merge, score."""

@@ -1,0 +1,102 @@
+"""What `agentv merge` does: hold the runs side by side, write the one, and tell its verdict."""
+
+import os
+import random
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from agentv.cli.running.resume_options import Leg
+from agentv.cli.running.resuming import carry_on_with
+from agentv.cli.screen_options import Screen
+from agentv.engine.running.clock import make_clock
+from agentv.engine.running.keeping import refuse_second_writer
+from agentv.engine.stored.team_store import KEPT, kept_name, named_store
+from agentv.loading.files.places import find_home
+from agentv.storage.run.find import find_run, runs_folder
+from agentv.storage.run.folder import RunFolder, new_run_id
+from agentv.storage.run.merge import find_owners, merge_into
+from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.errors import ConfigError, StorageError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.records.run import RunRecord
+from agentv.version import __version__
+
+_STOPPED = 2
+_OWN = ("shard", "name")
+"""Options that parts of one run have each for itself."""
+
+
+def merge(references: Sequence[str], screen: Screen, leg: Leg, *, name: str | None) -> int:
+    """Make one run of several; returns the exit code."""
+    home = find_home(Path.cwd())
+    folders = list(dict.fromkeys(find_run(home, reference).resolve() for reference in references))
+    if len(folders) < 2:  # noqa: PLR2004 - one run needs no merging
+        raise ConfigError("merge takes two runs or more")
+    for folder in folders:
+        refuse_second_writer(folder)
+    runs = [open_run(folder) for folder in folders]
+    shared_in = named_store(leg.store, cwd=Path.cwd(), env=os.environ)
+    plan = {**_common_plan(runs), KEPT: kept_name(leg.store, shared_in)}
+    owners = find_owners(runs)
+    clock = make_clock()
+    store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock)
+    record = RunRecord(
+        run_id=store.run_id,
+        created_at=clock(),
+        agentv_version=__version__,
+        plan=plan,
+        name=name,
+        git=runs[0].run.git,
+        parents=tuple(run.run_id for run in runs),
+    )
+    unfinished = [run.run_id for run in runs if run.state() != "finished"]
+    _write_whole(store, record, lambda: merge_into(store, runs, owners), "stopped" if unfinished else "finished")
+    click.echo(f"merged {len(runs)} runs into {store.run_id}", err=True)
+    if unfinished:
+        click.echo(f"not finished: {', '.join(unfinished)}; go on: agentv resume {store.run_id}", err=True)
+        return _STOPPED
+    return carry_on_with(Path(store.folder), screen, "report", leg)
+
+
+def _write_whole(store: RunFolder, record: RunRecord, write: Callable[[], None], state: str) -> None:
+    """Write a run that is whole, or is none: half of one would be resumed, and its rows asked and paid once more.
+
+    A folder is a run when it has run.json, which comes last.
+    """
+    try:
+        write()
+        store.begin(record)
+        store.close(state)
+    except BaseException:
+        with suppress(StorageError):
+            store.close("failed")
+        shutil.rmtree(store.folder, ignore_errors=True)
+        raise
+
+
+def _common_plan(runs: Sequence[StoredRun]) -> JsonObject:
+    """Return the plan of the whole. Raises ConfigError for runs that are no parts of one."""
+    first, *others = runs
+    for other in others:
+        for key in ("paths", "folder", "options", "targets"):
+            if _without_own(first.run.plan.get(key)) != _without_own(other.run.plan.get(key)):
+                raise ConfigError(
+                    f"runs {first.run_id} and {other.run_id} were started with other {key}; only parts of one run, "
+                    "made with --shard, can be merged"
+                )
+    options = _without_own(first.run.plan.get("options"))
+    if isinstance(options, dict) and isinstance(budget := options.get("budget_usd"), int | float):
+        options["budget_usd"] = budget * len(runs)  # each part had its own
+    rows = [run.run.plan.get("rows") for run in runs]
+    known = [count for count in rows if isinstance(count, int)]
+    return {**first.run.plan, "options": options, "rows": sum(known) if len(known) == len(rows) else None}
+
+
+def _without_own(value: JsonValue) -> JsonValue:
+    if isinstance(value, Mapping):
+        return {key: item for key, item in value.items() if key not in _OWN}
+    return value

@@ -1,0 +1,67 @@
+"""`--online` of `check` and `doctor`: asks every target and judge one short question and shows what came of it."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from agentv.engine.forecast.probe import Probe
+    from agentv.engine.planning.plan import CaseTask
+    from agentv.registry import Specs
+    from agentv.types.targets import ResolvedTarget
+
+
+EXIT_UNANSWERED = 3
+
+
+def probe_paths(paths: Sequence[str], targets: tuple[str, ...], targets_file: str | None) -> "list[Probe]":
+    """Ask the targets and judges that eval files use, or those named, each as its first case would."""
+    from agentv.engine.planning.inputs import load_inputs
+    from agentv.engine.planning.options import RunOptions
+    from agentv.engine.planning.planning import make_plan
+    from agentv.loading.files.places import find_eval_files, find_home
+    from agentv.types.cases import EvalCase
+
+    cwd, options = Path.cwd(), RunOptions(targets=targets, targets_file=targets_file)
+    inputs = load_inputs(find_eval_files(paths, cwd=cwd), options, cwd=cwd, env=os.environ)
+    plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(find_home(cwd)))
+
+    def first_task(target: "ResolvedTarget") -> "CaseTask | None":
+        return next((task for task in plan.tasks(target) if isinstance(task.case, EvalCase)), None)
+
+    return probe((*plan.targets, *plan.judges), plan.specs, Path(plan.home), first_task)
+
+
+def probe(
+    targets: "Sequence[ResolvedTarget]",
+    specs: "Specs",
+    home: Path,
+    first_task: "Callable[[ResolvedTarget], CaseTask | None]" = lambda _target: None,
+) -> "list[Probe]":
+    """Ask targets."""
+    from agentv.engine.forecast.probe import probe_targets
+
+    return asyncio.run(probe_targets(targets, specs=specs, home=str(home), first_task=first_task))
+
+
+def show_probes(probes: "Sequence[Probe]") -> int:
+    """Print how each target answered; returns the exit code."""
+    from agentv.reports.text.amounts import seconds_text
+    from agentv.reports.text.printable import one_line
+
+    width = max((len(found.target) for found in probes), default=0)
+    for found in probes:
+        if found.is_canned:
+            click.echo(f"canned   {one_line(found.target):<{width}}  {found.provider}  not asked")
+            continue
+        mark = "answers" if found.error is None else "FAILS  "
+        click.echo(f"{mark}  {one_line(found.target):<{width}}  {found.provider}  {seconds_text(found.took_s)}")
+        if found.error is not None:
+            click.echo(f"{'':<{width + 11}}{one_line(found.error)}")
+        if found.remedy:
+            click.echo(f"{'':<{width + 11}}{found.remedy}")
+    return EXIT_UNANSWERED if any(found.error for found in probes) else 0

@@ -1,0 +1,201 @@
+"""Runs a plan with a screen: stops cleanly on a signal, and says the verdict."""
+
+import asyncio
+import gc
+import os
+import random
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO, TypeAlias
+
+import click
+from msgspec import Struct
+
+from agentv.cli.main import with_loss
+from agentv.cli.running.stopping import show_cursor, stopping_on_signals
+from agentv.cli.screen_options import Screen
+from agentv.cli.terminal import reader_is_gone
+from agentv.engine.planning.plan import RunPlan
+from agentv.engine.running.clock import make_clock
+from agentv.engine.running.early_import import import_later
+from agentv.engine.running.recorder import Stop
+from agentv.engine.running.run import run_plan
+from agentv.registry import Registry
+from agentv.reports import REPORTS, STDOUT
+from agentv.reports.progress.json_lines import JsonLines, ToRecord
+from agentv.reports.progress.observers import choose_display, make_observer
+from agentv.reports.run.end_table import end_report
+from agentv.reports.run.github import harmless, is_github
+from agentv.reports.run.row_text import RowLabels
+from agentv.reports.text.paint import choose_paint
+from agentv.reports.text.signs import UNICODE, signs_for
+from agentv.storage.records.export import export_record
+from agentv.types.errors import ConfigError
+from agentv.types.events import Observer, RunEvent
+from agentv.types.protocols import Clock, ResultStore
+from agentv.types.results import RunReport
+
+if TYPE_CHECKING:
+    from agentv.engine.stored.resume import CarryOn
+
+
+def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], screen: Screen, stdout: TextIO) -> str:
+    """Return the report at the end: laid out for a terminal, or in plain lines where progress is plain too."""
+    stream = screen.stream(stdout)
+    is_terminal = stream.isatty()
+    is_live = is_terminal and choose_display(screen.display, is_terminal=is_terminal, env=os.environ) == "live"
+    text = end_report(
+        report,
+        width=shutil.get_terminal_size().columns if is_live else None,
+        unicode=signs_for(stream.encoding) is UNICODE,
+        paint=choose_paint(is_terminal=is_live, env=os.environ),
+        files=files,
+        labels=RowLabels(with_suite=len(plan.suites) > 1, trials=plan.trials, with_target=len(plan.targets) > 1),
+    )
+    return "".join(map(harmless, text.splitlines(keepends=True))) if is_github(os.environ) else text
+
+
+class LogFile(JsonLines):
+    """An observer that appends every event to a file. Raises ConfigError when that cannot be opened."""
+
+    def __init__(self, path: Path, *, to_record: ToRecord) -> None:
+        try:
+            self._file = path.open("a", encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"--log-file {path}: cannot be written: {error.strerror}") from error
+        super().__init__(self._file, to_record=to_record)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class Watched(Struct):
+    """An observer whose first error is kept, for whoever closes it. `target` is what an export was asked for by."""
+
+    name: str
+    observer: Observer
+    target: str | None = None
+    error: OSError | None = None
+
+    def notify(self, event: RunEvent) -> None:
+        """Hand on one event."""
+        try:
+            self.observer.notify(event)
+        except OSError as error:
+            self.error = self.error or error
+            raise
+
+    def close(self) -> None:
+        """Close the observer; what that raises is kept."""
+        try:
+            self.observer.close()
+        except OSError as error:
+            self.error = self.error or error
+
+
+@contextmanager
+def open_outputs(
+    screen: Screen, stdout: TextIO, clock: Clock, *, formats: Registry = REPORTS
+) -> Iterator[Sequence[Watched]]:
+    """Yield the observers of a run, the screen first; all are closed at the end, the screen last, without raising.
+
+    `formats` are those that files may be written in.
+
+    Raises ConfigError, before anything runs, for what cannot be written.
+    """
+    opened: list[Watched] = []
+    try:
+        opened.extend(_open(screen, stdout, clock, formats))
+        yield opened
+    finally:
+        for watched in reversed(opened):
+            watched.close()
+
+
+def _open(screen: Screen, stdout: TextIO, clock: Clock, formats: Registry) -> Iterator[Watched]:
+    stream = screen.stream(stdout)
+    to_record = partial(export_record, include_trace=screen.include_trace)
+    shown = make_observer(
+        screen.display, stream, is_terminal=stream.isatty(), env=os.environ, clock=clock, to_record=to_record
+    )
+    yield Watched("the screen", shown)
+    if screen.verbose:
+        from agentv.reports.progress.verbose import VerboseLines
+
+        # The live block takes standard error's place while it is shown.
+        yield Watched("-v", VerboseLines(lambda: sys.stderr))
+    if screen.log_file is not None:
+        log = LogFile(screen.folder / screen.log_file, to_record=to_record)
+        yield Watched(f"--log-file {screen.log_file}", log)
+    if not screen.outputs:
+        return
+    from agentv.cli.results.report_tools import report_tools
+    from agentv.reports.run.exports import make_export
+
+    for target in screen.outputs:
+        place = target if target == STDOUT else str(screen.folder / target)
+        tools = report_tools(include_trace=screen.include_trace)
+        yield Watched(f"-o {target}", make_export(place, tools=tools, stdout=stdout, formats=formats), target)
+
+
+def losses(observers: Sequence[Watched], stdout: TextIO) -> Iterator[str]:
+    """Yield a sentence for each thing that was asked for and could not be written.
+
+    A screen that nobody reads any more is no loss; an export to standard output is.
+    """
+    for watched in observers:
+        gone = reader_is_gone(stdout) if watched.target == STDOUT else None
+        error = watched.error or gone
+        if error is not None:
+            cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+            yield f"{watched.name}: cannot be written: {cause.strerror or cause}"
+
+
+OpenStore: TypeAlias = "Callable[[Clock], tuple[ResultStore, CarryOn | None]]"
+"""Opens where a run is kept; of one that was kept before, with what is left of it."""
+
+
+def run_shown(plan: RunPlan, screen: Screen, stdout: TextIO, open_store: OpenStore) -> int:
+    """Run, say what it came to, then what could not be written; return the exit code."""
+    gc.freeze()  # all that was imported and read stays: one look for garbage in it takes 20 ms
+    clock = make_clock()
+    rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
+    # What cannot be written is refused before the run has a folder.
+    with open_outputs(screen, stdout, clock, formats=plan.specs.reports) as observers:
+        report = asyncio.run(_run_with_signals(plan, open_store(clock), observers, clock, rng, leave=_leaving(stdout)))
+    if screen.display not in ("json", "none"):
+        written = [each.target for each in observers if each.target and each.target != STDOUT and not each.error]
+        click.echo(end_text(report, plan, written, screen, stdout), file=screen.stream(stdout), nl=False)
+    code = report.exit_code
+    for loss in losses(observers, stdout):
+        code = with_loss(code, loss)
+    return code
+
+
+def _leaving(stdout: TextIO) -> Callable[[], None]:
+    """Return what is still to be done on the screen when the process ends at once."""
+    return partial(show_cursor, stdout.fileno()) if stdout.isatty() else lambda: None
+
+
+async def _run_with_signals(
+    plan: RunPlan,
+    kept: "tuple[ResultStore, CarryOn | None]",
+    observers: Sequence[Observer],
+    clock: Clock,
+    rng: random.Random,
+    *,
+    leave: Callable[[], None],
+) -> RunReport:
+    """Run; the first Ctrl-C, SIGTERM or hang-up stops cleanly, the second leaves at once with no child alive."""
+    import_later("agentv.cli.running.running", asyncio.get_running_loop())
+    stop = Stop()
+    store, carry_on = kept
+    with stopping_on_signals(stop, leave=leave):
+        return await run_plan(
+            plan, store=store, observers=observers, clock=clock, rng=rng, stop=stop, carry_on=carry_on
+        )

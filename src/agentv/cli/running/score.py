@@ -1,0 +1,271 @@
+"""`agentv score`: judge answers that a service logged, as they come."""
+
+import asyncio
+import os
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+import click
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.cli.running.stopping import stopping_on_signals
+from agentv.cli.terminal import loss, own_stdout, reader_is_gone
+from agentv.engine.criteria.config import EvaluationRunConfig
+from agentv.engine.criteria.line_scoring import LineScoring
+from agentv.engine.criteria.runner import EvaluationRunner
+from agentv.engine.running.clock import make_clock
+from agentv.engine.running.recorder import Stop
+from agentv.engine.stored.drawn_lines import DrawnLines
+from agentv.execution.processes.line_stream import STDIN, LineStream
+from agentv.loading.suites.recorded import MAX_LINE_BYTES
+from agentv.reports.progress.observers import choose_display
+from agentv.reports.run.score import ScoreView, score_json_text, score_progress_text
+from agentv.reports.text.paint import choose_paint
+from agentv.reports.text.printable import printable_json
+from agentv.reports.text.signs import signs_for
+from agentv.reports.text.width import clip
+from agentv.scoring.counting.sampling import Sample
+from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.metrics import STREAM_METRICS
+from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, AskedGate, judged_summary_for
+from agentv.storage.judgements.json_file import append_record, check_can_append
+from agentv.storage.records.json_line import encode
+from agentv.types.criteria.judged_lines import JudgedLine, ScoreReport
+from agentv.types.errors import ConfigError, StorageError, UnknownNameError
+
+_STDOUT = "-"
+_LIVE_EVERY_S = 0.25
+_PLAIN_EVERY_S = 30.0
+
+
+class ScoreOptions(Struct, frozen=True):
+    """What was asked for on the command line. `gates` None leaves them to the configuration."""
+
+    config: Path
+    output: str | None
+    sample: Sample
+    gates: tuple[str, ...] | None
+    only: Literal["free"] | None
+    judge: str | None
+    workers: int
+    max_errors: int
+    display: str
+
+
+def score_files(files: Sequence[str], options: ScoreOptions) -> int:
+    """Judge the lines of the files; returns the exit code. What evaluators print goes to standard error."""
+    with own_stdout() as stdout:
+        stream = sys.stderr if options.output == _STDOUT else stdout
+        config = _load_config(options)
+        gates = _parse_gates(options, config)
+        runner = EvaluationRunner(config)
+        runner.check()
+        _check_gate_names(gates or (), runner.criteria_names)
+        if not runner.has_evaluators:
+            click.echo(f"NOTHING SELECTED: no evaluator is left. Exit code {NOTHING_SELECTED}.", file=stream)
+            return NOTHING_SELECTED
+        output = _Output(options.output, stdout)
+        _check_files(files, output)
+        screen = _Screen(options.display, stream)
+
+        def keep(line: JudgedLine) -> None:
+            output.keep(line, scoring.stop)
+            screen.progress(scoring)
+
+        lines = DrawnLines(LineStream(files, max_bytes=MAX_LINE_BYTES), options.sample)
+        summary = judged_summary_for(gates)
+        scoring = LineScoring(lines, runner, keep, make_clock(), on_stopping=screen.stopping, summary=summary)
+        asyncio.run(_score(scoring, options.workers))
+        is_kept = options.output is not None or config.storage is not None
+        report = scoring.report(gates, max_errors=options.max_errors, duration_s=screen.elapsed_s, is_kept=is_kept)
+        screen.end(report, options.output)
+    return report.verdict.exit_code
+
+
+def _load_config(options: ScoreOptions) -> EvaluationRunConfig:
+    config = EvaluationRunConfig.load(options.config)
+    return replace(config, judge=options.judge or config.judge, only=options.only or config.only)
+
+
+def _parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[AskedGate, ...] | None:
+    """Return the gates of the command line, else those of the configuration; None is the default gate."""
+    asked = options.gates if options.gates is not None else (tuple(config.gates) or None)
+    return None if asked is None else tuple(AskedGate(parse_gate(gate, STREAM_METRICS)) for gate in asked)
+
+
+def _check_gate_names(gates: Sequence[AskedGate], criteria: frozenset[str] | None) -> None:
+    """Refuse a gate on a criterion that no line can have, before judges are paid for it."""
+    for gate in (asked.gate for asked in gates):
+        if criteria is not None and gate.name == "criterion" and gate.argument not in criteria:
+            raise gate.wrong_argument(str(UnknownNameError("criterion", gate.argument or "", known=criteria)))
+
+
+def _check_files(files: Sequence[str], output: "_Output") -> None:
+    """Refuse what cannot be read, before anything is judged, and a stream that would feed itself."""
+    if files.count(STDIN) > 1:
+        raise ConfigError("standard input (-) can be read only once")
+    for path in (Path(file) for file in files if file != STDIN):
+        if not path.exists():
+            raise ConfigError(f"{path}: there is no such file")
+        if path.is_dir():
+            raise ConfigError(f"{path}: is a folder; name the files in it")
+        if not os.access(path, os.R_OK):
+            raise ConfigError(f"{path}: cannot be read: permission denied")
+        if output.path is not None and output.path.exists() and path.samefile(output.path):
+            raise ConfigError(f"-o {output.path}: this file is read; judgements go to another one")
+    output.check()
+
+
+class _Output:
+    """Where judgements go: a file that grows by whole lines, standard output, or nowhere."""
+
+    def __init__(self, target: str | None, stdout: TextIO) -> None:
+        self.path = None if target in (None, _STDOUT) else Path(str(target))
+        self._stdout = stdout if target == _STDOUT else None
+
+    def check(self) -> None:
+        """Raise ConfigError when the file cannot be written."""
+        if self.path is None:
+            return
+        try:
+            check_can_append(self.path)
+        except StorageError as error:
+            raise ConfigError(f"-o {error}") from error
+
+    def keep(self, line: JudgedLine, stop: Stop) -> None:
+        """Write one line. Raises StorageError; when nobody reads standard output any more, the stream is stopped."""
+        if self.path is not None:
+            append_record(self.path, line.to_dict())
+        if self._stdout is not None:
+            self._stdout.write(printable_json(encode(line.to_dict()).decode()) + "\n")
+            self._stdout.flush()
+            if (lost := loss(self._stdout)) is not None:
+                raise StorageError(f"standard output cannot be written: {lost.strerror}")
+            if reader_is_gone(self._stdout) is not None and stop.state == "finished":
+                stop.drain("nobody reads standard output any more")
+                stop.give_up()
+
+
+class _Screen:
+    """Progress in one line that is redrawn (a terminal) or now and then in a new one, and the report at the end."""
+
+    def __init__(self, display: str, stream: TextIO) -> None:
+        self._stream = stream
+        self._display = choose_display(display, is_terminal=stream.isatty(), env=os.environ)
+        self._signs = signs_for(stream.encoding)
+        self._began = self._shown_at = time.monotonic()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the stream was opened."""
+        return time.monotonic() - self._began
+
+    def progress(self, scoring: LineScoring) -> None:
+        """Show where the stream stands, when it is time to."""
+        every_s = {"live": _LIVE_EVERY_S, "plain": _PLAIN_EVERY_S}.get(self._display)
+        if every_s is None or time.monotonic() - self._shown_at < every_s:
+            return
+        self._shown_at = time.monotonic()
+        text = score_progress_text(
+            scoring.summary.all, read=scoring.lines.read, elapsed_s=self.elapsed_s, signs=self._signs
+        )
+        if self._display == "live":
+            text = f"\r{clip(text, shutil.get_terminal_size().columns - 1, mark=self._signs.ellipsis)}\x1b[K"
+        self._write(text, nl=self._display == "plain")
+
+    def stopping(self, reason: str) -> None:
+        """Say that the stream is being stopped."""
+        if self._display in ("live", "plain"):
+            start = "\r\x1b[K" if self._display == "live" else ""
+            self._write(f"{start}stopping: {reason}; lines that were begun are finished")
+
+    def end(self, report: ScoreReport, output: str | None) -> None:
+        """Show what came of it."""
+        if self._display == "json":
+            self._write(score_json_text(report, output=output), nl=False)
+        elif self._display != "none":
+            is_terminal = self._stream.isatty()
+            width = shutil.get_terminal_size().columns if is_terminal else None
+            view = ScoreView(width, self._signs, choose_paint(is_terminal=is_terminal, env=os.environ))
+            text = view.report(report, files=[] if output in (None, _STDOUT) else [str(output)])
+            self._write(("\r\x1b[K" if self._display == "live" else "") + text, nl=False)
+
+    def _write(self, text: str, *, nl: bool = True) -> None:
+        with suppress(OSError, ValueError):  # a screen that nobody reads any more is no loss
+            click.echo(text, file=self._stream, nl=nl, color=True)
+
+
+async def _score(scoring: LineScoring, workers: int) -> None:
+    with stopping_on_signals(scoring.stop):
+        await scoring.run(workers)
+
+
+@click.command("score")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--config",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="How answers are judged: evaluators, criteria, judge, gates (YAML or JSON).",
+)
+@click.option(
+    "-o", "--output", metavar="FILE", help="Append every judgement to FILE as a line of JSON; - is standard output."
+)
+@click.option("--sample", metavar="SHARE|N", help="Judge a share of the lines (1%, 0.01), or N of them.")
+@click.option("--sample-by", metavar="KEY", help="Draw by this key, so that those that share it stay together.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
+@click.option(
+    "--gate",
+    "gates",
+    multiple=True,
+    metavar="EXPR",
+    help="What must be reached, instead of the config's gates, as in 'mean >= 0.8'; 'none' for no gate.",
+)
+@click.option("--only", type=click.Choice(["free"]), help="Leave out evaluators that cost money.")
+@click.option("--judge", metavar="TARGET", help="Who answers for model judges, instead of the config's judge.")
+@click.option("--workers", type=click.IntRange(min=1), default=8, show_default=True, metavar="N", help="Lines at once.")
+@click.option(
+    "--max-errors",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Lines without a clean judgement that may be.",
+)
+@click.option(
+    "--display",
+    type=click.Choice(["auto", "live", "plain", "json", "none"]),
+    default="auto",
+    show_default=True,
+    help="How progress and the report are shown.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --display json: one object at the end.")
+def command(files: tuple[str, ...], **given: Any) -> int:
+    """Judge answers that exist already: JSON Lines of inputs, from FILEs (.gz too) or, with -, standard input.
+
+    Lines are judged as they come; a stream need not end. Ctrl-C and SIGTERM finish what was begun.
+
+    Exit code: 0 passed, 1 a gate failed, 2 nobody reads the output any more, 3 incomplete, 4 wrong usage or files,
+    5 nothing selected, 130 and 143 by signal.
+    """
+    return score_files(files, _make_options(given))
+
+
+def _make_options(given: dict[str, Any]) -> "ScoreOptions":
+    from agentv.scoring.counting.sampling import make_sample
+    from agentv.types.errors import ConfigError
+
+    gates = given.pop("gates")
+    if "none" in gates and len(gates) > 1:
+        raise ConfigError("--gate none turns the gate off and cannot stand beside another --gate")
+    if given.pop("as_json"):
+        given["display"] = "json"
+    sample = make_sample(given.pop("sample"), by=given.pop("sample_by"), seed=given.pop("seed"))
+    return ScoreOptions(gates=() if gates == ("none",) else gates or None, sample=sample, **given)

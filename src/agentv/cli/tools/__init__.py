@@ -1,0 +1,1 @@
+"""Commands about the machine: doctor, plugins, completion, serve-fake."""

@@ -1,0 +1,241 @@
+"""`agentv doctor`: what this machine has and what is missing, each with what to do about it."""
+
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+from msgspec import Struct, structs
+
+if TYPE_CHECKING:
+    from agentv.registry import Specs
+    from agentv.types.json_value import JsonValue
+    from agentv.types.targets import TargetConfig
+
+
+Health = Literal["ok", "warning", "error"]
+_MARKS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
+EXIT_BROKEN = 3
+
+
+class Finding(Struct, frozen=True):
+    """One thing that was looked at. `remedy` says what to do when it is not `ok`."""
+
+    about: str
+    health: Health
+    found: str
+    remedy: str = ""
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--online", is_flag=True, help="Ask every target of the project one short question (this may cost).")
+def command(as_json: bool, online: bool) -> int:  # noqa: FBT001 - click's flags
+    """Say what this machine has and what is missing. Exits with 3 when something cannot work."""
+    findings = list(examine(Path.cwd()))
+    if online:
+        findings += _answers(Path.cwd())
+    if as_json:
+        click.echo(
+            json.dumps(
+                {"schema": "agentv-doctor-1", "findings": [structs.asdict(found) for found in findings]}, indent=2
+            )
+        )
+    else:
+        width = max(len(finding.about) for finding in findings)
+        for finding in findings:
+            remedy = f"\n{'':<{width + 11}}{finding.remedy}" if finding.remedy else ""
+            click.echo(f"{_MARKS[finding.health]}  {finding.about:<{width}}  {finding.found}{remedy}")
+    return EXIT_BROKEN if any(finding.health == "error" for finding in findings) else 0
+
+
+def examine(folder: Path) -> Iterator[Finding]:
+    """Look at the machine and at the project that `folder` belongs to. Runs nothing and calls nobody."""
+    yield _python()
+    yield _platform()
+    yield _git()
+    yield from _extras()
+    yield _terminal()
+    yield _home(folder)
+    yield from _targets(folder)
+
+
+def _answers(folder: Path) -> Iterator[Finding]:
+    """Ask every target whose variables are set."""
+    from agentv.cli.running.probing import probe
+    from agentv.loading.files.places import find_home
+    from agentv.loading.suites.resolve import resolve_target
+    from agentv.types.errors import AgentvError
+
+    found = _project_targets(folder)
+    if found is None:
+        return
+    configs, specs, env = found
+    resolved = []
+    for config in configs:
+        try:
+            resolved.append(resolve_target(config, env=env, specs=specs))
+        except AgentvError as error:
+            yield Finding(f"answer {config.name}", "warning", "not asked", str(error))
+    for answer in probe(resolved, specs, find_home(folder)):
+        about = f"answer {answer.target}"
+        if answer.is_canned:
+            yield Finding(about, "ok", "not asked: its answers are written down")
+        elif answer.error is None:
+            yield Finding(about, "ok", f"answers in {answer.took_s:.1f} s")
+        else:
+            yield Finding(about, "error", answer.error, answer.remedy)
+
+
+def _python() -> Finding:
+    from agentv.version import __version__
+
+    return Finding("python", "ok", f"{platform.python_version()} at {sys.executable}, agentv {__version__}")
+
+
+def _platform() -> Finding:
+    found = f"{platform.system()} {platform.release()} {platform.machine()}"
+    if platform.system() in ("Linux", "Darwin"):
+        return Finding("platform", "ok", found)
+    return Finding("platform", "warning", found, "agentv is tested on Linux, and runs on macOS; here it may not.")
+
+
+def _git() -> Finding:
+    path = shutil.which("git")
+    if path:
+        return Finding("git", "ok", path)
+    return Finding("git", "warning", "not found", "Runs are not marked with their commit until git is installed.")
+
+
+def _extras() -> Iterator[Finding]:
+    from importlib.metadata import metadata
+
+    for extra in metadata("agentv").get_all("Provides-Extra") or ():
+        missing = _missing_packages(extra)
+        if missing:
+            remedy = f"Only if you need it: pip install 'agentv[{extra}]'"
+            yield Finding(f"extra {extra}", "ok", f"not installed ({', '.join(missing)})", remedy)
+        else:
+            yield Finding(f"extra {extra}", "ok", "installed")
+
+
+def _missing_packages(extra: str) -> list[str]:
+    """Return the packages of an extra that are not installed."""
+    from importlib.metadata import PackageNotFoundError, distribution, requires
+
+    missing = []
+    for requirement in requires("agentv") or ():
+        name = re.match(r"[\w.-]+", requirement)
+        if name is None or not re.search(rf"""extra\s*==\s*['"]{re.escape(extra)}['"]""", requirement):
+            continue
+        try:
+            distribution(name.group())
+        except PackageNotFoundError:
+            missing.append(name.group())
+    return missing
+
+
+def _terminal() -> Finding:
+    if not sys.stdout.isatty():
+        return Finding("terminal", "ok", "not a terminal: plain lines, no colour")
+    columns = shutil.get_terminal_size().columns
+    encoding = sys.stdout.encoding
+    return Finding("terminal", "ok", f"{columns} columns, {encoding}, TERM={os.environ.get('TERM', '(not set)')}")
+
+
+def _home(folder: Path) -> Finding:
+    """Look whether runs can be kept where they would go."""
+    from agentv.loading.files.places import find_home
+
+    home = find_home(folder)
+    existing = next(parent for parent in (home, *home.parents) if parent.exists())
+    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+        return Finding("runs", "ok", f"kept in {home}")
+    return Finding("runs", "error", f"cannot write to {existing}", "Runs are kept there: make it a writable folder.")
+
+
+def _project_targets(folder: Path) -> "tuple[tuple[TargetConfig, ...], Specs, Mapping[str, str]] | None":
+    """Read the project's targets; None when it has no targets file. Raises AgentvError."""
+    from agentv.engine.plugins.loading import load_specs
+    from agentv.loading.files.dotenv import load_env
+    from agentv.loading.files.places import find_repository_root, find_targets_file
+    from agentv.loading.project import load_project
+    from agentv.loading.targets.targets import load_targets
+
+    root = find_repository_root(folder)
+    path = find_targets_file(folder / "evals", root, folder, None)
+    if path is None:
+        return None
+    specs = load_specs(load_project(folder, root).plugins)
+    return load_targets(path, specs=specs), specs, load_env(folder, os.environ)
+
+
+def _targets(folder: Path) -> Iterator[Finding]:
+    """Look at every target of the project's targets file: its variables and its program."""
+    from agentv.types.errors import AgentvError
+
+    try:
+        found = _project_targets(folder)
+    except AgentvError as error:
+        yield Finding("targets", "error", "the targets file cannot be used", str(error))
+        return
+    if found is None:
+        yield Finding("targets", "warning", f"no targets.yaml for {folder}", "`agentv init` writes one.")
+        return
+    targets, _, env = found
+    where = f" in {targets[0].path}" if targets else ""
+    yield Finding("targets", "ok", f"{len(targets)}{where}")
+    for target in targets:
+        yield _target(target, env, folder)
+
+
+def _target(target: "TargetConfig", env: Mapping[str, str], folder: Path) -> Finding:
+    about = f"target {target.name}"
+    unset = sorted(set(_variables(target.settings)) - env.keys())
+    if unset:
+        remedy = "Only if you use this target: set it in the environment or in .env."
+        return Finding(about, "warning", f"{target.provider}: {', '.join(unset)} is not set", remedy)
+    program = _program(target)
+    if program is not None and not _is_there(program, [folder, folder / "evals"]):
+        remedy = "Only if you use this target: install it, or correct `command_template`."
+        return Finding(about, "warning", f"{target.provider}: {program} is not installed", remedy)
+    return Finding(about, "ok", f"{target.provider}: {program}" if program else target.provider)
+
+
+def _variables(value: "JsonValue") -> Iterator[str]:
+    """Yield the environment variables that settings refer to."""
+    from agentv.templating.environment import variables_in
+
+    if isinstance(value, str):
+        yield from variables_in(value)
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _variables(item)
+    elif isinstance(value, Sequence):
+        for item in value:
+            yield from _variables(item)
+
+
+def _program(target: "TargetConfig") -> str | None:
+    """Return what a command starts; None where that is a shell's business, or there is no command."""
+    from agentv.templating.command import parse_command
+
+    template = target.settings.get("command_template", target.settings.get("commandTemplate"))
+    if not isinstance(template, str):
+        return None
+    words = parse_command(template).words
+    first = words[0] if words else ()
+    pieces = [piece for piece in first if isinstance(piece, str)]
+    return "".join(pieces) if pieces and len(pieces) == len(first) else None
+
+
+def _is_there(program: str, folders: Sequence[Path]) -> bool:
+    if "/" in program:
+        return any(os.access(folder / program, os.X_OK) for folder in folders)
+    return shutil.which(program) is not None

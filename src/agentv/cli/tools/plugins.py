@@ -1,0 +1,182 @@
+"""`agentv plugins`: evaluators, providers, formats of reports and stores that there are, and their settings."""
+
+import json
+import types
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+
+import click
+
+from agentv.types.struct_fields import StructField, has_fields, names_of_fields, struct_fields
+
+if TYPE_CHECKING:
+    from agentv.registry import Registry, Spec
+
+
+SCHEMA = "agentv-plugins-1"
+_PLAIN: Mapping[object, str] = {str: "text", bool: "true or false", int: "whole number", float: "number"}
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every setting.")
+def command(names: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001 - click passes a flag so
+    """List evaluators, providers, formats of reports and stores; with NAMES, their settings."""
+    registries = _load_registries()
+    broken = [str(error) for _, registry in registries for error in registry.broken.values()]
+    if as_json:
+        described = {
+            what: [{**describe(spec), "brought_by": _brought_by(spec, registry)} for spec in _chosen(registry, names)]
+            for what, registry in registries
+        }
+        shown = {"schema": SCHEMA, **described, "broken": broken}
+        click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+    elif names:
+        click.echo("\n\n".join(render_settings(spec) for spec in _named(registries, names)))
+    else:
+        click.echo("\n\n".join(render_list(what, registry) for what, registry in registries if list(registry)))
+        for message in broken:
+            click.echo(f"\nnot usable: {message}")
+        click.echo("\nagentv plugins NAME shows the settings of one.")
+
+
+def describe(spec: "Spec") -> dict[str, Any]:  # plain JSON for printing
+    """Return what there is to know of a plug-in, as JSON: names, cost, and each setting with type and default."""
+    return {
+        "name": spec.name,
+        "aliases": list(spec.aliases),
+        "summary": spec.summary,
+        "cost": spec.cost,
+        "deterministic": spec.is_deterministic,
+        "settings": [_describe_setting(row) for row in _settings_of(spec)],
+    }
+
+
+def render_list(what: str, registry: "Registry") -> str:
+    """Return one line for each plug-in of a registry."""
+    rows = [
+        (", ".join((spec.name, *spec.aliases)), f"{_with_cost(spec)}{_package(spec, registry)}") for spec in registry
+    ]
+    width = max((len(names) for names, _ in rows), default=0)
+    return "\n".join([what, *(f"  {names:<{width}}  {summary}" for names, summary in rows)])
+
+
+def render_settings(spec: "Spec") -> str:
+    """Return a plug-in's name and summary, and one line for each of its settings."""
+    rows = [_describe_setting(row) for row in _settings_of(spec)]
+    title = f"{', '.join((spec.name, *spec.aliases))}: {_with_cost(spec)}"
+    if not rows:
+        return f"{title}\n  no settings besides the common ones"
+    widths = [max(len(row[column]) for row in rows) for column in ("name", "type", "default")]
+    lines = (
+        f"  {row['name']:<{widths[0]}}  {row['type']:<{widths[1]}}  {row['default']:<{widths[2]}}  {row['help']}"
+        for row in rows
+    )
+    return "\n".join([title, *(line.rstrip() for line in lines)])
+
+
+def _brought_by(spec: "Spec", registry: "Registry") -> str | None:
+    """Return the package that brought a plug-in, with its version; None for ours and those of the project."""
+    return registry.brought_by.get(spec.name)
+
+
+def _package(spec: "Spec", registry: "Registry") -> str:
+    package = _brought_by(spec, registry)
+    return f"  [{package}]" if package else ""
+
+
+def _with_cost(spec: "Spec") -> str:
+    summary = spec.summary.rstrip(".")
+    return f"{summary} (may cost money)" if spec.cost == "paid" else summary
+
+
+def _load_registries() -> Sequence[tuple[str, "Registry"]]:
+    from pathlib import Path
+
+    from agentv.engine.plugins.loading import load_specs
+    from agentv.loading.files.places import find_repository_root
+    from agentv.loading.project import load_project
+
+    here = Path.cwd()
+    project = load_project(here, find_repository_root(here))
+    specs = load_specs(project.plugins)
+    sorts = (
+        ("evaluators", specs.evaluators),
+        ("providers", specs.providers),
+        ("reports", specs.reports),
+        ("stores", specs.stores),
+    )
+    for _, registry in sorts:
+        registry.load_all()
+    return sorts
+
+
+def _chosen(registry: "Registry", names: tuple[str, ...]) -> "list[Spec]":
+    return [spec for spec in registry if not names or {spec.name, *spec.aliases} & set(names)]
+
+
+def _named(registries: Sequence[tuple[str, "Registry"]], names: tuple[str, ...]) -> "list[Spec]":
+    """Return the plug-ins of these names, in the order asked for; a name may be both evaluator and provider."""
+    from agentv.types.errors import UnknownNameError
+
+    found = []
+    for name in names:
+        specs = [registry.get(name) for _, registry in registries if name in registry]
+        if not specs:
+            known = [known for _, registry in registries for known in registry.canonical_names()]
+            aliases = [alias for _, registry in registries for alias in registry.aliases]
+            raise UnknownNameError("plug-in", name, known=known, aliases=aliases)
+        found += specs
+    return found
+
+
+def _settings_of(spec: "Spec") -> list[StructField]:
+    settings = spec.load_settings()
+    # A plug-in's own settings come before those that it shares with others.
+    return sorted(struct_fields(settings), key=lambda field: field.name not in settings.__annotations__)
+
+
+def _describe_setting(field: StructField) -> dict[str, str]:
+    return {
+        "name": field.name,
+        "type": describe_type(field.type),
+        "default": "required" if field.is_required else _describe_default(field.default),
+        "help": field.description or "",
+    }
+
+
+def _describe_default(default: Any) -> str:
+    if default is None:
+        return "none"
+    if has_fields(default):
+        values = {name: getattr(default, name) for name in names_of_fields(type(default))}
+        default = {name: value for name, value in values.items() if value}
+    if isinstance(default, Mapping | tuple) and not default:
+        return "empty"
+    return json.dumps(default, ensure_ascii=False, default=str)
+
+
+def describe_type(hint: Any) -> str:  # type hints have no common type
+    """Return a type in the words of people who write YAML."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return describe_type(arguments[0])
+    if origin is Literal:
+        return " | ".join(str(argument) for argument in arguments)
+    if origin in (Union, types.UnionType):
+        return _describe_choice([argument for argument in arguments if argument is not type(None)])
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "mapping"
+    if origin in (tuple, list) or (isinstance(origin, type) and issubclass(origin, Sequence)):
+        return f"list of {describe_type(arguments[0])}" if arguments else "list"
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    return "mapping" if has_fields(hint) else "any"
+
+
+def _describe_choice(hints: list[Any]) -> str:  # type hints have no common type
+    if set(_PLAIN) <= set(hints):
+        hints = ["scalar", *(hint for hint in hints if hint not in _PLAIN)]
+    parts = dict.fromkeys(hint if isinstance(hint, str) else describe_type(hint) for hint in hints)
+    # What only Python can give (a function, an object) says nothing to those who write files.
+    return " or ".join(part for part in parts if part != "any" or len(parts) == 1)

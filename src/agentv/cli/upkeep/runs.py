@@ -1,0 +1,149 @@
+"""`agentv runs`: the runs that are stored."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentv.storage.run.find import ListedRun
+    from agentv.types.json_value import JsonObject
+
+
+RUNS_SCHEMA = "agentv-runs-1"
+
+
+@click.group("runs", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> int:
+    """List stored runs, delete some, or tag those that are to stay. Alone it lists them."""
+    if context.invoked_subcommand is not None:
+        return 0
+    exit_code: int = context.invoke(list_command, as_json=False, verbose=False)
+    return exit_code
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as one JSON object.")
+@click.option("-v", "--verbose", is_flag=True, help="Say when the index cannot be used and the folders are read.")
+def list_command(*, as_json: bool, verbose: bool) -> int:
+    """List the runs of this project, latest first."""
+    from pathlib import Path
+
+    from agentv.cli.indexed import run_index
+    from agentv.loading.files.places import find_home
+    from agentv.reports.run.run_view import counts_text
+    from agentv.reports.text.printable import one_line
+
+    home = find_home(Path.cwd())
+    with run_index(home, verbose=verbose) as index:
+        runs = index.runs()[::-1]
+    if as_json:
+        _print_json({"runs": [_to_json(run) for run in runs]})
+        return 0
+    for run in runs:
+        told = counts_text(run.counts) if run.problem is None else one_line(run.problem)
+        name = f"  {one_line(run.run.name)}" if run.run is not None and run.run.name else ""
+        tags = "" if run.run is None else "".join(f"  [{one_line(tag)}]" for tag in run.run.tags)
+        click.echo(f"{run.run_id}  {run.state:11}  {told}{name}{tags}")
+    if not runs:
+        click.echo(f"no run is stored in {home}; `agentv run` makes one")
+    return 0
+
+
+@command.command("rm")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask on a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was deleted as one JSON object.")
+def rm_command(runs: tuple[str, ...], *, yes: bool, as_json: bool) -> int:
+    """Delete runs with all that is kept of them.
+
+    RUN is an id or the start of one, a name, a path, 'latest' or 'latest~1'. A run that is being written stays.
+    """
+    from pathlib import Path
+
+    from agentv.loading.files.places import find_home
+    from agentv.storage.run.find import find_run
+
+    home = find_home(Path.cwd())
+    return _delete(list(dict.fromkeys(find_run(home, run) for run in runs)), yes=yes, as_json=as_json)
+
+
+@command.command("prune")
+@click.option("--keep", type=click.IntRange(min=0), required=True, metavar="N", help="How many of the newest stay.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask on a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was deleted as one JSON object.")
+def prune_command(keep: int, *, yes: bool, as_json: bool) -> int:
+    """Delete all runs but the newest N. Tagged runs stay, and so does one that is being written."""
+    from pathlib import Path
+
+    from agentv.loading.files.places import find_home
+    from agentv.storage.run.housekeeping import prunable_runs
+
+    return _delete(list(prunable_runs(find_home(Path.cwd()), keep=keep)), yes=yes, as_json=as_json)
+
+
+@command.command("tag")
+@click.argument("run", metavar="RUN")
+@click.argument("tags", nargs=-1, required=True, metavar="TAG...")
+@click.option("--remove", is_flag=True, help="Take the tags away instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print the run's tags as one JSON object.")
+def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool) -> int:
+    """Give a run tags, which keep it from being pruned.
+
+    RUN is an id or the start of one, a name, a path, 'latest' or 'latest~1'.
+    """
+    from pathlib import Path
+
+    from agentv.loading.files.places import find_home
+    from agentv.reports.text.printable import one_line
+    from agentv.storage.run.find import find_run
+    from agentv.storage.run.housekeeping import tag_run
+
+    folder = find_run(find_home(Path.cwd()), run)
+    left = tag_run(folder, remove=tags) if remove else tag_run(folder, add=tags)
+    if as_json:
+        _print_json({"run_id": folder.name, "tags": list(left)})
+        return 0
+    click.echo(f"{folder.name}: {one_line(', '.join(left)) or 'no tags'}")
+    return 0
+
+
+def _delete(folders: "list[Path]", *, yes: bool, as_json: bool) -> int:
+    """Delete runs, on a terminal after asking; returns the exit code."""
+    from agentv.storage.run.housekeeping import remove_run
+
+    for folder in folders:
+        click.echo(folder.name, err=as_json)
+    what = f"{len(folders)} run{'' if len(folders) == 1 else 's'}"
+    if folders and not yes and sys.stdin.isatty():
+        click.confirm(f"delete {what} with all that is kept of them?", abort=True, err=True)
+    for folder in folders:
+        remove_run(folder)
+    if as_json:
+        _print_json({"deleted": [folder.name for folder in folders]})
+    else:
+        click.echo(f"deleted {what}")
+    return 0
+
+
+def _print_json(fields: "JsonObject") -> None:
+    from agentv.reports.text.printable import printable_json
+    from agentv.types.messages_json import pretty_json
+
+    click.echo(printable_json(pretty_json({"schema": RUNS_SCHEMA, **fields})))
+
+
+def _to_json(run: "ListedRun") -> "JsonObject":
+    fields: JsonObject = {
+        "run_id": run.run_id,
+        "name": None if run.run is None else run.run.name,
+        "tags": [] if run.run is None else list(run.run.tags),
+        "created_at": None if run.run is None else run.run.created_at.isoformat(),
+        "state": run.state,
+        "counts": run.counts,
+        "folder": str(run.folder),
+    }
+    return fields if run.problem is None else {**fields, "problem": run.problem}

@@ -1,0 +1,1 @@
+"""One call: limits, retries, budget, caches, batches, and the answer made of the response."""

@@ -1,0 +1,125 @@
+"""Answers that need not be asked for again: `agentv run --cache read|on`."""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from agentv.execution.threads import call_in_thread
+from agentv.registry import Spec
+from agentv.scoring.keys.digests import DigestSet
+from agentv.scoring.keys.request_key import nonce_of, repeated_key, request_key
+from agentv.storage.cache.answers import AnswerCache, CachedAnswer
+from agentv.types.protocols import Clock
+from agentv.types.provider import CachedFrom, ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+
+Clean = Callable[[ProviderResponse], ProviderResponse]
+
+
+class RunCache(Struct):
+    """The cache of answers as one run uses it. `clean` strikes secrets from what is kept."""
+
+    cache: AnswerCache
+    writes: bool
+    run_id: str
+    clock: Clock
+    clean: Clean
+    _asked: DigestSet = field(default_factory=DigestSet)
+    _repeated: dict[str, int] = field(default_factory=dict)
+
+    def memory(self, target: ResolvedTarget, spec: Spec) -> "AnswerMemory | None":
+        """Return what remembers a target's answers; None for one whose answers are not kept."""
+        return None if why_not_cached(target, spec) else AnswerMemory(self, target, sees_all=spec.is_web_service)
+
+    def times(self, key: str) -> int:
+        """Return how often this run has made the same request before. Only repeated ones take memory."""
+        if self._asked.add(key):
+            return 0
+        self._repeated[key] = self._repeated.get(key, 0) + 1
+        return self._repeated[key]
+
+    def take_back(self, key: str) -> None:
+        """Count a request once less: it brought no answer, and may be made again in another way."""
+        self._repeated[key] = self._repeated.get(key, 0) - 1
+
+
+def why_not_cached(target: ResolvedTarget, spec: Spec) -> str | None:
+    """Return why a target's answers are not kept, None when they are."""
+    if spec.is_canned:
+        return "its answers cost nothing"
+    if not (spec.is_model_api or spec.is_web_service):
+        return "a request does not say what code answers it and what that code reads and changes"
+    responses = getattr(target.settings, "tool_responses", None)
+    if isinstance(responses, str):
+        return "its tools are answered by a function, which a request does not show"
+    return None
+
+
+class AnswerMemory(Struct, frozen=True):
+    """Remembers the answers of one target."""
+
+    run: RunCache
+    target: ResolvedTarget
+    sees_all: bool
+
+    async def recall(
+        self, request: ProviderRequest, ask: Callable[[], Awaitable[ProviderResponse]], *, is_judge: bool
+    ) -> ProviderResponse:
+        """Return the answer to a request: what is kept, else what `ask` brings, which is kept when all went well.
+
+        A judge's request has a one-time text, which is no part of what is asked.
+        """
+        nonce = nonce_of(request) if is_judge else None
+        key = await self.key_of(request, nonce)
+        if key is None:
+            return await ask()
+        key = repeated_key(key, self.run.times(key))
+        kept = await self.find(key)
+        if kept is not None:
+            return kept
+        began = self.run.clock()
+        response = await ask()
+        await self.keep(key, response, response.calls[0].started_at if response.calls else began, nonce=nonce)
+        return response
+
+    async def find(self, key: str) -> ProviderResponse | None:
+        """Return the answer that is kept under a key, if there is one."""
+        found = await call_in_thread(_load, self.run.cache, key, self.run.writes, timeout_s=None)
+        return found if isinstance(found, ProviderResponse) else None
+
+    async def keep(self, key: str, response: ProviderResponse, began: datetime, *, nonce: str | None = None) -> None:
+        """Keep an answer that was asked for since `began`, where answers are kept and it is whole."""
+        if not (self.run.writes and _is_whole(response)):
+            return
+        now = self.run.clock()
+        source = CachedFrom(key, now, self.run.run_id, (now - began).total_seconds() * 1000, nonce)
+        answer = CachedAnswer(self.target.name, self.target.provider, source, self.run.clean(response))
+        await call_in_thread(self.run.cache.save, answer, timeout_s=None)
+
+    async def key_of(self, request: ProviderRequest, nonce: str | None = None) -> str | None:
+        """Return the key of a request; None when it cannot be known: a file is gone, or there is a workspace."""
+        if request.workspace is not None:
+            return None
+        paths = (*request.guideline_files, *request.input_files)
+        files = await call_in_thread(_digests, paths, timeout_s=None) if paths else ()
+        if files is None:
+            return None
+        return request_key(self.target, request, files=files, nonce=nonce, sees_all=self.sees_all)
+
+
+def _load(cache: AnswerCache, key: str, touch: bool) -> ProviderResponse | None:  # noqa: FBT001 - called in a thread
+    return cache.load(key, touch=touch)
+
+
+def _digests(paths: tuple[str, ...]) -> tuple[str, ...] | None:
+    try:
+        return tuple(hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths)
+    except OSError:
+        return None
+
+
+def _is_whole(response: object) -> bool:
+    return isinstance(response, ProviderResponse) and isinstance(response.text, str)

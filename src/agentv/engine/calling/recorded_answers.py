@@ -1,0 +1,48 @@
+"""What stored runs answered to a case, for evaluators that compare with it."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from agentv.execution.threads import call_in_thread
+from agentv.providers.local.recordings import Recording, index_recording, parse_recorded
+from agentv.types.errors import EvaluatorError, ProviderError
+from agentv.types.evaluation import EvaluationContext
+
+ANSWERS = "answers.jsonl"
+
+
+class RecordedAnswers:
+    """Answers of stored runs. Each file is read through once; only the places of its answers are kept."""
+
+    def __init__(self, find_run: Callable[[str], str]) -> None:
+        self._find_run = find_run
+        self._opening = asyncio.Lock()
+        self._recordings: dict[tuple[Path, str], Recording] = {}
+
+    def folder(self, run: str, base_dir: str) -> Path:
+        """Return the folder of a run. Raises ConfigError when there is none."""
+        return run_folder(run, base_dir, self._find_run)
+
+    async def text(self, run: str, context: EvaluationContext, *, base_dir: str) -> str:
+        """Return the answer to the case of a context, in its target and trial. Raises EvaluatorError without one."""
+        path = self.folder(run, base_dir) / ANSWERS
+        try:
+            recording = await self._recording(path, context.target.name)
+            return parse_recorded(recording.find(context.eval_case.id, context.trial)).text
+        except ProviderError as error:
+            raise EvaluatorError(f"run {run!r} has no answer to compare with: {error.failure.message}") from error
+        except OSError as error:
+            raise EvaluatorError(f"the answers of run {run!r} cannot be read: {error}") from error
+
+    async def _recording(self, path: Path, target: str) -> Recording:
+        async with self._opening:
+            if (path, target) not in self._recordings:
+                self._recordings[path, target] = await call_in_thread(index_recording, path, target, timeout_s=None)
+            return self._recordings[path, target]
+
+
+def run_folder(run: str, base_dir: str, find_run: Callable[[str], str]) -> Path:
+    """Return the folder of a run: a path from `base_dir`, else as runs are named everywhere. Raises ConfigError."""
+    as_path = Path(base_dir, run)
+    return as_path if (as_path / ANSWERS).is_file() else Path(find_run(run))

@@ -1,0 +1,1 @@
+"""The criteria door: given answers judged by named criteria."""

@@ -1,0 +1,156 @@
+"""How given answers are judged: the configuration of the criteria door."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self, TypeAlias
+
+from msgspec import Struct, field
+
+from agentv.engine.planning.given import TargetLike
+from agentv.engine.planning.inputs import load_project_parts
+from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S
+from agentv.engine.running.stores import Storage
+from agentv.loading.criteria.run_configs import load_run_config, read_plain_keys
+from agentv.registry import Specs
+from agentv.scoring.results.criteria import ErrorPolicy
+from agentv.types.cases import EvaluatorLike
+from agentv.types.criteria.aggregated_result import CriteriaEvaluator
+from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.errors import ConfigError
+from agentv.types.json_value import JsonObject
+from agentv.types.targets import TargetConfig
+
+GivenEvaluator: TypeAlias = Mapping[str, Any] | str | EvaluatorLike | CriteriaEvaluator | Callable[..., Any]
+"""A config dict, the name of a profile in `.agentv/criteria.yaml`, a config, an evaluator object, or a function."""
+
+
+class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True):
+    """Which evaluators judge an answer, and what becomes of the judgement. Keep one and use it again: it is read once.
+
+    `evaluators` are config dicts (`{"type": "contains", "value": "4", "criterion": "right"}`, or as the PRD nests
+    them), names of profiles in `.agentv/criteria.yaml`, EvaluatorConfigs, evaluators, or functions of the context.
+    `judge` answers for model judges: a target's name, a TargetConfig or a Provider. `storage` keeps every judgement:
+    an EvaluationStorageProvider, `{"type": "json_file", "path": …}`, or several of them. `metadata` is
+    copied into every judgement. `only` selects evaluators: "free" leaves out what costs money, a list names evaluators
+    or types.
+    `evaluator_concurrency` is how many of them judge one answer at once. `error_policy` says what an error counts:
+    "exclude" leaves it out of the score, "zero" counts 0. `criteria` hold for inputs that bring none. `targets` may be
+    named as judges, beside those of the targets file; a dict has the keys of an entry there. `gates` are for
+    `agentv score`. Relative paths and names start from `base_dir`.
+
+    Raises ConfigError for a value that no run can be made with.
+    """
+
+    evaluators: Sequence[GivenEvaluator]
+    judge: TargetLike | None = None
+    storage: Storage | Sequence[Storage] | None = None
+    metadata: JsonObject = field(default_factory=dict)
+    only: Literal["free"] | Sequence[str] | None = None
+    evaluator_concurrency: int = 8
+    error_policy: ErrorPolicy = "exclude"
+    criteria: Sequence[EvaluationCriteria | Mapping[str, Any] | str] = ()
+    evaluator_timeout_s: float = DEFAULT_EVALUATOR_TIMEOUT_S
+    targets: Sequence[TargetConfig | Mapping[str, Any]] = ()
+    gates: Sequence[str] = ()
+    base_dir: str | os.PathLike[str] = "."
+
+    def __post_init__(self) -> None:
+        """Refuse what no run can be made with, all of it at once."""
+        faults = tuple(_faults(self))
+        if faults:
+            raise ConfigError("; ".join(faults))
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any], *, base_dir: str | os.PathLike[str] = ".") -> Self:
+        """Make a configuration of a dict with the keys of a configuration file, or the PRD's (`evaluatorConfigs`).
+
+        Live objects may stand in it: evaluators, a judge, a storage provider. The evaluators themselves are checked
+        before the first judgement. Raises EvalFileError with every problem of the other keys.
+        """
+        where = cls.__name__
+        if not isinstance(raw, Mapping):
+            raise ConfigError(f"{where} is made of an object, not of {type(raw).__name__}")
+        for name, spellings in _SPELLINGS.items():
+            if len(twice := [spelled for spelled in spellings if spelled in raw]) > 1:
+                raise ConfigError(f"{where}: {' and '.join(f'`{each}`' for each in twice)} both say `{name}`")
+        live = {name: _pop(raw, name) for name in _SPELLINGS}
+        rest = {key: value for key, value in raw.items() if key not in {key for key, _ in live.values()}}
+        for name in ("judge", "storage"):
+            if isinstance(live[name][1], str | Mapping):
+                rest[live[name][0]] = live[name][1]
+        plain = dict(read_plain_keys(rest, where=where))
+        return cls(
+            evaluators=live["evaluators"][1] or (),
+            criteria=live["criteria"][1] or (),
+            targets=live["targets"][1] or (),
+            **_options({**{name: live[name][1] for name in ("judge", "storage")}, **plain}),
+            base_dir=base_dir,
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, specs: Specs | None = None) -> Self:
+        """Read a configuration from a YAML or JSON file. Raises EvalFileError with every problem and its line."""
+        file = Path(path)
+        folder = file.resolve().parent
+        read = load_run_config(file, specs or load_project_parts([folder])[0])
+        return cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.plain), base_dir=folder)
+
+
+def _faults(config: EvaluationRunConfig) -> Iterator[str]:
+    """Yield what is wrong with the values of a configuration; its evaluators and criteria are looked into later."""
+    if not _is_list(config.evaluators):
+        yield "`evaluators` must be a list of config dicts, names, or evaluator objects"
+    if not _is_list(config.criteria):
+        yield "`criteria` must be a list of criteria, dicts, or names in .agentv/criteria.yaml"
+    if not _is_list(config.gates):
+        yield "`gates` must be a list"
+    if not _is_list(config.targets) or not all(_is_target(each) for each in config.targets):
+        yield "`targets` must be a list of TargetConfigs, or of dicts with `name` and `provider`"
+    metadata: object = config.metadata
+    if not isinstance(metadata, Mapping):
+        yield f"`metadata` must be an object, not {type(metadata).__name__}"
+    if type(config.evaluator_concurrency) is not int or config.evaluator_concurrency < 1:
+        yield f"`evaluator_concurrency` must be a whole number of at least 1, not {config.evaluator_concurrency!r}"
+    if config.error_policy not in ("exclude", "zero"):
+        yield f"`error_policy` must be 'exclude' or 'zero', not {config.error_policy!r}"
+    if config.only is not None and config.only != "free" and not _is_list(config.only):
+        yield f"`only` must be 'free' or a list of evaluators' names or types, not {config.only!r}"
+    if config.only is not None and not config.only:
+        yield "`only` selects nobody; name evaluators or types, or leave it out"
+    timeout_s: object = config.evaluator_timeout_s
+    if not (isinstance(timeout_s, int | float) and timeout_s > 0):
+        yield f"`evaluator_timeout_s` must be a number above 0, not {timeout_s!r}"
+
+
+def _is_target(value: object) -> bool:
+    if isinstance(value, TargetConfig):
+        return True
+    return isinstance(value, Mapping) and all(isinstance(value.get(key), str) for key in ("name", "provider"))
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+_SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    "evaluators": ("evaluators", "evaluator_configs", "evaluatorConfigs"),
+    "criteria": ("criteria",),
+    "judge": ("judge", "llm"),
+    "targets": ("targets",),
+    "storage": ("storage", "storage_provider", "storageProvider"),
+}
+
+
+def _pop(raw: Mapping[str, Any], name: str) -> tuple[str, Any]:
+    """Return the key that stands for a name in a dict, and its value."""
+    key = next((spelled for spelled in _SPELLINGS[name] if spelled in raw), name)
+    return key, raw.get(key)
+
+
+def _options(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a file as the fields that they stand for."""
+    options = {key: value for key, value in plain.items() if value is not None}
+    if "evaluator_timeout_seconds" in options:
+        options["evaluator_timeout_s"] = options.pop("evaluator_timeout_seconds")
+    return options

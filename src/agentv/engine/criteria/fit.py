@@ -1,0 +1,155 @@
+"""Which evaluator scores which criterion: settled, and every gap told, before anything runs."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.engine.criteria.plan import WHERE, CriteriaPlan, PlannedEvaluator
+from agentv.loading.models.settings import criteria_named_by
+from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
+from agentv.types.errors import nearest
+from agentv.types.fields import Problems
+from agentv.types.struct_fields import names_of_fields
+
+
+class FittedEvaluator(Struct, frozen=True):
+    """An evaluator with the criteria that it scores; None when only its results will tell."""
+
+    config: EvaluatorConfig
+    given: EvaluatorLike
+    scores: tuple[str, ...] | None
+
+
+class FittedPlan(Struct, frozen=True):
+    """The selected evaluators, fitted to the criteria of an input. `names` is empty when there are none.
+
+    `unclaimed` are the criteria that only evaluators whose results will tell can score. `warnings` do not forbid a run.
+    """
+
+    evaluators: tuple[FittedEvaluator, ...]
+    criteria: tuple[EvaluationCriteria, ...]
+    names: frozenset[str]
+    unclaimed: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedPlan:
+    """Return the plan for these criteria, or for those of the configuration when there are none.
+
+    Raises EvalFileError with every problem at once: those of the configuration, an unusable or doubled criterion, an
+    evaluator whose criterion does not exist or that names none of several, a criterion that nobody scores.
+    """
+    criteria = criteria or plan.criteria
+    problems, unfit = Problems("EvaluationInput"), Problems(WHERE, list(plan.problems))
+    counts = Counter(str(criterion.name) for criterion in criteria)  # one that is no text is a fault, told below
+    for index, criterion in enumerate(criteria):
+        for fault in criterion.faults():
+            problems.note(f"$.criteria[{index}].{fault.split('`')[1]}", fault)
+    for name in (name for name, count in counts.items() if count > 1):
+        problems.note("$.criteria", f"two criteria are named {name!r}")
+    names = tuple(counts)
+    fitted = {each.at: _fitted(each, names, unfit) for each in plan.evaluators}
+    scored = {name for each in fitted.values() for name in each.scores or ()}
+    if not plan.problems and all(each.scores is not None for each in fitted.values()):
+        for name in (name for name in names if name not in scored):
+            problems.note("$.criteria", f"nobody scores the criterion {name!r}", allowed="name it in an evaluator")
+    unfit.noted += problems.noted
+    unfit.raise_any()
+    chosen = tuple(fitted[each.at] for each in plan.selected)
+    left_out = fitted.keys() - {each.at for each in plan.selected}
+    # What somebody who was not selected may have scored is missed by nobody.
+    is_whole = all(fitted[at].scores is not None for at in left_out)
+    unclaimed = tuple(name for name in names if name not in scored) if is_whole else ()
+    return FittedPlan(chosen, criteria, frozenset(names), unclaimed, tuple(_odd_scales(criteria)))
+
+
+def _odd_scales(criteria: Sequence[EvaluationCriteria]) -> Iterator[str]:
+    """Yield a warning for each scale of one's own that is called almost like a known one."""
+    for each in criteria:
+        near = None if each.scale in NAMED_SCALES or each.labels else nearest(each.scale, NAMED_SCALES)
+        if near is not None:
+            yield (
+                f"criterion {each.name!r}: {each.scale!r} is no known scale and will not be averaged; "
+                f"did you mean {near!r}?"
+            )
+
+
+def settled_criteria(plan: CriteriaPlan) -> frozenset[str] | None:
+    """Return the criteria that any judgement by this plan is about; None when an input may bring others.
+
+    An input's criteria go before the configuration's, but each must be scored: evaluators that all name theirs leave no
+    choice.
+    """
+    names: set[str] = set()
+    for planned in plan.evaluators:
+        named = criteria_named_by(planned.settings)
+        own = planned.config.criterion
+        if own is None and (not named or None in named):
+            return None
+        names.update(_present((*(named or ()), own)))
+    return frozenset(names)
+
+
+def _fitted(planned: PlannedEvaluator, names: Sequence[str], problems: Problems) -> FittedEvaluator:
+    config = planned.config
+    named = criteria_named_by(planned.settings)
+    if named is None and config.criterion is None and not _is_named(planned, names):
+        return FittedEvaluator(config, planned.given, None)
+    for name in (*(named or ()), config.criterion) if names else ():
+        if name is not None and name not in names:
+            _say_unknown(planned, name, names, problems)
+    if named and None not in named:
+        return _scoring(planned, _present(named))
+    if config.criterion is not None:
+        return _scoring(planned, _present((*(named or ()), config.criterion)))
+    if scores_several(planned.settings):
+        named = tuple(names)
+        return _scoring(planned, named, fill="criteria") if named else FittedEvaluator(config, planned.given, None)
+    own = config.name if not names or config.name in names else names[0] if len(names) == 1 else None
+    if own is not None:
+        return _scoring(planned, _present((*(named or ()), own)), fill="criterion")
+    if planned.settings is not None:
+        message = f"evaluator {config.name!r} does not say which criterion it scores"
+        problems.note(planned.at, message, allowed=f"write `criterion:`; there are: {', '.join(names)}")
+    return FittedEvaluator(config, planned.given, None)
+
+
+def _is_named(planned: PlannedEvaluator, names: Sequence[str]) -> bool:
+    """Whether an object that names no criterion stands for one: by its name, or because there is only one."""
+    if planned.settings is not None or getattr(planned.given, "names_its_criteria", False):
+        return False
+    return planned.config.name in names or len(names) == 1
+
+
+def _present(names: Sequence[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def _scoring(
+    planned: PlannedEvaluator, names: tuple[str, ...], *, fill: Literal["criterion", "criteria"] | None = None
+) -> FittedEvaluator:
+    """Return an evaluator with what it scores; `fill` is the key of its config that now says so."""
+    config = planned.config
+    if fill == "criteria":
+        config = replace(config, settings={**config.settings, "criteria": names})
+    elif fill == "criterion":
+        config = replace(config, criterion=names[-1])
+    return FittedEvaluator(config, config if planned.given is planned.config else planned.given, names)
+
+
+def _say_unknown(planned: PlannedEvaluator, name: str, names: Sequence[str], problems: Problems) -> None:
+    message = f"evaluator {planned.config.name!r} scores {name!r}, which is no criterion of the input"
+    problems.note(planned.at, message, allowed=f"there are: {', '.join(names)}", suggestion=nearest(name, names))
+
+
+def scores_several(settings: object) -> bool:
+    """Whether an evaluator can be told several criteria: its settings have a field `criteria`.
+
+    A property `takes_criteria` may say that these settings ask for something else.
+    """
+    has_field = "criteria" in names_of_fields(type(settings))
+    return has_field and bool(getattr(settings, "takes_criteria", True))

@@ -1,0 +1,145 @@
+"""Judges lines as they come: a fixed number of workers, one judgement kept before the next line is taken."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.engine.criteria.runner import EvaluationRunner
+from agentv.engine.running.recorder import NOTES_KEPT, Stop
+from agentv.engine.stored.drawn_lines import DrawnLines
+from agentv.execution.backends.local import GIVE_WAY_S
+from agentv.execution.processes.line_stream import Line, ReadLine
+from agentv.loading.suites.recorded import read_recorded_input
+from agentv.scoring.counting.judged_summary import JudgedSummary
+from agentv.scoring.gates.run_verdict import AskedGate, Ending, run_verdict
+from agentv.types.criteria.judged_lines import JudgedLine, ScoreReport
+from agentv.types.errors import EvalFileError, StorageError
+from agentv.types.failures import Failure
+from agentv.types.problems import Problem
+from agentv.types.protocols import Clock
+
+Keep = Callable[[JudgedLine], None]
+"""Keeps one judged line. Raises StorageError, which ends the stream."""
+
+
+class LineScoring(Struct):
+    """One stream on its way through the workers, and what came of it so far."""
+
+    lines: DrawnLines
+    runner: EvaluationRunner
+    keep: Keep
+    clock: Clock
+    on_stopping: Callable[[str], None] = lambda _reason: None
+    stop: Stop = field(default_factory=Stop)
+    summary: JudgedSummary = field(default_factory=JudgedSummary)
+    notes: dict[str, None] = field(default_factory=dict)
+    unkept: int = 0
+
+    async def run(self, workers: int) -> None:
+        """Judge every line that is drawn, until the stream ends or is stopped; lines in flight are finished."""
+        self.stop.give_up = self._stop_reading
+        try:
+            async with self.runner, asyncio.TaskGroup() as tasks:
+                for _ in range(workers):
+                    tasks.create_task(self._work())
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from group.exceptions[0].__cause__
+        finally:
+            await self.lines.close()
+
+    def _stop_reading(self) -> None:
+        self.lines.stop()
+        self.on_stopping(self.stop.reason or "")
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        gave_way_at = loop.time()
+        while self.stop.state == "finished" and (line := await self.lines.next()) is not None:
+            self._take(await self._judged(line))
+            if loop.time() - gave_way_at > GIVE_WAY_S:
+                await asyncio.sleep(0)
+                gave_way_at = loop.time()
+
+    async def _judged(self, line: ReadLine) -> JudgedLine:
+        """Return a line's judgement; one that cannot be read or does not fit the configuration is a failure."""
+        if not isinstance(line, Line):
+            return self._failed(line, line.message)
+        try:
+            result = await self.runner.run(read_recorded_input(line.data, line.file, line.number))
+        except EvalFileError as error:
+            return self._failed(line, "; ".join(_told(each, line) for each in error.problems))
+        return JudgedLine(line.file, line.number, result.timestamp, result)
+
+    def _failed(self, line: ReadLine, message: str) -> JudgedLine:
+        failure = Failure("config_error", message, stage="load")
+        return JudgedLine(line.file, line.number, self.clock(), failure=failure)
+
+    def _take(self, line: JudgedLine) -> None:
+        """Keep a line, then count it."""
+        try:
+            self.keep(line)
+        except StorageError as error:
+            if self.stop.state != "failed":
+                self.stop.fail(str(error))
+                self._stop_reading()
+            return
+        self.summary.add(line)
+        if line.judged is not None:
+            self._note(line.judged.warnings)
+            lost = [each.message for each in line.judged.run_errors if each.kind == "store_error"]
+            self.unkept += bool(lost)
+            self._note(lost)
+
+    def _note(self, messages: Sequence[str]) -> None:
+        for message in messages:
+            if len(self.notes) < NOTES_KEPT:
+                self.notes[message] = None
+
+    def report(
+        self, gates: Sequence[AskedGate] | None, *, max_errors: int, duration_s: float, is_kept: bool
+    ) -> ScoreReport:
+        """Return the report of everything so far, with the one verdict."""
+        summary = self.summary
+        ending = replace(self._ending(), is_kept=is_kept)
+        return ScoreReport(
+            state=ending.state,
+            read=self.lines.read,
+            counts=dict(summary.all.counts),
+            mean=summary.all.mean,
+            criteria=summary.criteria(),
+            verdict=run_verdict(summary, ending, gates=gates, max_errors=max_errors),
+            worst=summary.worst,
+            errors=tuple(summary.errors),
+            notes=tuple(self._notes_at_end()),
+            judge_usage=summary.usage,
+            cost_usd=summary.cost_usd,
+            median_s=summary.durations_s.at(0.5),
+            p95_s=summary.durations_s.at(0.95),
+            duration_s=duration_s,
+            mean_interval=summary.all.mean_interval,
+            pass_rate_interval=summary.all.pass_rate_interval,
+        )
+
+    def _notes_at_end(self) -> Iterator[str]:
+        yield from self.notes
+        if (key := self.lines.missing_key()) is not None:
+            yield f"no line has {key!r}, by which the sample was to be drawn: each line was drawn by itself"
+
+    def _ending(self) -> Ending:
+        """Return how the stream ended; a judgement that the configuration's storage lost leaves it incomplete."""
+        state, reason = self.stop.state, self.stop.reason
+        if state == "finished" and self.unkept:
+            state, reason = "failed", f"storage lost {self.unkept:,} of {self.summary.all.rows:,} judgements"
+        elif state == "finished" and not self.summary.all.rows:
+            reason = f"no line is in the sample ({self.lines.read:,} read)" if self.lines.read else "there is no line"
+        return Ending(state=state, reason=reason, signal_number=self.stop.signal_number, noun="line")
+
+
+def _told(problem: Problem, line: Line) -> str:
+    """Return a problem without the file and line that stand beside it anyway."""
+    if problem.path != line.file:
+        return problem.render()
+    column = f"column {problem.column}: " if problem.column > 1 else ""
+    return column + replace(problem, path="", line=0).render().strip()

@@ -1,0 +1,323 @@
+"""Which evaluators judge a given answer: everything resolved and every bad setting refused before anything runs."""
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.engine.criteria.config import EvaluationRunConfig, GivenEvaluator
+from agentv.engine.planning.given import named_target
+from agentv.engine.planning.inputs import Neighbourhood, load_project_parts
+from agentv.engine.planning.judges import (
+    check_embedder,
+    embedding_model,
+    embeds_for_money,
+    judge_targets,
+    member_configs,
+    needs_judge,
+)
+from agentv.engine.planning.options import RunOptions
+from agentv.engine.planning.targets import LOCAL, KnownTargets
+from agentv.engine.plugins.plugins import as_evaluator
+from agentv.engine.running.stores import make_stores
+from agentv.evaluators.isolation import config_of
+from agentv.loading.criteria.run_configs import named_parts_around, read_given_entries, unselectable
+from agentv.loading.models.settings import content_problems, missing_files, read_settings
+from agentv.registry import Specs
+from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.criteria.aggregated_result import EvaluationStorageProvider
+from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.errors import AgentvError, ConfigError, EvalFileError
+from agentv.types.evaluation import Evaluator
+from agentv.types.fields import Problems
+from agentv.types.problems import Problem
+from agentv.types.targets import ResolvedTarget, TargetConfig
+
+
+class Selecting(Struct, frozen=True):
+    """A configuration's selection: None takes all, "free" what costs nothing, a list names evaluators or types."""
+
+    only: str | Sequence[str] | None
+    targets: Mapping[str, TargetConfig]
+    specs: Specs
+
+    def takes(self, config: EvaluatorConfig, settings: object) -> bool:
+        """Whether an evaluator is selected; `settings` are None for one given as an object."""
+        if self.only is None:
+            return True
+        if self.only != "free":
+            types = {self.specs.evaluators.canonical(name) or name for name in self.only}
+            return config.name in self.only or config.type in types
+        if settings is None:
+            return True
+        inside = all_settings(settings, self.specs)
+        asks = any(needs_judge(each) or any(judge_targets(each)) for each in inside)
+        paid = asks or embeds_for_money(settings, KnownTargets(self.targets, {}, self.specs))
+        return self.specs.evaluators.get(config.type).cost == "free" and not paid
+
+    def may_judge(self, selected: Iterable[object]) -> bool:
+        """Whether evaluators with these settings may ask the judge; one that nobody can ask need not be there."""
+        if self.only is None or self.only == "free":
+            return self.only is None
+        inside = (inner for settings in selected for inner in all_settings(settings, self.specs))
+        return any(inner is None or needs_judge(inner) for inner in inside)
+
+
+def all_settings(settings: object, specs: Specs) -> Iterator[object]:
+    """Yield an evaluator's settings and those of everything inside it (a composite's members)."""
+    yield settings
+    for member in member_configs(settings):
+        inner = read_settings(specs.evaluators.get(member.type), member.settings, where=member.name)
+        yield from all_settings(inner, specs)
+
+
+WHERE = "EvaluationRunConfig"
+
+
+class PlannedEvaluator(Struct, frozen=True):
+    """One evaluator: its config, what evaluates (the config itself, or an object), and its typed settings.
+
+    `at` is its place in the configuration.
+    """
+
+    config: EvaluatorConfig
+    given: EvaluatorLike
+    at: str
+    settings: object = None
+
+
+class CriteriaPlan(Struct, frozen=True, eq=False):
+    """A configuration as resolved: the evaluators that are selected, and all of them. `problems` forbid running it."""
+
+    specs: Specs
+    known: KnownTargets
+    judge: ResolvedTarget | None
+    evaluators: tuple[PlannedEvaluator, ...]
+    selected: tuple[PlannedEvaluator, ...]
+    criteria: tuple[EvaluationCriteria, ...]
+    stores: tuple[EvaluationStorageProvider, ...]
+    targets: tuple[TargetConfig, ...]
+    """Those that were given with the configuration, judges among them."""
+    problems: tuple[Problem, ...]
+
+
+def make_criteria_plan(config: EvaluationRunConfig) -> CriteriaPlan:
+    """Resolve a configuration; what is wrong with it stands in the plan."""
+    return _Planning(config).plan()
+
+
+class _Planning(Struct):
+    """One configuration on its way to a plan."""
+
+    config: EvaluationRunConfig
+    problems: Problems = field(default_factory=lambda: Problems(WHERE))
+    targets: dict[str, TargetConfig] = field(default_factory=dict)
+
+    def plan(self) -> CriteriaPlan:
+        base_dir = Path(self.config.base_dir).resolve()
+        specs, _ = load_project_parts([base_dir])
+        named, scope, found = named_parts_around(base_dir, specs)
+        self.problems.noted += [problem for problem in found if problem.severity == "error"]
+        if not self.config.evaluators:
+            self.problems.note("$.evaluators", "there is no evaluator", allowed="name at least one")
+        self.targets = {target.name: target for target in map(self._given_target, self.config.targets)}
+        entries = [self._own_entry(given, index, specs) for index, given in enumerate(self.config.evaluators)]
+        read, found = read_given_entries(entries, scope, where=WHERE)
+        self.problems.noted += [problem for problem in found if problem.severity == "error"]
+        planned = self._planned(entries, read, specs)
+        self._check_only([each.config for each in planned], specs)
+        selecting = Selecting(self.config.only, self.targets, specs)
+        selected = tuple(each for each in planned if selecting.takes(each.config, each.settings))
+        given_judge = self._named_judge(specs)
+        judge = given_judge if selecting.may_judge(each.settings for each in selected) else None
+        known = self._known(selected, judge, base_dir, specs)
+        for each in planned:
+            self._check(each)
+        for each in selected:
+            self._check_models(each, known, given_judge is not None)
+        criteria = self._criteria({**{name: (each,) for name, each in named.criteria.items()}, **named.sets})
+        stores = make_stores(self.config.storage, specs, base_dir, self.problems)
+        judge_target = self._resolved(judge, known)
+        return CriteriaPlan(
+            specs=specs,
+            known=known,
+            judge=judge_target,
+            evaluators=planned,
+            selected=selected,
+            criteria=criteria,
+            stores=stores,
+            targets=tuple(self.targets.values()),
+            problems=tuple(self.problems.noted),
+        )
+
+    def _given_target(self, given: TargetConfig | Mapping[str, Any]) -> TargetConfig:
+        if isinstance(given, TargetConfig):
+            return given
+        settings = {key: value for key, value in given.items() if key not in ("name", "provider")}
+        return TargetConfig(given["name"], given["provider"], settings, base_dir=str(self.config.base_dir))
+
+    def _own_entry(self, given: GivenEvaluator, index: int, specs: Specs) -> object:
+        """Return a config dict as a copy of ours, in which a judge given as an object is a name; others as taken."""
+        if isinstance(given, Mapping):
+            return self._with_named_judge(_copied(given), index, specs)
+        return given if isinstance(given, str) else as_evaluator(given, specs.evaluators)
+
+    def _with_named_judge(self, entry: dict[str, Any], index: int, specs: Specs) -> dict[str, Any]:
+        for place in (entry, entry.get("config")):
+            for key in ("judge", "llm"):
+                if isinstance(place, dict) and key in place:
+                    try:
+                        target = named_target(place.pop(key), f"judge of evaluators[{index}]", specs)
+                    except ConfigError as error:
+                        self.problems.note(f"$.evaluators[{index}].{key}", str(error))
+                        continue
+                    place["target"] = self._added(target)
+        return entry
+
+    def _added(self, target: TargetConfig | str | None) -> str | None:
+        if isinstance(target, TargetConfig):
+            self.targets[target.name] = target
+            return target.name
+        return target
+
+    def _named_judge(self, specs: Specs) -> str | None:
+        try:
+            return self._added(named_target(self.config.judge, "judge", specs))
+        except ConfigError as error:
+            self.problems.note("$.judge", str(error))
+            return None
+
+    def _planned(
+        self, entries: Sequence[object], read: Mapping[int, EvaluatorConfig], specs: Specs
+    ) -> tuple[PlannedEvaluator, ...]:
+        planned: list[PlannedEvaluator] = []
+        taken = {config.name for config in read.values()}
+        for index, entry in enumerate(entries):
+            at = f"$.evaluators[{index}]"
+            if index in read:
+                planned += self._read_one(read[index], at, specs, is_told=True)
+            elif isinstance(entry, EvaluatorConfig):
+                if entry.name in taken:
+                    self.problems.note(at, f"a second evaluator named {entry.name!r}")
+                planned += self._read_one(entry, at, specs)
+                taken.add(entry.name)
+            elif isinstance(entry, type):
+                self.problems.note(at, f"{entry.__name__} is a class", allowed=f"give an object: {entry.__name__}(…)")
+            elif isinstance(entry, Evaluator):
+                config = config_of(entry)
+                criterion = getattr(entry, "criterion", None)
+                own = replace(config, name=_free(config.name, taken), criterion=criterion)
+                planned.append(PlannedEvaluator(own, entry, at))
+                taken.add(own.name)
+            elif not isinstance(entry, Mapping | str):
+                self.problems.note(
+                    at, f"{type(entry).__name__} is no evaluator: it needs `kind` and `evaluate(context)`"
+                )
+        return tuple(planned)
+
+    def _read_one(
+        self, config: EvaluatorConfig, at: str, specs: Specs, *, is_told: bool = False
+    ) -> Iterator[PlannedEvaluator]:
+        """Yield an evaluator with its typed settings, unless they are wrong, which is noted if it was not told yet."""
+        try:
+            settings = read_settings(specs.evaluators.get(config.type), config.settings, where=config.name)
+        except EvalFileError as error:
+            for problem in error.problems if not is_told else ():
+                self.problems.note(f"{at}{problem.json_path[1:]}", problem.message, allowed=problem.allowed)
+        except AgentvError as error:
+            if not is_told:
+                self.problems.note(at, str(error))
+        else:
+            yield PlannedEvaluator(config, config, at, settings)
+
+    def _known(
+        self, planned: Sequence[PlannedEvaluator], judge: str | None, base_dir: Path, specs: Specs
+    ) -> KnownTargets:
+        """Return the targets that may be named; a targets file is read only when one of them is needed."""
+        names = {name for each in planned for name in judge_targets(each.settings)}
+        names |= {judge} if judge is not None else set()
+        paid = any(specs.evaluators.get(each.config.type).cost == "paid" for each in planned if each.settings)
+        embeds = any(embedding_model(each.settings) not in (None, LOCAL) for each in planned)
+        known = KnownTargets({}, {}, specs)
+        if paid or embeds or names - self.targets.keys():
+            neighbourhood = Neighbourhood(RunOptions(), specs, base_dir, os.environ, needs_targets=False)
+            try:
+                known = neighbourhood.load_targets(base_dir)
+            except AgentvError as error:
+                self.problems.note("$", str(error))
+        return replace(known, configs={**known.configs, **self.targets}, resolved={})
+
+    def _check(self, planned: PlannedEvaluator) -> None:
+        config, at = planned.config, planned.at
+        if not (math.isfinite(config.weight) and config.weight >= 0):
+            self.problems.note(f"{at}.weight", f"weights are finite and at least 0, not {config.weight:g}")
+        if planned.settings is None:
+            return
+        for path in missing_files(planned.settings, config.base_dir):
+            self.problems.note(at, f"evaluator {config.name!r}: there is no file {path}")
+        self.problems.noted += content_problems(planned.settings, config.base_dir)
+
+    def _check_models(self, planned: PlannedEvaluator, known: KnownTargets, has_judge: bool) -> None:  # noqa: FBT001 - one fact
+        """Note what is wrong with the models that an evaluator asks; one that is not selected asks none."""
+        config, at = planned.config, planned.at
+        for name in dict.fromkeys(judge_targets(planned.settings)):
+            self._target(name, at, known)
+        try:
+            check_embedder(planned.settings, known)
+        except AgentvError as error:
+            self.problems.note(at, f"evaluator {config.name!r}: {error}")
+        if not has_judge and any(needs_judge(each) for each in all_settings(planned.settings, known.specs)):
+            message = f"evaluator {config.name!r} needs a judge"
+            self.problems.note(
+                at, message, allowed="give one with EvaluationRunConfig(judge=…), or `judge` in its config"
+            )
+
+    def _resolved(self, judge: str | None, known: KnownTargets) -> ResolvedTarget | None:
+        return None if judge is None else self._target(judge, "$.judge", known)
+
+    def _target(self, name: str, at: str, known: KnownTargets) -> ResolvedTarget | None:
+        try:
+            return known.get(name)
+        except AgentvError as error:
+            self.problems.note(at, str(error))
+            return None
+
+    def _criteria(self, named: Mapping[str, tuple[EvaluationCriteria, ...]]) -> tuple[EvaluationCriteria, ...]:
+        found: list[EvaluationCriteria] = []
+        for index, given in enumerate(self.config.criteria):
+            at = f"$.criteria[{index}]"
+            if isinstance(given, EvaluationCriteria):
+                found.append(given)
+            elif not isinstance(given, str):
+                found.append(EvaluationCriteria.read(given, self.problems, at))
+            elif given in named:
+                found += named[given]
+            else:
+                known = ", ".join(named) or "none"
+                self.problems.note(at, f"no criterion {given!r} in .agentv/criteria.yaml", allowed=f"there: {known}")
+        return tuple(found)
+
+    def _check_only(self, configs: Sequence[EvaluatorConfig], specs: Specs) -> None:
+        only = self.config.only
+        for place in unselectable(only, configs, specs.evaluators):
+            names = [config.name for config in configs]
+            message = f"{only[place] if only is not None else None!r} is no evaluator's name or type here"
+            self.problems.note(f"$.only[{place}]", message, allowed=f"there are: {', '.join(names)}")
+
+
+def _free(name: str, taken: set[str]) -> str:
+    free, number = name, 2
+    while free in taken:
+        free, number = f"{name}-{number}", number + 1
+    return free
+
+
+def _copied(value: Any) -> Any:
+    """Return dicts and lists copied; what stands in them (functions, providers) is the same."""
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in cast(Mapping[str, Any], value).items()}
+    return [_copied(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,181 @@
+"""From what each evaluator said to one list of results per criterion, in which nothing is lost."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.engine.criteria.fit import FittedEvaluator, FittedPlan
+from agentv.scoring.results.criteria import WeighedResult, criterion_named, failed_result, result_of
+from agentv.types.criteria.aggregated_result import EvaluationRunError
+from agentv.types.evaluation import EvaluationResult, EvaluatorResult
+from agentv.types.failures import FailureKind
+from agentv.types.usage import Usage, total_usage
+
+
+class JudgedCriteria(Struct, frozen=True):
+    """Every result with its evaluator's weight, what went wrong, and what judging models used.
+
+    `is_unplaced`: an evaluator that weighs something failed, and nobody knows which criteria it would have scored.
+    """
+
+    weighed: tuple[WeighedResult, ...]
+    errors: tuple[EvaluationRunError, ...]
+    warnings: tuple[str, ...]
+    usage: Usage | None
+    cost_usd: float | None
+    is_unplaced: bool = False
+
+
+def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> JudgedCriteria:
+    """Return the results per criterion of every evaluator, in order."""
+    weighed: list[WeighedResult] = []
+    errors: list[EvaluationRunError] = []
+    silent: list[EvaluatorResult] = []
+    for fitted, result in zip(plan.evaluators, results, strict=True):
+        told = _said(plan, fitted, result)
+        broken = [
+            EvaluationRunError(result.name, each.error, _kind(result), each.criterion_name)
+            for each in told
+            if each.error
+        ]
+        weighed += [WeighedResult(each, result.weight) for each in told]
+        errors += broken
+        if result.error is not None and not broken:
+            silent.append(result)
+    missed = tuple(_missed(plan, results, weighed)) if plan.unclaimed else ()
+    weighed += [each for each, _ in missed]
+    errors += [error for _, error in missed] or [
+        EvaluationRunError(each.name, each.error.message, each.error.kind) for each in silent if each.error is not None
+    ]
+    return JudgedCriteria(
+        tuple(weighed),
+        tuple(errors),
+        tuple(_warnings(results)),
+        total_usage(result.usage for result in results),
+        _cost_usd(results),
+        is_unplaced=any(each.weight > 0 for each in silent),
+    )
+
+
+def _kind(result: EvaluatorResult) -> FailureKind:
+    return "evaluator_error" if result.error is None else result.error.kind
+
+
+def _warnings(results: Sequence[EvaluatorResult]) -> Iterator[str]:
+    for result in results:
+        if result.status == "unverified":
+            yield f"evaluator {result.name!r}: the judge's verdict could not be verified"
+
+
+def _cost_usd(results: Sequence[EvaluatorResult]) -> float | None:
+    """Return what judging models cost; None when a price is not known."""
+    costs = [result.cost_usd for result in results if result.cost_usd is not None]
+    unknown = any(result.usage is not None and result.cost_usd is None for result in results)
+    return sum(costs) if costs and not unknown else None
+
+
+def _missed(
+    plan: FittedPlan, results: Sequence[EvaluatorResult], weighed: Sequence[WeighedResult]
+) -> Iterator[tuple[WeighedResult, EvaluationRunError]]:
+    """Yield an error for each criterion that was left to evaluators of unknown criteria, none of which scored it."""
+    pairs = zip(plan.evaluators, results, strict=True)
+    asked = [result for fitted, result in pairs if fitted.scores is None]
+    if any(result.status == "skipped" for result in asked):
+        return
+    to_blame = [result for result in asked if result.error is not None] or asked
+    weight, names = max(result.weight for result in to_blame), ", ".join(result.name for result in to_blame)
+    said = "; ".join(each.error.message for each in to_blame if each.error is not None) or "nobody scored it"
+    heard = {each.result.criterion_name for each in weighed}
+    for name in plan.unclaimed:
+        if name not in heard:
+            failed = failed_result(said, criterion_named(name, plan.criteria), kind=to_blame[0].type)
+            yield WeighedResult(failed, weight), EvaluationRunError(names, said, _kind(to_blame[0]), name)
+
+
+def _said(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> tuple[EvaluationResult, ...]:
+    """Return an evaluator's results: mostly it was heard, and scored just what it should."""
+    if result.status == "skipped":
+        return tuple(_skipped(plan, fitted, result))
+    if result.error is None and fitted.scores == tuple([each.criterion_name for each in result.results]):
+        return tuple([_explained(each, result) for each in result.results])
+    return tuple(_told(plan, fitted, result))
+
+
+def _skipped(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> Iterator[EvaluationResult]:
+    """Yield what an evaluator was to judge and did not: it is expected, and not scored."""
+    yield from result.results
+    for name in () if result.results else fitted.scores or ():
+        scale = criterion_named(name, plan.criteria).scale
+        yield EvaluationResult(name, None, scale=scale, reasoning=_reason(result), evaluator_type=result.type)
+
+
+def _told(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> Iterator[EvaluationResult]:
+    """Yield an evaluator's results for the criteria it should score; what it left out is an error of its own.
+
+    The results of a rubric are its items, those of a composite its members: the evaluator's score then stands for
+    its one criterion.
+    """
+    scores = fitted.scores
+    if scores is None:
+        # A failure that concerns no criterion has a result under the evaluator's own name, which is none either.
+        own = None if result.error is None or not plan.names else result.error.message
+        told = (
+            each for each in result.results if each.criterion_name in plan.names or own is None or each.error != own
+        )
+        yield from (_known(plan, each, result) for each in told)
+        return
+    named = [each for each in result.results if each.criterion_name in scores]
+    if result.error is not None and not any(each.value is not None or each.error for each in named):
+        named = []
+    if not named and len(scores) == 1 and result.error is None:
+        yield _whole(plan, scores[0], result)
+        return
+    yield from (_explained(each, result) for each in named)
+    for missing in (name for name in scores if name not in {each.criterion_name for each in named}):
+        said = f"evaluator {result.name!r} gave no result for it" if result.error is None else result.error.message
+        yield failed_result(said, criterion_named(missing, plan.criteria), kind=result.type)
+    # The members of a composite may be named like criteria that are not its own.
+    for stray in result.results if (named or len(scores) > 1) and not result.evaluator_results else ():
+        if stray.criterion_name not in scores:
+            yield _known(plan, stray, result)
+
+
+def _explained(each: EvaluationResult, result: EvaluatorResult) -> EvaluationResult:
+    """Return a result with a reason: that of an evaluator that says one thing only is its own."""
+    if each.reasoning is not None or each.error is not None or len(result.results) > 1:
+        return each
+    # Written out: `replace` takes three times as long, and this is done for every result of every answer.
+    return EvaluationResult(
+        each.criterion_name,
+        each.score,
+        each.value,
+        each.scale,
+        _reason(result),
+        each.evaluator_type,
+        None,
+        each.metadata,
+    )
+
+
+def _reason(result: EvaluatorResult) -> str | None:
+    return result.reasoning or "; ".join((*result.misses, *result.hits)) or None
+
+
+def _whole(plan: FittedPlan, name: str, result: EvaluatorResult) -> EvaluationResult:
+    parts = [each.to_dict() for each in result.results]
+    return result_of(
+        result.score,
+        criterion_named(name, plan.criteria, scale="numeric"),
+        kind=result.type,
+        reasoning=_reason(result),
+        metadata={"results": parts} if parts else None,
+    )
+
+
+def _known(plan: FittedPlan, each: EvaluationResult, result: EvaluatorResult) -> EvaluationResult:
+    """Return a result as it is, or as the error that its criterion is nobody's."""
+    if not plan.names or each.criterion_name in plan.names:
+        return each
+    said = f"evaluator {result.name!r} scored {each.criterion_name!r}, which is no criterion of the input"
+    return replace(each, value=None, error=each.error or said)

@@ -1,0 +1,278 @@
+"""The criteria door: judges an answer that exists already, by the same evaluators that judge live ones."""
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.engine.calling.capture import Cleaner
+from agentv.engine.calling.given_answer import context_of_input
+from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.criteria.config import EvaluationRunConfig
+from agentv.engine.criteria.fit import FittedEvaluator, FittedPlan, fit, settled_criteria
+from agentv.engine.criteria.plan import make_criteria_plan
+from agentv.engine.criteria.results import judged_criteria
+from agentv.engine.criteria.snapshot import config_snapshot
+from agentv.engine.running.clock import make_clock
+from agentv.engine.running.score import SuiteTools
+from agentv.evaluators.isolation import isolated_score
+from agentv.execution.user_code import DeadlineError, call_foreign
+from agentv.loading.files.places import find_home
+from agentv.scoring.results.aggregation import to_result
+from agentv.scoring.results.criteria import criteria_score, criteria_verdict, mixed_ranges
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.criteria.aggregated_result import (
+    AggregatedEvaluationResult,
+    EvaluationRunError,
+    EvaluationStorageProvider,
+)
+from agentv.types.criteria.evaluation_input import EvaluationInput
+from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.deep_copies import own_copy
+from agentv.types.errors import ConfigError
+from agentv.types.evaluation import EvaluationContext, Evaluator, EvaluatorResult
+from agentv.types.json_value import JsonObject
+from agentv.types.protocols import Clock
+
+
+def snapshot_of(given: EvaluationInput) -> EvaluationInput:
+    """Return an input that stays as it is, whatever becomes of the objects in `given`.
+
+    Raises ConfigError when it is nested too deeply, or holds itself.
+    """
+    try:
+        return _snapshot(given)
+    except RecursionError:
+        raise ConfigError("the input is nested too deeply to be judged, or holds itself") from None
+
+
+def _snapshot(given: EvaluationInput) -> EvaluationInput:
+    # Written out: `replace` takes longer than all the copying.
+    return EvaluationInput(
+        response=own_copy(given.response),
+        criteria=given.criteria,
+        prompt=given.prompt,
+        context=own_copy(given.context),
+        ground_truth=own_copy(given.ground_truth),
+        agent_config=own_copy(given.agent_config),
+        message_history=own_copy(given.message_history),
+        timestamp=given.timestamp,
+        session_id=given.session_id,
+        agent_id=given.agent_id,
+        metadata=own_copy(given.metadata),
+    )
+
+
+FITS_KEPT = 64
+STORE_TIMEOUT_S = 60.0
+
+
+class _Fit(Struct):
+    """A plan fitted to one list of criteria, with what was made for it once."""
+
+    plan: FittedPlan
+    snapshot: JsonObject
+    live: dict[int, Evaluator] = field(default_factory=dict)
+    """Evaluators that keep nothing between answers, by their place in the plan."""
+    may_ask: bool = False
+    """Whether evaluators given as objects may ask the configuration's judge."""
+    returns_at_once: bool = False
+    """Whether all evaluators are live, and quick enough to be called in the event loop."""
+
+    def __post_init__(self) -> None:
+        """See whether the evaluators given as objects are all there are."""
+        self._look()
+
+    def keep(self, place: int, evaluator: Evaluator) -> None:
+        """Keep an evaluator that was made."""
+        self.live[place] = evaluator
+        self._look()
+
+    def _look(self) -> None:
+        quick = [place for place, each in self.live.items() if getattr(each, "inline", False)]
+        self.returns_at_once = len(quick) == len(self.plan.evaluators)
+
+
+class EvaluationRunner:
+    """Judges given answers by one configuration, which is read once, when the runner is made.
+
+    Use it as an async context manager to keep connections to judges open between answers; without, each `run` opens
+    and closes its own.
+    """
+
+    def __init__(self, config: EvaluationRunConfig, *, clock: Clock | None = None) -> None:
+        self.config = config
+        self._plan = make_criteria_plan(config)
+        self._clock = clock or make_clock()
+        self._fits: dict[tuple[EvaluationCriteria, ...], _Fit] = {}
+        self._toolbox: Toolbox | None = None
+
+    async def __aenter__(self) -> Self:
+        """Open what answers share. Raises ConfigError when it is open already."""
+        if self._toolbox is not None:
+            raise ConfigError("this EvaluationRunner is open already; share it, or make another one")
+        self._toolbox = await self._make_toolbox().__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        toolbox, self._toolbox = self._toolbox, None
+        if toolbox is not None:
+            await toolbox.__aexit__(kind, error, trace)
+
+    def check(self, criteria: Sequence[EvaluationCriteria] = ()) -> None:
+        """Raise EvalFileError with everything that stands in the way of judging by these criteria."""
+        self._fit_to(tuple(criteria))
+
+    @property
+    def criteria_names(self) -> frozenset[str] | None:
+        """The criteria that every judgement is about; None when an answer may bring others."""
+        return settled_criteria(self._plan)
+
+    @property
+    def has_evaluators(self) -> bool:
+        """Whether the configuration's selection leaves anybody to judge."""
+        return bool(self._plan.selected)
+
+    async def run(self, given: EvaluationInput) -> AggregatedEvaluationResult:
+        """Return the judgement of one answer, kept by the configuration's storage.
+
+        Raises EvalFileError with every problem of the configuration and the criteria before anything runs; failures of
+        evaluators, judges and stores are `run_errors`.
+        """
+        started = time.perf_counter()
+        snapshot = snapshot_of(given)
+        fitted = self._fit_to(given.criteria)
+        if self._toolbox is not None or (len(fitted.live) == len(fitted.plan.evaluators) and not fitted.may_ask):
+            results = await self._judge(given, fitted, self._toolbox)
+        else:
+            async with self._make_toolbox() as toolbox:
+                results = await self._judge(given, fitted, toolbox)
+        result = self._aggregated(snapshot, fitted, results, (time.perf_counter() - started) * 1000)
+        return await self._stored(result)
+
+    def _make_toolbox(self) -> Toolbox:
+        rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
+        home = str(find_home(Path(self.config.base_dir)))
+        return Toolbox(specs=self._plan.specs, clock=self._clock, rng=rng, home=home)
+
+    def _fit_to(self, criteria: tuple[EvaluationCriteria, ...]) -> _Fit:
+        known = self._fits.get(criteria)
+        if known is None:
+            plan = fit(self._plan, criteria)
+            live = {
+                place: each.given
+                for place, each in enumerate(plan.evaluators)
+                if not isinstance(each.given, EvaluatorConfig) and isinstance(each.given, Evaluator)
+            }
+            may_ask = bool(live) and self._plan.judge is not None
+            known = _Fit(plan, config_snapshot(self.config, self._plan, plan.criteria), live, may_ask)
+            if len(self._fits) >= FITS_KEPT:
+                # Threads may share a configuration, and drop the same one.
+                self._fits.pop(next(iter(tuple(self._fits)), criteria), None)
+            self._fits[criteria] = known
+        return known
+
+    async def _judge(
+        self, given: EvaluationInput, fitted: _Fit, toolbox: Toolbox | None
+    ) -> tuple[EvaluatorResult, ...]:
+        """Return what each evaluator says, in order."""
+        judge = None if toolbox is None or self._plan.judge is None else toolbox.provider(self._plan.judge)
+        context = context_of_input(given, fitted.plan.criteria, judge=judge, now=self._clock())
+        evaluators = fitted.plan.evaluators
+        at_once = min(self.config.evaluator_concurrency, len(evaluators))
+        if at_once <= 1 or fitted.returns_at_once:
+            results = [await self._judge_one(context, fitted, place, toolbox) for place in range(len(evaluators))]
+        else:
+            results = await self._judge_at_once(context, fitted, toolbox, at_once)
+        if toolbox is None or not any(target.secrets for target in self._plan.known.resolved.values()):
+            return tuple(results)
+        cleaned: tuple[EvaluatorResult, ...] = Cleaner(toolbox.redactor(self._plan.known, ())).clean(tuple(results))
+        return cleaned
+
+    async def _judge_at_once(
+        self, context: EvaluationContext, fitted: _Fit, toolbox: Toolbox | None, at_once: int
+    ) -> list[EvaluatorResult]:
+        results: list[EvaluatorResult | None] = [None] * len(fitted.plan.evaluators)
+        places = iter(range(len(results)))
+
+        async def work() -> None:
+            for place in places:
+                results[place] = await self._judge_one(context, fitted, place, toolbox)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(at_once):
+                tasks.create_task(work())
+        return [result for result in results if result is not None]
+
+    async def _judge_one(
+        self, context: EvaluationContext, fitted: _Fit, place: int, toolbox: Toolbox | None
+    ) -> EvaluatorResult:
+        each = fitted.plan.evaluators[place]
+        started = time.perf_counter()
+
+        def make() -> object:
+            return fitted.live.get(place) or self._made(each, fitted, place, toolbox)
+
+        timeout_s = each.config.timeout_s or self.config.evaluator_timeout_s
+        score = await isolated_score(make, context, each.config, timeout_s=timeout_s)
+        return to_result(score, each.config, duration_ms=(time.perf_counter() - started) * 1000)
+
+    def _made(self, each: FittedEvaluator, fitted: _Fit, place: int, toolbox: Toolbox | None) -> object:
+        if not isinstance(each.given, EvaluatorConfig) or toolbox is None:
+            return each.given
+        tools = SuiteTools(toolbox, self._plan.known, self.config.evaluator_timeout_s, self.config.only == "free")
+        made = toolbox.evaluator(each.config, tools)
+        if getattr(made, "reusable", False):
+            fitted.keep(place, made)
+        return made
+
+    def _aggregated(
+        self, snapshot: EvaluationInput, fitted: _Fit, results: Sequence[EvaluatorResult], duration_ms: float
+    ) -> AggregatedEvaluationResult:
+        criteria = fitted.plan.criteria
+        judged = judged_criteria(fitted.plan, results)
+        score = criteria_score(judged.weighed, criteria, error_policy=self.config.error_policy)
+        told = tuple(each.result for each in judged.weighed)
+        return AggregatedEvaluationResult(
+            overall_score=score.overall,
+            results=told,
+            scored=score.scored,
+            expected=score.expected,
+            timestamp=self._clock(),
+            input_snapshot=snapshot,
+            evaluation_config_snapshot=own_copy(fitted.snapshot),
+            agent_id=snapshot.agent_id,
+            session_id=snapshot.session_id,
+            metadata=own_copy(self.config.metadata),
+            run_errors=judged.errors,
+            judge_usage=judged.usage,
+            judge_cost_usd=judged.cost_usd,
+            warnings=(*fitted.plan.warnings, *judged.warnings, *mixed_ranges(told, criteria)),
+            duration_ms=duration_ms,
+            verdict=criteria_verdict(score, judged.weighed, criteria, results, is_unplaced=judged.is_unplaced),
+        )
+
+    async def _stored(self, result: AggregatedEvaluationResult) -> AggregatedEvaluationResult:
+        """Keep a judgement everywhere; a store that fails is told of, and costs neither the result nor the others."""
+        errors = [error for store in self._plan.stores if (error := await _kept(store, result)) is not None]
+        return replace(result, run_errors=(*result.run_errors, *errors)) if errors else result
+
+
+async def _kept(store: EvaluationStorageProvider, result: AggregatedEvaluationResult) -> EvaluationRunError | None:
+    name = str(getattr(store, "kind", type(store).__name__))
+    try:
+        await call_foreign(store.save_result, result, timeout_s=STORE_TIMEOUT_S)
+    except DeadlineError:
+        return EvaluationRunError(name, f"the result was not kept within {STORE_TIMEOUT_S:g} s", "store_error")
+    except Exception as error:  # noqa: BLE001 - somebody else's store: its fault must not cost the judgement
+        return EvaluationRunError(name, f"the result was not kept: {error}", "store_error")
+    return None

@@ -1,0 +1,109 @@
+"""One cheap call to each target: does it answer, and if not, what would mend it."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.engine.calling.capture import Redactor
+from agentv.engine.calling.resilience import ResilientProvider
+from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.planning.plan import CaseTask
+from agentv.engine.running.clock import make_clock
+from agentv.engine.running.workspaces import open_wanted, target_workspace, wanted_workspace
+from agentv.registry import Specs
+from agentv.types.cases import EvalCase
+from agentv.types.errors import AgentvError, ProviderError
+from agentv.types.provider import CheckedProvider, ProviderRequest
+from agentv.types.targets import ResolvedTarget
+
+QUESTION = "Reply with the single word OK."
+MOST_REPLY_TOKENS = 16
+TIMEOUT_S = 60.0
+
+REMEDIES: Mapping[str, str] = {
+    "auth": "Check the key: is it set, for this account, and not expired?",
+    "bad_request": "Check the model's name and the settings that go with it.",
+    "rate_limited": "The account is at its limit: wait, or raise the limit with the provider.",
+    "transport": "Check the address and the network: nobody answered there.",
+    "deadline": "It took too long: raise timeout_seconds, or look at what it waits for.",
+    "target_timeout": "It took too long: raise timeout_seconds, or look at what it waits for.",
+    "target_exit": "Run the command by hand with the same prompt.",
+    "target_missing": "Install the program, or correct its path.",
+    "healthcheck": "Start what the healthcheck looks at, or correct the healthcheck.",
+    "unexpected_shape": "Something else than the expected API answers there: check base_url.",
+    "malformed_reply": "Something else than the expected API answers there: check base_url.",
+}
+
+
+class Probe(Struct, frozen=True):
+    """How one target answered. `error` is None when it did; `remedy` says what to try.
+
+    A canned one (mock, replay) is not asked: there is nobody who could be away.
+    """
+
+    target: str
+    provider: str
+    took_s: float
+    error: str | None = None
+    remedy: str = ""
+    is_canned: bool = False
+
+
+async def probe_targets(
+    targets: Sequence[ResolvedTarget],
+    *,
+    specs: Specs,
+    home: str,
+    first_task: Callable[[ResolvedTarget], CaseTask | None] = lambda _target: None,
+) -> list[Probe]:
+    """Ask each target one short question, once, one after another.
+
+    `first_task` names the first row of a target: it is asked as it would be there, in the same kind of workspace.
+    """
+    clock = make_clock()
+    rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
+    async with Toolbox(specs=specs, clock=clock, rng=rng, home=home) as toolbox:
+        probes: list[Probe] = []
+        for target in targets:
+            if specs.providers.get(target.provider).is_canned:
+                probes.append(Probe(target.name, target.provider, 0.0, is_canned=True))
+                continue
+            once = replace(target, retry=replace(target.retry, max_retries=0))
+            started = clock()
+            error = await _ask(toolbox, once, first_task(target))
+            took_s = (clock() - started).total_seconds()
+            said = None if error is None else Redactor(target.secrets).text(str(error))
+            remedy = REMEDIES.get(error.failure.kind, "") if isinstance(error, ProviderError) else ""
+            probes.append(Probe(target.name, target.provider, took_s, said, remedy))
+        return probes
+
+
+async def _ask(toolbox: Toolbox, target: ResolvedTarget, task: CaseTask | None) -> Exception | None:
+    try:
+        provider = toolbox.provider(target)
+        if isinstance(provider.provider, CheckedProvider):
+            await provider.provider.healthcheck()
+        await _ask_in_place(toolbox, provider, task)
+    except AgentvError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - plug-in code: its fault is what is asked for here
+        return error
+    return None
+
+
+async def _ask_in_place(toolbox: Toolbox, provider: ResilientProvider, task: CaseTask | None) -> None:
+    """Ask where a row would be asked: with its id and metadata, and in a workspace when it would have one."""
+    request = ProviderRequest(question=QUESTION, eval_case_id="probe", max_output_tokens=MOST_REPLY_TOKENS)
+    wanted = target_workspace(provider.target)
+    if task is not None and isinstance(task.case, EvalCase):
+        case, suite = task.case, task.suite
+        request = replace(request, eval_case_id=case.id, eval_dir=suite.base_dir, metadata=case.metadata)
+        wanted = wanted_workspace(case, suite, provider.target)
+    if wanted is None or not toolbox.specs.providers.get(provider.target.provider).works_in_folder:
+        await provider.invoke_within(request, total_s=TIMEOUT_S)
+        return
+    async with open_wanted(wanted, "probe", toolbox) as workspace:
+        await provider.invoke_within(replace(request, workspace=str(workspace.path)), total_s=TIMEOUT_S)
+        await workspace.finish(failed=False)

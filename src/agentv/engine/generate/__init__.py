@@ -1,0 +1,1 @@
+"""Cases and rubrics written by a model."""

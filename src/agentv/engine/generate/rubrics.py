@@ -1,0 +1,92 @@
+"""Requirements for the cases of an eval file that have none: planned, asked for, put into the file."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from agentv.engine.generate.generation import Asking, Made, Wish, ask_for
+from agentv.engine.planning.prompt import build_prompt
+from agentv.loading.edit.cases_file import CasesFile, NewKey
+from agentv.registry import Specs
+from agentv.reports.text.yaml_text import yaml_item, yaml_line
+from agentv.scoring.judge_replies.generated import parse_rubrics
+from agentv.types.cases import EvalCase, RubricItem
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import reference_answer
+
+KEY = "rubrics"
+_PLACEHOLDER = (RubricItem("placeholder", "Stands for what is asked for"),)
+
+
+class RubricsJob(Struct, frozen=True):
+    """What is to be asked for: a wish for each case without requirements, by the case's index in its file.
+
+    `skipped` are the ids of cases that have the key already.
+    """
+
+    file: CasesFile
+    wishes: dict[int, Wish[tuple[RubricItem, ...]]]
+    skipped: tuple[str, ...]
+
+
+def make_rubrics_job(file: CasesFile, cases: Sequence[EvalCase], chosen: Sequence[int], specs: Specs) -> RubricsJob:
+    """Return the job for those of a file's cases that were chosen.
+
+    Raises EvalFileError when the file could not take the requirements: that is found out before anything is paid.
+    """
+    without = [index for index in chosen if KEY not in file.cases[index]]
+    job = RubricsJob(
+        file=file,
+        wishes={index: _wish(cases[index]) for index in without},
+        skipped=tuple(cases[index].id for index in chosen if KEY in file.cases[index]),
+    )
+    if without:
+        file.with_keys({index: _new_key(_PLACEHOLDER) for index in without}, specs)
+    return job
+
+
+def _wish(case: EvalCase) -> Wish[tuple[RubricItem, ...]]:
+    prompt = build_prompt(case, names_files=False)
+    return Wish(
+        id=case.id,
+        values={
+            "question": prompt.question,
+            "expected_outcome": case.expected_outcome,
+            "reference_answer": reference_answer(case.expected_messages) or "",
+            "guidelines": prompt.guidelines,
+            "case_id": case.id,
+        },
+        parse=lambda reply, nonce, shown: parse_rubrics(reply, nonce=nonce, shown=shown),
+    )
+
+
+async def ask_for_rubrics(job: RubricsJob, asking: Asking) -> list[Made[tuple[RubricItem, ...]]]:
+    """Ask for all requirements of a job; the results are in the order of the cases."""
+    return await ask_for(tuple(job.wishes.values()), asking)
+
+
+def with_rubrics(job: RubricsJob, made: Sequence[Made[tuple[RubricItem, ...]]], specs: Specs) -> bytes:
+    """Return the file's bytes with what was made; raises EvalFileError when the file cannot take it."""
+    keys = {index: _new_key(each.value) for index, each in zip(job.wishes, made, strict=True) if each.value is not None}
+    return job.file.with_keys(keys, specs)
+
+
+def rubrics_to_json(items: Sequence[RubricItem]) -> list[JsonValue]:
+    """Return requirements as they are written in eval files: only what is not usual."""
+    return [_item_to_json(item) for item in items]
+
+
+def _item_to_json(item: RubricItem) -> JsonObject:
+    weight = int(item.weight) if item.weight.is_integer() else item.weight
+    return {
+        "id": item.id,
+        "description": item.description,
+        **({"weight": weight} if weight != 1 else {}),
+        **({"required": True} if item.required else {}),
+    }
+
+
+def _new_key(items: Sequence[RubricItem]) -> NewKey:
+    value = rubrics_to_json(items)
+    lines = yaml_item({KEY: value}).split("\n")
+    return NewKey(KEY, value, "\n".join(line[2:] for line in lines), yaml_line(value))

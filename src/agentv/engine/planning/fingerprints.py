@@ -1,0 +1,141 @@
+"""What a score depends on besides the answer: the evaluator's settings, the files they name, the judges they ask."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import Struct
+
+from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.planning.judges import embedding_model, judge_targets, member_configs, named_runs, needs_judge
+from agentv.engine.planning.plan import CaseTask
+from agentv.evaluators.isolation import config_of
+from agentv.loading.models.settings import named_files
+from agentv.scoring.keys.identity import CaseKeys, canonical_json, digest, evaluator_to_json, score_key, target_key
+from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.errors import ConfigError
+from agentv.types.json_value import JsonValue
+from agentv.types.targets import ResolvedTarget
+
+SETUPS_KEPT = 1024
+
+Key = TypeVar("Key")
+Made = TypeVar("Made")
+
+
+class WrittenEvaluators(Struct, frozen=True):
+    """A case's evaluators as they are kept with it, and that as canonical JSON text."""
+
+    json: JsonValue
+    canonical: str
+
+
+class Fingerprints:
+    """Keys of targets and scores. Files are read once a run; setups of a suite's evaluators are worked out once.
+
+    What is known of an object is kept by its id, with the object itself: nothing else can have its id meanwhile.
+    """
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+        self._files: dict[str, str | None] = {}
+        self._setups: dict[tuple[int, int], tuple[EvaluatorLike, ResolvedTarget, str]] = {}
+        self._targets: dict[int, tuple[ResolvedTarget, str]] = {}
+        self._written: dict[int, tuple[tuple[EvaluatorLike, ...], WrittenEvaluators]] = {}
+
+    def target_key(self, target: ResolvedTarget) -> str:
+        """Return the key of who is asked."""
+        kept = self._targets.get(id(target))
+        if kept is None:
+            kept = self._targets[id(target)] = (target, target_key(target))
+        return kept[1]
+
+    def written(self, evaluators: tuple[EvaluatorLike, ...], *, single_form: bool) -> WrittenEvaluators:
+        """Return how evaluators are kept with their case: the single form as the one name it was written as."""
+        kept = self._written.get(id(evaluators))
+        if kept is not None:
+            return kept[1]
+        json: JsonValue = [evaluator_to_json(evaluator) for evaluator in evaluators]
+        if single_form and isinstance(evaluators[0], EvaluatorConfig):
+            json = evaluators[0].type
+        made = WrittenEvaluators(json, canonical_json(json))
+        _keep(self._written, id(evaluators), (evaluators, made))
+        return made
+
+    def score_keys(
+        self, task: CaseTask, keys: CaseKeys, answer_key: str, evaluators: Sequence[EvaluatorLike]
+    ) -> dict[str, str]:
+        """Return the key of each evaluator's score of one answer, by the evaluator's name."""
+        return {
+            config_of(evaluator).name: score_key(
+                answer=answer_key, expectation=keys.expectation, setup=self.setup(evaluator, task)
+            )
+            for evaluator in evaluators
+        }
+
+    def setup(self, evaluator: EvaluatorLike, task: CaseTask) -> str:
+        """Return the digest of all that an evaluator's scores depend on besides the answer and what is expected."""
+        place = (id(evaluator), id(task.target))
+        kept = self._setups.get(place)
+        if kept is not None:
+            return kept[2]
+        files: list[JsonValue] = []  # what stands in them, not where they are: a project may be moved
+        judges: list[JsonValue] = []
+        if isinstance(evaluator, EvaluatorConfig):
+            files = [self._digest(path) for path in self._paths(evaluator)]
+            judges = [*self._judges(evaluator, task), *self._runs(evaluator)]
+        setup = digest([evaluator_to_json(evaluator), files, judges])
+        _keep(self._setups, place, (evaluator, task.target, setup))
+        return setup
+
+    def _paths(self, config: EvaluatorConfig) -> Iterator[str]:
+        """Yield the files that a config and its members name; their settings classes tell."""
+        settings = self._toolbox.settings(config)
+        yield from named_files(settings, config.base_dir)
+        for member in member_configs(settings):
+            yield from self._paths(member)
+
+    def _runs(self, config: EvaluatorConfig) -> Iterator[str]:
+        """Yield the ids of the runs that a config and its members compare with: `latest` is another each time."""
+        settings = self._toolbox.settings(config)
+        for run in named_runs(settings):
+            try:
+                yield f"run {self._toolbox.recorded.folder(run, config.base_dir).name}"
+            except ConfigError:
+                yield f"no run {run}"
+        for member in member_configs(settings):
+            yield from self._runs(member)
+
+    def _judges(self, config: EvaluatorConfig, task: CaseTask) -> Iterator[str]:
+        """Yield the keys of the targets that a config and its members ask."""
+        settings = self._toolbox.settings(config)
+        names = list(judge_targets(settings))
+        if needs_judge(settings):
+            own = task.target.judge_target
+            if own is None:
+                yield target_key(task.target)
+            else:
+                names.append(own)
+        for name in names:
+            yield target_key(task.known.get(name))
+        model = embedding_model(settings)
+        if model is not None:
+            yield target_key(task.known.embedding_target(model))
+        for member in member_configs(settings):
+            yield from self._judges(member, task)
+
+    def _digest(self, path: str) -> str | None:
+        if path not in self._files:
+            try:
+                self._files[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+            except OSError:
+                self._files[path] = None
+        return self._files[path]
+
+
+def _keep(kept: dict[Key, Made], key: Key, made: Made) -> None:
+    """Keep one thing more; the oldest goes when there are too many."""
+    if len(kept) >= SETUPS_KEPT:
+        kept.pop(next(iter(kept)))
+    kept[key] = made

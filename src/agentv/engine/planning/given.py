@@ -1,0 +1,146 @@
+"""Cases, targets, judges and evaluators given as Python objects instead of names in files."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.engine.planning.inputs import Inputs, SuiteInput, load_inputs, load_inputs_of
+from agentv.engine.planning.options import RunOptions
+from agentv.engine.planning.targets import KnownTargets
+from agentv.engine.plugins.plugins import as_evaluator
+from agentv.loading.files.places import find_eval_files
+from agentv.providers.local.python import PythonProvider, PythonSettings
+from agentv.registry import Spec, Specs
+from agentv.types.cases import EvalCase, EvalSuite, EvaluatorLike, ListedCases, listed
+from agentv.types.criteria.aggregated_result import CriteriaEvaluator
+from agentv.types.errors import ConfigError
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import Provider
+from agentv.types.targets import ResolvedTarget, TargetConfig
+
+Source: TypeAlias = str | os.PathLike[str] | EvalSuite | Sequence[EvalCase]
+TargetLike: TypeAlias = str | TargetConfig | Provider
+
+GIVEN = "given"
+"""How the providers are called that stand for objects."""
+
+GIVEN_SUITE = "cases"
+GIVEN_TASK = "given task"
+
+
+class NoSettings(Struct, frozen=True):
+    """The settings of a plug-in that was given as an object."""
+
+
+class Given(Struct, frozen=True):
+    """What a caller hands over: `target` or `task` answers, `judge` judges, `evaluators` replace the suite's."""
+
+    target: TargetLike | None = None
+    task: Callable[..., Any] | None = None
+    judge: TargetLike | None = None
+    evaluators: Sequence[EvaluatorLike | CriteriaEvaluator | Callable[..., Any]] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself."""
+        if self.target is not None and self.task is not None:
+            raise ConfigError("give either target= or task=, not both: each says who answers")
+
+
+def load_given(
+    source: Source, given: Given, options: RunOptions, secrets: tuple[str, ...] = ()
+) -> tuple[Inputs, RunOptions]:
+    """Return the inputs of a run that was asked for from Python, and the options with its target chosen."""
+    cwd = Path.cwd()
+    # What answers by itself, or a list of cases, which stands in no folder, needs no targets file.
+    answers = given.task is not None or (given.target is not None and not isinstance(given.target, str))
+    if isinstance(source, str | os.PathLike):
+        files = find_eval_files([os.fspath(source)], cwd=cwd)
+        inputs = load_inputs(files, options, cwd=cwd, env=os.environ, needs_targets=not answers, secrets=secrets)
+    else:
+        suite = source if isinstance(source, EvalSuite) else _suite_of(source)
+        inputs = load_inputs_of(suite, options, cwd=cwd, env=os.environ, needs_targets=False, secrets=secrets)
+    target = named_target(given.target, "target", inputs.specs)
+    if given.task is not None:
+        target = _task_target(given.task, inputs.specs)
+    judge = named_target(given.judge, "judge", inputs.specs)
+    known = {id(item.known): _with_targets(item.known, target, judge) for item in inputs.suites}
+    suites = tuple(
+        SuiteInput(_with_evaluators(item.suite, given.evaluators, inputs.specs), known[id(item.known)])
+        for item in inputs.suites
+    )
+    name = target.name if isinstance(target, TargetConfig) else target
+    chosen = options if name is None else replace(options, targets=(name,))
+    return replace(inputs, suites=suites), chosen
+
+
+def _suite_of(cases: Sequence[EvalCase]) -> EvalSuite:
+    for case in cases:
+        if not isinstance(case, EvalCase):
+            raise ConfigError(f"evaluate() takes a path, an EvalSuite or EvalCases; got {type(case).__name__}")
+    twice = [name for name, count in Counter(case.id for case in cases).items() if count > 1]
+    if twice:
+        raise ConfigError(f"case ids must be unique; given twice: {', '.join(twice)}")
+    folder = str(Path.cwd())
+    return EvalSuite(GIVEN_SUITE, listed(cases), dataset=GIVEN_SUITE, base_dir=folder, repository_root=folder)
+
+
+def _task_target(task: Callable[..., Any], specs: Specs) -> TargetConfig:
+    """Return the target that a function stands for; it stays in this process and in no file."""
+
+    def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:
+        return PythonProvider(replace(target, settings=PythonSettings(task)), tools)
+
+    specs.providers.add(Spec(GIVEN_TASK, "a function given from Python", NoSettings, factory, can_judge=True))
+    return TargetConfig(_name_of(task), GIVEN_TASK)
+
+
+def _name_of(task: Callable[..., Any]) -> str:
+    name = getattr(task, "__name__", type(task).__name__)
+    return "task" if name == "<lambda>" else name
+
+
+def named_target(given: TargetLike | None, role: str, specs: Specs) -> TargetConfig | str | None:
+    """Return a target as a config; a live provider is registered under a name of its own."""
+    if given is None or isinstance(given, str | TargetConfig):
+        return given
+    if not isinstance(given, Provider):
+        raise ConfigError(f"{role}= takes a target's name, a TargetConfig or a Provider; got {type(given).__name__}")
+    kind = f"{GIVEN} {role}"
+    specs.providers.add(
+        Spec(kind, f"the {role} given from Python", NoSettings, lambda _target, _tools: given, can_judge=True)
+    )
+    return TargetConfig(role, kind)
+
+
+def _with_targets(
+    known: KnownTargets, target: TargetConfig | str | None, judge: TargetConfig | str | None
+) -> KnownTargets:
+    if judge is None and not isinstance(target, TargetConfig):
+        return known
+    added = {config.name: config for config in (target, judge) if isinstance(config, TargetConfig)}
+    judge_name = judge.name if isinstance(judge, TargetConfig) else judge
+    return replace(known, configs={**known.configs, **added}, judge=judge_name, resolved={})
+
+
+def _with_evaluators(suite: EvalSuite, evaluators: Sequence[object] | None, specs: Specs) -> EvalSuite:
+    """Return a suite with the evaluators given for it; functions among them, and among its cases', are taken too."""
+    if isinstance(suite.cases, ListedCases):
+        cases = tuple(
+            replace(case, evaluators=_taken(case.evaluators, specs))
+            if isinstance(case, EvalCase) and case.evaluators
+            else case
+            for case in suite.cases.cases
+        )
+        suite = replace(suite, cases=ListedCases(cases))
+    if evaluators is None:
+        return suite
+    return replace(suite, evaluators=_taken(evaluators, specs), evaluator=None)
+
+
+def _taken(evaluators: Sequence[object], specs: Specs) -> tuple[EvaluatorLike, ...]:
+    return tuple(cast(EvaluatorLike, as_evaluator(item, specs.evaluators)) for item in evaluators)

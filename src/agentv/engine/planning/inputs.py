@@ -1,0 +1,125 @@
+"""From paths to suites with their targets and plug-ins: all that a run reads before it is planned."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from agentv.engine.planning.options import RunOptions
+from agentv.engine.planning.targets import KnownTargets
+from agentv.engine.plugins.loading import load_specs
+from agentv.loading.files.dotenv import load_env
+from agentv.loading.files.places import find_repository_root, find_targets_file, targets_searched
+from agentv.loading.project import STORE_VARIABLE, load_project
+from agentv.loading.suites.suites import load_suite
+from agentv.loading.targets.targets import load_targets
+from agentv.registry import Specs
+from agentv.templating.secrets import store_secrets
+from agentv.types.cases import EvalSuite
+from agentv.types.errors import EvalFileError, TargetError
+from agentv.types.problems import Problem
+
+
+class SuiteInput(Struct, frozen=True):
+    """A suite with the targets it may name."""
+
+    suite: EvalSuite
+    known: KnownTargets
+
+
+class Inputs(Struct, frozen=True):
+    """What was read: suites with their targets, every plug-in they may name, the project's gates."""
+
+    suites: tuple[SuiteInput, ...]
+    specs: Specs
+    gates: tuple[str, ...] = ()
+
+
+class Neighbourhood(Struct):
+    """Finds the targets that belong to a folder of eval files; folders that share a targets file share its targets.
+
+    `needs_targets` False is for callers that bring who answers: a missing targets file is then no error. `secrets` are
+    struck from what targets say, and so is the password of the team's database, when a variable has it.
+    """
+
+    options: RunOptions
+    specs: Specs
+    cwd: Path
+    env: Mapping[str, str]
+    needs_targets: bool = True
+    secrets: tuple[str, ...] = ()
+    known: dict[tuple[Path | None, frozenset[tuple[str, str]]], KnownTargets] = field(default_factory=dict)
+
+    def load_targets(self, folder: Path) -> KnownTargets:
+        """Return a folder's targets, with the variables of its nearest `.env`. Raises TargetError, EvalFileError."""
+        override = self.cwd / self.options.targets_file if self.options.targets_file else None
+        root = find_repository_root(folder)
+        path = find_targets_file(folder, root, self.cwd, override)
+        if path is None and self.needs_targets:
+            searched = targets_searched(folder, root, self.cwd)
+            raise TargetError(f"there is no targets file; {searched}. Write one, or name it with --targets")
+        env = load_env(folder, self.env)
+        key = path, frozenset(env.items())
+        if key not in self.known:
+            configs = () if path is None else load_targets(path, specs=self.specs)
+            named = {config.name: config for config in configs}
+            secrets = (*self.secrets, *store_secrets(env.get(STORE_VARIABLE, "")))
+            self.known[key] = KnownTargets(named, env, self.specs, self.options, secrets=secrets)
+        return self.known[key]
+
+
+def load_inputs(
+    files: Sequence[Path],
+    options: RunOptions,
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    needs_targets: bool = True,
+    secrets: tuple[str, ...] = (),
+) -> Inputs:
+    """Read eval files, as `find_eval_files` found them, and what belongs to them.
+
+    Raises EvalFileError with the problems of all files at once.
+    """
+    specs, gates = load_project_parts(file.parent for file in files)
+    neighbourhood = Neighbourhood(options, specs, cwd, env, needs_targets, secrets)
+    suites: list[SuiteInput] = []
+    problems: dict[Problem, None] = {}  # several suites may meet the same problem of one targets file
+    for file in files:
+        with suppress(EvalFileError, TargetError):  # told after the suite's problems
+            neighbourhood.load_targets(file.parent)
+        try:
+            suites.append(SuiteInput(load_suite(file, specs=specs), neighbourhood.load_targets(file.parent)))
+        except EvalFileError as error:
+            problems.update(dict.fromkeys(error.problems))
+    if problems:
+        raise EvalFileError(str(files), tuple(problems))
+    return Inputs(tuple(suites), specs, gates)
+
+
+def load_inputs_of(
+    suite: EvalSuite,
+    options: RunOptions,
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    needs_targets: bool,
+    secrets: tuple[str, ...] = (),
+) -> Inputs:
+    """Read what belongs to a suite that is at hand: targets, plug-ins and gates around its folder."""
+    folder = Path(suite.base_dir)
+    specs, gates = load_project_parts([folder])
+    known = Neighbourhood(options, specs, cwd, env, needs_targets, secrets).load_targets(folder)
+    return Inputs((SuiteInput(suite, known),), specs, gates)
+
+
+def load_project_parts(folders: Iterable[Path]) -> tuple[Specs, tuple[str, ...]]:
+    """Return the plug-ins and gates that the `.agentv.yaml` files around folders of eval files name."""
+    plugins: dict[str, None] = {}
+    gates: dict[str, None] = {}
+    for folder in dict.fromkeys(folders):
+        project = load_project(folder, find_repository_root(folder))
+        plugins.update(dict.fromkeys(project.plugins))
+        gates.update(dict.fromkeys(project.gates))
+    return load_specs(plugins), tuple(gates)

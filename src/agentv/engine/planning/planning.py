@@ -1,0 +1,177 @@
+"""From suites and options to a plan: every name is resolved and every bad setting refused here, all at once."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from agentv.engine.planning.inputs import SuiteInput
+from agentv.engine.planning.options import RunOptions
+from agentv.engine.planning.plan import RunPlan, SuitePlan
+from agentv.engine.planning.prices import budget_problems
+from agentv.engine.planning.selection import select_cases
+from agentv.engine.planning.suite_check import Findings, SuiteCheck
+from agentv.loading.targets.choice import choose_target
+from agentv.registry import Specs
+from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.run_verdict import AskedGate
+from agentv.types.errors import AgentvError, ConfigError, TargetError, UnknownNameError
+from agentv.types.evaluation import Evaluator
+from agentv.types.json_value import JsonObject
+from agentv.types.targets import ResolvedTarget
+
+if TYPE_CHECKING:
+    from agentv.scoring.comparison.sides import Side
+
+
+_EVERY_ROW_PASSES = ("pass_rate >= 100%",)
+"""The default gate, for one suite beside others that have gates of their own."""
+
+
+def asked_gates(
+    plans: Sequence[SuitePlan], options: RunOptions, project_gates: Sequence[str], findings: Findings
+) -> tuple[AskedGate, ...] | None:
+    """Return the gates of a run, None for the default one.
+
+    `--gate` replaces the gates of the suites, which replace the project's. Where any of several suites has its own,
+    each suite is measured on its own rows; one that has none is held to the project's, without these to the default.
+    """
+    asked = _asked(plans, options, project_gates)
+    if asked is None:
+        return None
+    gates: list[AskedGate] = []
+    for expression, suite in dict.fromkeys(asked):
+        try:
+            gates.append(AskedGate(parse_gate(expression), suite))
+        except ConfigError as error:
+            findings.add(str(error))
+    return tuple(gates)
+
+
+def _asked(
+    plans: Sequence[SuitePlan], options: RunOptions, project_gates: Sequence[str]
+) -> list[tuple[str, str | None]] | None:
+    if options.gates is not None:
+        return [(gate, None) for gate in options.gates]
+    if not any(plan.suite.gates for plan in plans):
+        return [(gate, None) for gate in project_gates] or None
+    if len(plans) == 1:
+        return [(gate, None) for gate in plans[0].suite.gates]
+    return [
+        (gate, plan.suite.path)
+        for plan in plans
+        if plan.selection.count != 0  # what nothing was selected of is held to nothing
+        for gate in plan.suite.gates or project_gates or _EVERY_ROW_PASSES
+    ] or None
+
+
+def check_gates(
+    gates: Sequence[AskedGate], checks: Sequence[SuiteCheck], options: RunOptions, findings: Findings
+) -> None:
+    """Refuse gates that nothing can be measured for: of no row, of more trials than are made, of no baseline."""
+    way_out = "" if options.gates is not None else " (the gate stands in a file; --gate replaces those)"
+    for asked in gates:
+        measured = [check for check in checks if asked.suite in (None, check.plan.suite.path)]
+        for problem in _problems(asked, measured):
+            error = asked.gate.wrong_argument(f"{problem}{way_out}")
+            findings.add(f"{asked.suite}: {error}" if asked.suite else str(error))
+        if asked.gate.name == "regressions" and options.baseline is None:
+            expression = asked.gate.expression
+            findings.add(f"gate {expression!r}: regressions from what? Name the earlier run with --baseline RUN")
+
+
+def _problems(asked: AskedGate, checks: Sequence[SuiteCheck]) -> Iterator[str]:
+    gate = asked.gate
+    names = _names(checks).get(gate.name)
+    if names is not None and gate.argument not in names:
+        yield str(UnknownNameError(gate.name, gate.argument or "", known=names))
+    if gate.metric.takes == "trials" and all(check.is_whole for check in checks):
+        most = max((check.most_trials for check in checks), default=1)
+        if int(gate.argument or 1) > most:
+            yield f"no case is asked {gate.argument} times; --trials {gate.argument} or `trials:` does that"
+
+
+def _names(checks: Sequence[SuiteCheck]) -> Mapping[str, Collection[str]]:
+    """Return the names that rows will have, by kind, as far as they are known before the run."""
+    known = {
+        "dataset": {check.plan.suite.dataset for check in checks},
+        "target": {target.name for check in checks for target in check.plan.targets},
+    }
+    if all(check.is_whole for check in checks):
+        known["evaluator"] = {name for check in checks for name in check.evaluator_names}
+        known["tag"] = {tag for check in checks for tag in check.tags}
+    return known
+
+
+def make_plan(
+    inputs: Sequence[SuiteInput],
+    options: RunOptions,
+    *,
+    specs: Specs,
+    home: str,
+    project_gates: Sequence[str] = (),
+    overrides: Mapping[str, Evaluator] | None = None,
+) -> RunPlan:
+    """Return the plan of a run. Raises ConfigError with every problem that can be found without a paid call."""
+    findings = Findings()
+    suites = [plan for item in inputs if (plan := _plan_suite(item, options, findings)) is not None]
+    checks = [SuiteCheck(plan, specs, findings, overrides or {}, home) for plan in suites]
+    for check in checks:
+        check.run()
+    gates = asked_gates(suites, options, project_gates, findings)
+    check_gates(gates or (), checks, options, findings)
+    if findings.problems:
+        raise ConfigError("\n".join(findings.problems))
+    prices: dict[str, JsonObject] = {}
+    for item in inputs:
+        prices.update(item.suite.prices)
+    asked = {id(target) for plan in suites for target in plan.targets}
+    judges = {key: judge for check in checks for key, judge in check.judges.items() if key not in asked}
+    options, baseline, warnings = _baseline(options, home)
+    made = RunPlan(
+        suites=tuple(suites),
+        specs=specs,
+        options=options,
+        gates=gates,
+        home=home,
+        prices=prices,
+        overrides=overrides or {},
+        judges=tuple(judges.values()),
+        warnings=(
+            *(problem.render() for item in inputs for problem in item.suite.warnings),
+            *warnings,
+        ),
+        baseline=baseline,
+    )
+    if options.budget_usd is not None and (problems := list(budget_problems(made))):
+        raise ConfigError("\n".join(problems))
+    return made
+
+
+def _baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None", tuple[str, ...]]:
+    """Return the options with the baseline's id, its scores, and what to know of it."""
+    if options.baseline is None:
+        return options, None, ()
+    # Comparing takes two dozen modules.
+    from agentv.engine.stored.baseline import baseline_warnings, load_baseline  # noqa: PLC0415
+
+    reference, side = load_baseline(options.baseline, home)
+    return replace(options, baseline=reference), side, tuple(baseline_warnings(side))
+
+
+def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> SuitePlan | None:
+    names = options.targets or (item.suite.target,)
+    targets: list[ResolvedTarget] = []
+    for name in names:
+        try:
+            config = choose_target(tuple(item.known.configs.values()), name)
+            target = item.known.get(config.name)
+            if not item.known.specs.providers.get(target.provider).answers:
+                raise TargetError(
+                    f"target {target.name!r} ({target.provider}) makes embeddings; it answers no questions"
+                )
+            targets.append(target)
+        except AgentvError as error:
+            findings.add(f"{item.suite.path}: {error}" if "\n" not in str(error) else str(error))
+    selection = select_cases(item.suite, options)
+    return SuitePlan(selection, tuple(targets), item.known, options) if targets else None

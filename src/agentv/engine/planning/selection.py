@@ -1,0 +1,172 @@
+"""Which cases of a suite take part: globs on the id, tags, an expression, a sample."""
+
+import random
+import re
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from hashlib import blake2b
+
+from msgspec import Struct
+
+from agentv.engine.planning.options import RunOptions
+from agentv.engine.running.context import tags_of
+from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
+from agentv.types.errors import ConfigError
+
+_SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
+
+
+class Shard(Struct, frozen=True):
+    """Part `number` (from 1) of `count` parts of about the same size."""
+
+    number: int
+    count: int
+
+    def takes(self, suite: str, case_id: str) -> bool:
+        """Whether a case of a suite (by its path) is of this part."""
+        name = f"{suite}\0{case_id}".encode(errors="replace")
+        return int.from_bytes(blake2b(name, digest_size=8).digest(), "big") % self.count == self.number - 1
+
+
+def parse_shard(text: str) -> Shard:
+    """Return the part that `2/3` says. Raises ConfigError."""
+    found = _SHARD.fullmatch(text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise ConfigError(f"shard must be I/N with I from 1 to N, as in '2/3', not {text!r}")
+    return Shard(int(found[1]), int(found[2]))
+
+
+_WORD = re.compile(r"\s*(\(|\)|[^\s()]+)")
+
+
+MOST_WORDS = 200
+
+
+class Selection(Struct, frozen=True):
+    """The cases of one suite that a run takes. `places` are their positions in the source, in order; None takes all.
+
+    With a `shard` only those of its part are taken, as they come.
+    """
+
+    suite: EvalSuite
+    places: Sequence[int] | None
+    count: int | None
+    shard: Shard | None = None
+
+    def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
+        """Open the suite's source and yield the chosen cases in file order."""
+        if self.shard is not None:
+            return (case for case in self.suite.cases if self.shard.takes(self.suite.path, case.id))
+        if self.places is None:
+            return iter(self.suite.cases)
+        return (case for _, case in _cases_at(self.places, self.suite))
+
+
+def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
+    """Return the cases of a suite that the options ask for.
+
+    Without a filter nothing is read. A line that cannot be read always takes part: it must be seen.
+    """
+    shard = parse_shard(options.shard) if options.shard else None
+    if not (options.case_globs or options.tags or options.expression or options.sample is not None):
+        if shard is not None and suite.cases.count is not None:
+            return _within(shard, suite, range(suite.cases.count))
+        return Selection(suite, None, suite.cases.count, shard)
+    wanted = _make_filter(suite, options)
+    places = array("Q", (place for place, case in enumerate(suite.cases) if wanted(case)))
+    if options.sample is not None and options.sample < len(places):
+        drawn = random.Random(options.seed).sample(places, options.sample)  # noqa: S311 - a sample, no secret
+        places = array("Q", sorted(drawn))
+    return Selection(suite, places, len(places)) if shard is None else _within(shard, suite, places)
+
+
+def _within(shard: Shard, suite: EvalSuite, places: Sequence[int]) -> Selection:
+    """Return what a part takes of the cases at some places."""
+    mine = array("Q", (place for place, case in _cases_at(places, suite) if shard.takes(suite.path, case.id)))
+    return Selection(suite, mine, len(mine))
+
+
+def _cases_at(places: Sequence[int], suite: EvalSuite) -> Iterator[tuple[int, EvalCase | BrokenCase]]:
+    """Yield the cases at some places, which are in order, with their places; nothing is read after the last."""
+    wanted = iter(places)
+    next_place = next(wanted, None)
+    if next_place is None:
+        return
+    for place, case in enumerate(suite.cases):
+        if place == next_place:
+            yield place, case
+            next_place = next(wanted, None)
+            if next_place is None:
+                return
+
+
+def _make_filter(suite: EvalSuite, options: RunOptions) -> Callable[[EvalCase | BrokenCase], bool]:
+    expression = parse_expression(options.expression) if options.expression else None
+
+    def wanted(case: EvalCase | BrokenCase) -> bool:
+        if isinstance(case, BrokenCase):
+            return True
+        tags = set(tags_of(case, suite))
+        if options.case_globs and not any(is_meant(case.id, glob) for glob in options.case_globs):
+            return False
+        if options.tags and not tags.intersection(options.tags):
+            return False
+        return expression is None or expression(" ".join((case.id, *sorted(tags), suite.dataset)).casefold())
+
+    return wanted
+
+
+def is_meant(case_id: str, glob: str) -> bool:
+    """Whether `--case` means a case: by its very id, whatever signs that has, or by a pattern."""
+    return case_id == glob or fnmatchcase(case_id, glob)
+
+
+def parse_expression(text: str) -> Callable[[str], bool]:
+    """Parse `-k`: words found in a case's id, tags or dataset, joined by `and`, `or`, `not` and parentheses."""
+    words = _WORD.findall(text)
+    if len(words) > MOST_WORDS:
+        raise ConfigError(f"-k has {len(words)} words; at most {MOST_WORDS} are read")
+    test, rest = _parse_or(words, text)
+    if rest:
+        raise ConfigError(f"cannot read -k {text!r} at {rest[0]!r}; join words with and, or, not and parentheses")
+    return test
+
+
+def _parse_or(words: Sequence[str], text: str) -> tuple[Callable[[str], bool], Sequence[str]]:
+    left, rest = _parse_and(words, text)
+    while rest and rest[0] == "or":
+        right, rest = _parse_and(rest[1:], text)
+        left = _either(left, right)
+    return left, rest
+
+
+def _parse_and(words: Sequence[str], text: str) -> tuple[Callable[[str], bool], Sequence[str]]:
+    left, rest = _parse_not(words, text)
+    while rest and rest[0] == "and":
+        right, rest = _parse_not(rest[1:], text)
+        left = _both(left, right)
+    return left, rest
+
+
+def _parse_not(words: Sequence[str], text: str) -> tuple[Callable[[str], bool], Sequence[str]]:
+    if not words or words[0] in ("and", "or", ")"):
+        raise ConfigError(f"cannot read -k {text!r}: a word is missing; for instance 'refund and not slow'")
+    if words[0] == "not":
+        inner, rest = _parse_not(words[1:], text)
+        return (lambda hay: not inner(hay)), rest
+    if words[0] == "(":
+        inner, rest = _parse_or(words[1:], text)
+        if not rest or rest[0] != ")":
+            raise ConfigError(f"cannot read -k {text!r}: a closing parenthesis is missing")
+        return inner, rest[1:]
+    word = words[0].casefold()
+    return (lambda hay: word in hay), words[1:]
+
+
+def _either(left: Callable[[str], bool], right: Callable[[str], bool]) -> Callable[[str], bool]:
+    return lambda hay: left(hay) or right(hay)
+
+
+def _both(left: Callable[[str], bool], right: Callable[[str], bool]) -> Callable[[str], bool]:
+    return lambda hay: left(hay) and right(hay)

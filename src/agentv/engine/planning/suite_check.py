@@ -1,0 +1,170 @@
+"""Everything about one suite that can be refused without a paid call, and the judges that its rows will ask."""
+
+import math
+from collections.abc import Mapping
+from itertools import islice
+from operator import attrgetter
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from agentv.engine.calling.capture import Redactor
+from agentv.engine.calling.recorded_answers import run_folder
+from agentv.engine.planning.judges import (
+    check_embedder,
+    embeds_for_money,
+    judge_targets,
+    member_configs,
+    named_runs,
+    needs_judge,
+)
+from agentv.engine.planning.plan import SuitePlan
+from agentv.engine.running.context import tags_of
+from agentv.engine.running.workspaces import WantedWorkspace, wanted_workspace
+from agentv.evaluators.isolation import config_of
+from agentv.loading.models.settings import content_problems, missing_files, read_settings
+from agentv.registry import Specs
+from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.storage.run.find import find_run
+from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
+from agentv.types.errors import AgentvError
+from agentv.types.evaluation import Evaluator
+from agentv.types.targets import ResolvedTarget
+
+_own_parts = attrgetter("workspace", "tags", "trials", "rubrics", "evaluators", "evaluator", "grader")
+"""What a case may say otherwise than its suite; of those that say nothing, one stands for all."""
+
+STREAM_CHECKED_AHEAD = 1000
+"""How many lines of a stream are checked before the run; the others are checked just ahead of the workers."""
+
+
+class Findings(Struct):
+    """Collects what is wrong, so that all of it is said at once, each thing once."""
+
+    problems: dict[str, None] = field(default_factory=dict)
+
+    def add(self, message: str) -> None:
+        """Note a problem."""
+        self.problems.setdefault(message)
+
+
+class SuiteCheck(Struct):
+    """Checks a suite. `judges` are the targets found to be asked as judges; names, tags and trials are of its rows.
+
+    `home` is the `.agentv` folder, where stored runs are. `is_whole` says that every case was looked at: not those of a
+    long stream, nor a line of it that cannot be read.
+    """
+
+    plan: SuitePlan
+    specs: Specs
+    findings: Findings
+    overrides: Mapping[str, Evaluator]
+    home: str = "."
+    judges: dict[int, ResolvedTarget] = field(default_factory=dict)
+    evaluator_names: set[str] = field(default_factory=set)
+    tags: set[str] = field(default_factory=set)
+    most_trials: int = 1
+    is_whole: bool = False
+
+    def run(self) -> None:
+        """Look at everything."""
+        suite = self.plan.suite
+        try:
+            Redactor((), suite.redact)
+        except AgentvError as error:
+            self._say(str(error))
+        seen: dict[int, EvaluatorLike] = {}  # the objects too: a stream's are gone before the next has their id
+        ahead = None if self.plan.selection.count is not None else STREAM_CHECKED_AHEAD
+        looked_at, broken, has_plain = 0, 0, False
+        for case in islice(self.plan.selection, ahead):
+            looked_at += 1
+            if not isinstance(case, EvalCase):
+                broken += 1
+                continue
+            if not any(_own_parts(case)):
+                if has_plain:
+                    continue
+                has_plain = True
+            self._check_workspaces(case)
+            self.tags.update(tags_of(case, suite))
+            self.most_trials = max(self.most_trials, self.plan.trials(case))
+            for evaluator in applicable_evaluators(case, suite)[0]:
+                self.evaluator_names.add(config_of(evaluator).name)
+                if seen.get(id(evaluator)) is not evaluator:
+                    seen[id(evaluator)] = evaluator
+                    self._check(evaluator)
+        self.is_whole = ahead is None or (looked_at < ahead and not broken)
+
+    def _say(self, message: str) -> None:
+        self.findings.add(f"{self.plan.suite.path}: {message}")
+
+    def _check_workspaces(self, case: EvalCase) -> None:
+        for target in self.plan.targets:
+            try:
+                wanted = wanted_workspace(case, self.plan.suite, target)
+            except ValueError as error:
+                self._say(f"workspace: {error}")
+                continue
+            if wanted is None:
+                continue
+            if not self.specs.providers.get(target.provider).works_in_folder:
+                self._say(f"workspace: target {target.name!r} ({target.provider}) works in no folder; remove it")
+            elif target.provider_batching:
+                self._say(f"workspace: target {target.name!r} batches, and a batch has no folder for each case")
+            else:
+                self._check_source(wanted)
+
+    def _check_source(self, wanted: WantedWorkspace) -> None:
+        from agentv.execution.workspaces.sources import missing_source  # noqa: PLC0415 - 30 ms that few suites need
+
+        missing = missing_source(wanted.config, wanted.base_dir)
+        if missing is not None:
+            self._say(missing)
+
+    def _check(self, evaluator: EvaluatorLike) -> None:
+        config = config_of(evaluator)
+        if not (math.isfinite(config.weight) and config.weight >= 0):
+            self._say(f"evaluator {config.name!r}: its weight is {config.weight:g}; weights are finite and at least 0")
+        if not isinstance(evaluator, EvaluatorConfig):
+            if not isinstance(evaluator, Evaluator):
+                self._say(f"{type(evaluator).__name__} is no evaluator: it needs `kind` and `evaluate(context)`")
+        elif config.type not in self.overrides:
+            self._check_settings(config)
+
+    def _check_settings(self, config: EvaluatorConfig) -> None:
+        try:
+            settings = read_settings(self.specs.evaluators.get(config.type), config.settings, where=config.name)
+            for name in judge_targets(settings):
+                self._add_judge(self.plan.known.get(name))
+            if self.plan.options.only != "free" or not embeds_for_money(settings, self.plan.known):
+                check_embedder(settings, self.plan.known)
+            for run in named_runs(settings):
+                run_folder(run, config.base_dir, lambda named: str(find_run(Path(self.home), named)))
+        except AgentvError as error:
+            self._say(f"evaluator {config.name!r}: {error}")
+            return
+        for missing in missing_files(settings, config.base_dir):
+            self._say(f"evaluator {config.name!r}: there is no file {missing}")
+        for problem in content_problems(settings, config.base_dir):
+            self.findings.add(problem.render())
+        for member in member_configs(settings):
+            self._check(member)
+        if self.plan.options.only != "free" and needs_judge(settings):
+            for target in self.plan.targets:
+                self._check_own_judge(target, config.name)
+
+    def _check_own_judge(self, target: ResolvedTarget, evaluator: str) -> None:
+        place = target.path or self.plan.suite.path
+        if target.judge_target:
+            try:
+                self._add_judge(self.plan.known.get(target.judge_target))
+            except AgentvError as error:
+                self.findings.add(f"{place}: judge_target of {target.name!r}: {error}")
+        elif not self.specs.providers.get(target.provider).can_judge:
+            self.findings.add(
+                f"{place}: evaluator {evaluator!r} needs a judge, and target {target.name!r} ({target.provider}) "
+                "cannot judge itself; name one with `judge_target:` in the target"
+            )
+
+    def _add_judge(self, target: ResolvedTarget) -> None:
+        self.judges[id(target)] = target

@@ -1,0 +1,92 @@
+"""The targets that a suite may name."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.engine.planning.options import RunOptions
+from agentv.loading.suites.resolve import resolve_target
+from agentv.registry import Specs
+from agentv.scoring.keys.identity import digest
+from agentv.types.errors import TargetError, nearest
+from agentv.types.json_value import JsonObject
+from agentv.types.targets import ResolvedTarget, TargetConfig
+
+LOCAL = "local"
+
+
+class KnownTargets(Struct, frozen=True):
+    """The targets of one targets file (or of one call of `evaluate`), resolved when they are first needed.
+
+    `judge` names who judges every target's answers, whatever the targets say. `secrets` are struck from what any of
+    them says, beside its own.
+    """
+
+    configs: Mapping[str, TargetConfig]
+    env: Mapping[str, str]
+    specs: Specs
+    options: RunOptions = field(default_factory=RunOptions)
+    judge: str | None = None
+    secrets: tuple[str, ...] = ()
+    resolved: dict[str, ResolvedTarget] = field(default_factory=dict)
+
+    def get(self, name: str) -> ResolvedTarget:
+        """Return the named target, ready for use. Raises TargetError for an unknown name or a bad setting."""
+        if name not in self.resolved:
+            target = self._resolved(self._config(name))
+            if self.judge is not None:
+                target = replace(target, judge_target=self.judge)
+            self.resolved[name] = target
+        return self.resolved[name]
+
+    def _resolved(self, config: TargetConfig) -> ResolvedTarget:
+        target = resolve_target(config, env=self.env, specs=self.specs)
+        if self.secrets:
+            target = replace(target, secrets=tuple(sorted({*target.secrets, *self.secrets})))
+        if self.options.max_retries is None:
+            return target
+        return replace(target, retry=replace(target.retry, max_retries=self.options.max_retries))
+
+    def _config(self, name: str) -> TargetConfig:
+        if name in self.configs:
+            return self.configs[name]
+        near = nearest(name, self.configs)
+        hint = f" Did you mean {near!r}?" if near else ""
+        raise TargetError(f"no target named {name!r}; there are: {', '.join(self.configs) or 'none'}.{hint}")
+
+    def embedding_config(self, model: str | JsonObject) -> TargetConfig:
+        """Return who makes vectors: a target by name, or one written in place. Raises TargetError.
+
+        `local` alone is the model that needs no settings, unless a target bears that name.
+        """
+        if isinstance(model, str) and (model in self.configs or model != LOCAL):
+            config = self._config(model)
+        else:
+            written = {"provider": LOCAL} if isinstance(model, str) else model
+            config = _written_in_place(written)
+        provider = self.specs.providers.get(config.provider)
+        if not provider.embeds:
+            able = ", ".join(spec.name for spec in self.specs.providers if spec.embeds)
+            raise TargetError(f"{config.name!r} ({provider.name}) makes no embeddings; these do: {able}")
+        return config
+
+    def embedding_target(self, model: str | JsonObject) -> ResolvedTarget:
+        """Return who makes vectors, ready for use; the same one for the same settings. Raises TargetError."""
+        config = self.embedding_config(model)
+        if config.name in self.configs:
+            return self.get(config.name)
+        # Kept among the others, so that its secrets are struck as theirs are.
+        key = f"embeddings {digest([config.provider, dict(config.settings)])}"
+        if key not in self.resolved:
+            self.resolved[key] = self._resolved(config)
+        return self.resolved[key]
+
+
+def _written_in_place(model: JsonObject) -> TargetConfig:
+    settings = {key: value for key, value in model.items() if key not in ("name", "provider")}
+    provider = model.get("provider")
+    if not isinstance(provider, str):
+        raise TargetError("`model` needs a `provider`, or is the name of a target")
+    named = next((settings[key] for key in ("model", "deployment", "deploymentName") if key in settings), None)
+    return TargetConfig(f"{provider} {named}" if named else provider, provider, settings)

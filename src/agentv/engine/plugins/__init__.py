@@ -1,0 +1,1 @@
+"""Plug-ins: found, imported, checked and turned into specs."""

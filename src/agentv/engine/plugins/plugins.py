@@ -1,0 +1,258 @@
+"""Plug-ins of one's own: the decorators that mark them, and what callers may give instead."""
+
+import copy
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from msgspec import defstruct, field
+from msgspec.structs import replace
+
+from agentv.engine.plugins.loading import MARK
+from agentv.evaluators.criteria_evaluator import adapted
+from agentv.execution.user_code import raised_at
+from agentv.registry import Registry, Spec
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import PluginError, StorageError
+from agentv.types.evaluation import EvaluationContext, EvaluatorOutput
+from agentv.types.events import RunEnded, RunEvent
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import Provider
+from agentv.types.struct_fields import has_fields, names_of_fields
+from agentv.types.targets import ResolvedTarget
+
+
+class FunctionEvaluator:
+    """An evaluator that calls a function with the context and its settings."""
+
+    def __init__(self, kind: str, function: Callable[..., Any], settings: Mapping[str, object]) -> None:
+        self.kind = kind
+        self._function = function
+        self._settings = settings
+        # Calling a coroutine function only makes the coroutine, so it needs no thread.
+        self.inline = inspect.iscoroutinefunction(function)
+
+    def evaluate(self, context: EvaluationContext) -> EvaluatorOutput | Awaitable[EvaluatorOutput]:
+        """Return what the function returns."""
+        output: EvaluatorOutput | Awaitable[EvaluatorOutput] = self._function(context, **self._settings)
+        return output
+
+
+def evaluator_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = (), cost: str = "free") -> Spec:
+    """Return the spec of an evaluator. Raises PluginError when the signature does not fit."""
+    if isinstance(plugin, type):
+        if not callable(getattr(plugin, "evaluate", None)):
+            raise PluginError(f"evaluator {name!r}: class {plugin.__name__} has no method evaluate(context)")
+        if not hasattr(plugin, "kind"):
+            plugin.kind = name  # type: ignore[attr-defined]  # a plug-in need not repeat its name
+        settings, factory = _class_parts(plugin)
+    else:
+        settings = _settings_of(name, plugin, "context")
+
+        def factory(_config: object, settings: object, _tools: object) -> FunctionEvaluator:
+            return FunctionEvaluator(name, plugin, _as_keywords(settings))
+
+    return Spec(name, _summary(plugin), settings, factory, aliases, cost, is_deterministic=False)
+
+
+def provider_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
+    """Return the spec of a provider. Raises PluginError when the signature does not fit."""
+    if isinstance(plugin, type):
+        if not inspect.iscoroutinefunction(getattr(plugin, "invoke", None)):
+            raise PluginError(f"provider {name!r}: class {plugin.__name__} has no method `async invoke(request)`")
+        if not hasattr(plugin, "kind"):
+            plugin.kind = name  # type: ignore[attr-defined]  # a plug-in need not repeat its name
+        settings, make = _class_parts(plugin)
+
+        def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:  # noqa: ARG001 - a class needs none
+            made: Provider = make(None, target.settings, None)
+            return made
+    else:
+        settings = _settings_of(name, plugin, "request")
+
+        def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:
+            from agentv.providers.local.python import PythonProvider, PythonSettings  # noqa: PLC0415 - only who has one
+
+            function = partial(plugin, **_as_keywords(target.settings))
+            return PythonProvider(replace(target, settings=PythonSettings(function)), tools)
+
+    return Spec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases, can_judge=True)
+
+
+def report_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
+    """Return the spec of a format of reports. Raises PluginError when the signature does not fit."""
+    settings = _settings_of(name, plugin, "report", "rows")
+    if names_of_fields(settings):
+        raise PluginError(f"report {name!r} has settings, and `-o FILE` has no place for them: {_shown(name, plugin)}")
+
+    def factory(tools: Any) -> object:
+        from agentv.reports.run.formats import Format  # noqa: PLC0415 - only who has one
+
+        def text_of(event: RunEvent) -> str:
+            return _report_text(name, plugin, event, tools) if isinstance(event, RunEnded) else ""
+
+        return Format(text_of, empty=None)
+
+    return Spec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases)
+
+
+def _report_text(name: str, plugin: Callable[..., Any], event: RunEnded, tools: Any) -> str:
+    try:
+        text = plugin(event.report, tools.rows(event.report))
+    except Exception as error:  # a plug-in's own code: whatever it raises, the run is over and its report is told
+        raise StorageError(f"report {name!r} failed: {type(error).__name__}: {error}{raised_at(error)}") from error
+    if not isinstance(text, str):
+        raise StorageError(f"report {name!r} returned {type(text).__name__}, and not a text")
+    return text
+
+
+def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
+    """Return the spec of a store. Raises PluginError when the signature does not fit."""
+    if isinstance(plugin, type):
+        if not callable(getattr(plugin, "save_result", None)):
+            raise PluginError(f"store {name!r}: class {plugin.__name__} has no method save_result(result)")
+        if not hasattr(plugin, "kind"):
+            plugin.kind = name  # type: ignore[attr-defined]  # what a judgement says of where it is kept
+        settings, make = _class_parts(plugin)
+
+        def factory(settings: object, _base_dir: str) -> object:
+            return make(None, settings, None)
+    else:
+        settings = _settings_of(name, plugin)
+
+        def factory(settings: object, _base_dir: str) -> object:
+            made = plugin(**_as_keywords(settings))
+            if not callable(getattr(made, "save_result", None)):
+                raise PluginError(f"store {name!r} made {type(made).__name__}, which has no save_result(result)")
+            return made
+
+    return Spec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases)
+
+
+def _class_parts(plugin: type) -> tuple[type, Callable[..., Any]]:
+    """Return settings and factory of a class; one with fields is its own settings and, filled, the plug-in itself."""
+    if has_fields(plugin):
+        return plugin, lambda _config, settings, _tools: settings
+    return defstruct("NoSettings", [], frozen=True), lambda _config, _settings, _tools: plugin()
+
+
+def _settings_of(name: str, function: Callable[..., Any], *subjects: str) -> type:
+    """Return a settings class made from a function's keyword-only parameters; `subjects` stand before these."""
+    parameters = list(inspect.signature(function).parameters.values())
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    others = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+    if len(positional) != len(subjects) or len(positional) + len(others) != len(parameters):
+        raise PluginError(f"{name!r} must take {_wanted(subjects)} settings after `*`; it is {_shown(name, function)}")
+    hints = inspect.get_annotations(function, eval_str=True)
+    fields = [(p.name, hints.get(p.name, Any), *_default_of(p)) for p in others]
+    return defstruct(f"{name}_settings", fields, frozen=True, kw_only=True)
+
+
+def _wanted(subjects: tuple[str, ...]) -> str:
+    if not subjects:
+        return "no argument but"
+    return f"{'one argument' if len(subjects) == 1 else 'the arguments'}, {', '.join(subjects)}, and"
+
+
+def _shown(name: str, function: Callable[..., Any]) -> str:
+    return f"{getattr(function, '__name__', name)}{inspect.signature(function)}"
+
+
+def _default_of(parameter: inspect.Parameter) -> tuple[Any, ...]:
+    """Return a parameter's default, if it has one; a list or dict is copied for each call."""
+    default = parameter.default
+    if default is parameter.empty:
+        return ()
+    return (
+        (field(default_factory=partial(copy.copy, default)),) if isinstance(default, list | dict | set) else (default,)
+    )
+
+
+def _as_keywords(settings: Any) -> dict[str, object]:
+    return {name: getattr(settings, name) for name in names_of_fields(type(settings))}
+
+
+def _summary(plugin: Callable[..., Any]) -> str:
+    """Return the first line of a plug-in's docstring."""
+    return (inspect.getdoc(plugin) or "").partition("\n")[0]
+
+
+Marked = TypeVar("Marked", bound=Callable[..., Any])
+
+
+def evaluator(name: str, *, aliases: tuple[str, ...] = (), cost: str = "free") -> Callable[[Marked], Marked]:
+    """Make a function or class an evaluator type of that name.
+
+    A function gets the EvaluationContext and returns a score 0..1, a bool, an EvaluationScore, or one or several
+    EvaluationResults; its keyword-only parameters become settings. A class has `evaluate(context)`; a dataclass'
+    fields become settings. List the file under `plugins:` in `.agentv.yaml`, or bring it in a package as an entry
+    point `agentv.evaluators`. Raises PluginError when the signature does not fit.
+
+        @evaluator("no_apology")
+        def no_apology(context):
+            return "sorry" not in context.candidate.lower()
+    """
+    return _marker("evaluator", partial(evaluator_spec, name, aliases=aliases, cost=cost))
+
+
+def provider(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], Marked]:
+    """Make a function or class a provider of that name, for `provider:` in a targets file.
+
+    A function gets a ProviderRequest (and its settings as keyword-only parameters) and returns a string, a
+    ProviderResponse or a dict of its keys. A class has `kind` and `async invoke(request)`; a dataclass' fields become
+    settings. Entry points: `agentv.providers`. Raises PluginError when the signature does not fit.
+    """
+    return _marker("provider", partial(provider_spec, name, aliases=aliases))
+
+
+def report(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], Marked]:
+    """Make a function the format of files whose names end in `.NAME`: `agentv run -o week.NAME`.
+
+    The function gets the RunReport and the run's rows (CaseResults, read while it goes through them, once), and
+    returns the text. Entry points: `agentv.reports`. Raises PluginError when the signature does not fit.
+
+        @report("ids.txt")
+        def ids(report, rows):
+            return " ".join(row.eval_id for row in rows)
+    """
+    return _marker("report", partial(report_spec, name, aliases=aliases))
+
+
+def store(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], Marked]:
+    """Make a function or class a store of that name, for results of the criteria door.
+
+    A class has `save_result(result)`, sync or async; a dataclass' fields become settings. A function returns an object
+    that has it, and its keyword-only parameters become settings. Entry points: `agentv.stores`. Raises PluginError
+    when the signature does not fit.
+    """
+    return _marker("store", partial(store_spec, name, aliases=aliases))
+
+
+def _marker(sort: str, spec_of: Callable[[Callable[..., Any]], Spec]) -> Callable[[Marked], Marked]:
+    def mark(plugin: Marked) -> Marked:
+        setattr(plugin, MARK, (sort, spec_of(plugin)))
+        return plugin
+
+    return mark
+
+
+def as_evaluator(given: object, evaluators: Registry) -> object:
+    """Return what stands in a list of evaluators for what a caller put there.
+
+    A function or class that `@evaluator` marked becomes a config of its type, which `evaluators` then knows; when that
+    type is somebody else's already (a plug-in package at work on itself, found by its file and installed), it judges
+    by itself. Any other function is called with the context and named as it is. An evaluator of the criteria door's
+    own shape is adapted; configs and objects are returned as they are.
+    """
+    mark = getattr(given, MARK, None)
+    if isinstance(mark, tuple) and mark[0] == "evaluator":
+        spec: Spec = mark[1]
+        if evaluators.specs.get(spec.name, spec) is not spec:
+            return given() if isinstance(given, type) else FunctionEvaluator(spec.name, cast(Any, given), {})
+        evaluators.add(spec)
+        return EvaluatorConfig(name=spec.name, type=spec.name)
+    if inspect.isfunction(given):
+        spec = evaluator_spec(given.__name__, given)
+        return FunctionEvaluator(spec.name, given, {})
+    return adapted(given)

@@ -1,0 +1,101 @@
+"""Judge one answer that is at hand with a case's evaluators (seed REQ-EVAL-007)."""
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from agentv.engine.calling.given_answer import GIVEN_TARGET, GivenAnswer
+from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.planning.prompt import build_prompt
+from agentv.engine.planning.targets import KnownTargets
+from agentv.engine.plugins.loading import load_specs
+from agentv.engine.running.clock import make_clock
+from agentv.engine.running.context import build_context
+from agentv.engine.running.score import SuiteTools, score_context
+from agentv.loading.files.places import find_home
+from agentv.scoring.results.aggregation import case_fields, case_verdict, evaluators_score, first_broken
+from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.types.cases import EvalCase, EvalSuite, listed
+from agentv.types.evaluation import EvaluationScore, Evaluator, EvaluatorResult
+from agentv.types.protocols import Clock
+from agentv.types.provider import Provider, ProviderResponse
+from agentv.types.records.answer import Answer, Slot
+from agentv.types.targets import ResolvedTarget
+
+
+async def run_evaluators_for_case(
+    eval_case: EvalCase,
+    candidate: str | ProviderResponse,
+    *,
+    target: ResolvedTarget | None = None,
+    provider: Provider | None = None,
+    evaluator_registry: Mapping[str, Evaluator] | None = None,
+    judge_provider: Provider | None = None,
+    clock: Clock | None = None,
+) -> tuple[EvaluationScore, tuple[EvaluatorResult, ...]]:
+    """Return the case's aggregated score and one result per evaluator, run in order.
+
+    Which evaluators run is decided as in a run: the case's `evaluators`, else its `evaluator` or `grader`, else the
+    default judge. `evaluator_registry` (build_evaluator_registry) brings evaluators by type name. An evaluator that
+    fails ends as its own error; the others run.
+    """
+    clock = clock or make_clock()
+    folder = str(Path.cwd())
+    suite = EvalSuite(path="", cases=listed([eval_case]), base_dir=folder, repository_root=folder)
+    target = target or GIVEN_TARGET
+    response = candidate if isinstance(candidate, ProviderResponse) else ProviderResponse(text=candidate)
+    specs = load_specs()
+    known = KnownTargets({}, {}, specs)
+    rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
+    home = str(find_home(Path(folder)))
+    async with Toolbox(specs=specs, clock=clock, rng=rng, home=home, overrides=evaluator_registry) as toolbox:
+        context = build_context(
+            eval_case,
+            _answer(eval_case, target, response, clock),
+            target=target,
+            provider=provider or GivenAnswer(),
+            prompt=build_prompt(eval_case, names_files=False),
+            criteria=eval_case.criteria,
+            judge=judge_provider,
+            now=clock(),
+        )
+        # Nobody measured how long it took to get an answer that is at hand.
+        context = replace(context, duration_ms=None)
+        evaluators, _ = applicable_evaluators(eval_case, suite)
+        results = await score_context(context, evaluators, tools=SuiteTools(toolbox, known))
+    return _aggregated(results), results
+
+
+def _answer(case: EvalCase, target: ResolvedTarget, response: ProviderResponse, clock: Clock) -> Answer:
+    now = clock()
+    return Answer(
+        slot=Slot("", case.id, target.name),
+        answer_key="",
+        text=response.text,
+        started_at=now,
+        ended_at=now,
+        duration_ms=0.0,
+        output_messages=response.output_messages,
+        trace=response.trace,
+        usage=response.usage,
+        cost_usd=response.cost_usd,
+    )
+
+
+def _aggregated(results: tuple[EvaluatorResult, ...]) -> EvaluationScore:
+    """Return the score of a whole case. With one evaluator its request stands beside it (the older single form)."""
+    score, fields, broken = evaluators_score(results), case_fields(results), first_broken(results)
+    return EvaluationScore(
+        score=score,
+        hits=fields.hits,
+        misses=fields.misses,
+        expected_aspect_count=fields.expected_aspect_count,
+        reasoning=fields.reasoning,
+        raw_aspects=fields.raw_aspects,
+        evaluator_raw_request=results[0].evaluator_provider_request if len(results) == 1 else None,
+        verdict=None if broken else case_verdict(score, results),
+        status="error" if broken else "scored",
+        error=broken.error if broken else None,
+    )

@@ -1,0 +1,103 @@
+"""What the code looked like when a run began: the git commit, the scripts of targets, and what was changed since."""
+
+import hashlib
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from threading import Thread
+from typing import TypeAlias
+
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.records.run import RunRecord
+from agentv.types.targets import ResolvedTarget
+
+
+def load_scripts(target: ResolvedTarget, folders: Sequence[str]) -> dict[str, JsonValue]:
+    """Return the SHA-256 of each file that a `cli` or `python` target names and that is there, by its path as written.
+
+    A path is looked for beside the targets file, then in `folders`, those of the eval files.
+    """
+    digests = {word: _digest(word, (target.base_dir, *folders)) for word in _words(target)}
+    return {word: digest for word, digest in digests.items() if digest is not None}
+
+
+def changed_code(
+    target: ResolvedTarget, run: RunRecord, folders: Sequence[str], git_now: JsonObject | None
+) -> str | None:
+    """Return what is another than when a run began, of the code that a target runs; None when nothing is."""
+    if target.provider not in _RUNS_CODE:
+        return None
+    scripts = run.plan.get("scripts")
+    known = scripts.get(target.name) if isinstance(scripts, Mapping) else None
+    before: Mapping[str, JsonValue] = known if isinstance(known, Mapping) else {}
+    after = load_scripts(target, folders)
+    if changed := [path for path in before if before[path] != after.get(path)]:
+        return ", ".join(changed)
+    commit = None if run.git is None else run.git.get("commit")
+    commit_now = None if git_now is None else git_now.get("commit")
+    if commit is not None and commit_now is not None and commit != commit_now:
+        return f"the git commit, {str(commit)[:8]} then and {str(commit_now)[:8]} now"
+    return None
+
+
+_RUNS_CODE = ("cli", "python")
+
+
+def _digest(word: str, folders: Sequence[str]) -> str | None:
+    for folder in folders:
+        path = Path(folder, word)
+        try:
+            if path.is_file():
+                return hashlib.sha256(path.read_bytes()).hexdigest()
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def _words(target: ResolvedTarget) -> Iterator[str]:
+    """Yield the words of a target's settings that may be files."""
+    if target.provider == "python":
+        function = target.public_settings.get("callable")
+        if isinstance(function, str):
+            yield function.rpartition(":")[0]
+    elif target.provider == "cli":
+        command = target.public_settings.get("command_template")
+        if isinstance(command, str):
+            try:
+                yield from shlex.split(command)
+            except ValueError:
+                yield from command.split()
+
+
+TIMEOUT_S = 5.0
+
+GitState: TypeAlias = JsonObject | None
+"""`{commit, dirty}`; None where there is no repository, or no git."""
+
+
+def load_git_state(folder: str) -> GitState:
+    """Return `{commit, dirty}` of the repository around `folder`, or None where there is none."""
+    command = ["git", "-C", folder, "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=True)  # noqa: S603 - fixed words
+    except (OSError, subprocess.SubprocessError):
+        return None
+    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid ")), None)
+    if commit in (None, "(initial)"):
+        return None
+    return {"commit": commit, "dirty": any(not line.startswith("#") for line in lines)}
+
+
+def begin_git_state(folder: str) -> Callable[[], GitState]:
+    """Look at the repository while other work goes on; what is returned waits for it. A large one takes seconds."""
+    found: list[GitState] = []
+    looking = Thread(target=lambda: found.append(load_git_state(folder)), name="agentv-git", daemon=True)
+    looking.start()
+
+    def wait() -> GitState:
+        looking.join()
+        return found[0] if found else None
+
+    return wait

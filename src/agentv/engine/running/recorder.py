@@ -1,0 +1,231 @@
+"""What has happened in a run so far: written to the store first, then told, then counted."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from agentv.engine.calling.rate_limits import REPORTED, told_to_json
+from agentv.engine.planning.plan import CaseTask, RunPlan
+from agentv.engine.planning.prepared_case import slot_of
+from agentv.scoring.counting.summary import Summary
+from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for
+from agentv.scoring.results.aggregation import row_state
+from agentv.types.errors import StorageError
+from agentv.types.events import (
+    AnswerArrived,
+    Observer,
+    RetryNoted,
+    RowBegun,
+    RowFinished,
+    RowKept,
+    RowLeft,
+    RunEvent,
+    RunNote,
+)
+from agentv.types.protocols import ResultStore
+from agentv.types.provider import CallRecord
+from agentv.types.records.answer import Answer
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord
+from agentv.types.results import RunReport, RunState
+
+if TYPE_CHECKING:
+    from agentv.engine.stored.baseline import BesideBaseline
+
+
+NOTES_KEPT = 100
+
+
+class Stop(Struct):
+    """A request to end a run early. Draining finishes the rows in flight; an interrupt gives them up."""
+
+    state: RunState = "finished"
+    reason: str | None = None
+    signal_number: int = INTERRUPT_SIGNAL
+    give_up: Callable[[], object] = lambda: None
+    needs: str = ""
+    on_drain: Callable[[], object] = lambda: None
+
+    def drain(self, reason: str, *, needs: str = "") -> None:
+        """Start no new rows. `needs` is the option that whoever goes on has to give."""
+        if self.reason is None:
+            self.state, self.reason, self.needs = "stopped", reason, needs
+            self.on_drain()
+
+    def interrupt(self, reason: str, signal_number: int = INTERRUPT_SIGNAL) -> None:
+        """Start no new rows and give up those in flight."""
+        self.state, self.reason, self.signal_number = "interrupted", reason, signal_number
+        self.give_up()
+
+    def crash(self, state: RunState) -> None:
+        """Note that the run ended in a way that nobody asked for."""
+        if self.state == "finished":
+            self.state = state
+
+    def fail(self, reason: str) -> None:
+        """Note that the run cannot go on."""
+        self.state, self.reason = "failed", reason
+
+
+class Hearers(dict[type[RunEvent], list[Observer]]):
+    """The observers that hear of each kind of event, looked for once: what nobody hears of need not be made."""
+
+    def __init__(self, observers: Sequence[Observer] = ()) -> None:
+        super().__init__()
+        self._observers = observers
+
+    def __missing__(self, kind: type[RunEvent]) -> list[Observer]:
+        """Look for those who hear of it."""
+        return self.setdefault(kind, [observer for observer in self._observers if _hears(observer, kind)])
+
+
+class Ledger(Struct):
+    """The owner of a run's store, observers and counts. `invalid_rows` are lines that could not be read."""
+
+    plan: RunPlan
+    store: ResultStore
+    observers: list[Observer]
+    stop: Stop
+    summary: Summary = field(default_factory=Summary)
+    invalid_rows: int = 0
+    not_passed: int = 0
+    notes: dict[str, None] = field(default_factory=dict)
+    has_trials: bool = False
+    beside: "BesideBaseline | None" = None
+    _hearers: Hearers = field(default_factory=Hearers)
+
+    def __post_init__(self) -> None:
+        """Count apart what has gates of its own, and what is compared with a baseline."""
+        self._hearers = Hearers(self.observers)
+        if self.plan.baseline is not None:
+            from agentv.engine.stored.baseline import BesideBaseline  # noqa: PLC0415 - planning imported it to find one
+
+            self.beside = BesideBaseline(self.plan.baseline)
+        self.summary = summary_for(self.plan.gates, has_targets=len(self.plan.targets) > 1)
+
+    def expect(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
+        """Pass on what is to be done, or was. From the first case with trials on, verdicts are remembered."""
+        for task in tasks:
+            self.has_trials = self.has_trials or task.trials > 1
+            yield task
+
+    def begin(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
+        """Pass on what workers take up, until the run is to end, and tell of it."""
+        for task in tasks:
+            if self.stop.reason is not None:
+                return
+            self.has_trials = self.has_trials or task.trials > 1
+            if self._hearers[RowBegun]:
+                self.tell(RowBegun(slot_of(task)))
+            yield task
+
+    def tell(self, event: RunEvent) -> None:
+        """Tell every observer that hears of such events. One whose output is gone (a closed pipe) is left out then."""
+        for observer in self._hearers[type(event)]:
+            try:
+                observer.notify(event)
+            except OSError:
+                self.observers.remove(observer)
+                self._hearers.clear()
+
+    def note(self, message: str) -> None:
+        """Tell people something once; after a hundred different things, that there are more."""
+        if len(self.notes) >= NOTES_KEPT:
+            message = "there are more notes than can be shown"
+        if message not in self.notes:
+            self.notes[message] = None
+            self.tell(RunNote(message))
+
+    def case(self, record: CaseRecord) -> None:
+        """Keep a case before its first call."""
+        if self.beside is not None:
+            self.beside.add_case(record)
+        self.store.append_case(record)
+
+    def answer(self, answer: Answer) -> Answer:
+        """Keep an answer before it is judged; none where the budget had no room for the question."""
+        if answer.error is not None and answer.error.kind == "budget":
+            return answer
+        kept = self.store.append_answer(answer)
+        if self._hearers[AnswerArrived]:
+            self.tell(AnswerArrived(kept))
+        return kept
+
+    def row(self, result: CaseResult) -> None:
+        """Keep, count and tell a finished row; one that the budget had no room for is left to whoever goes on."""
+        if result.error is not None and result.error.kind == "budget":
+            self.tell(RowLeft(result.slot))
+            return
+        kept = self.store.append(result)
+        self._count(kept)
+        self.tell(RowFinished(kept))
+        self._count_for_fail_fast(kept)
+
+    def carry(self, result: CaseResult) -> None:
+        """Count and tell a row that is in the store already and stands."""
+        self._count(result)
+        self.tell(RowKept(result))
+
+    def _count(self, result: CaseResult) -> None:
+        self.summary.add(result, has_trials=self.has_trials)
+        if self.beside is not None:
+            self.beside.add(result)
+        if result.error is not None and result.error.stage == "load":
+            self.invalid_rows += 1
+
+    def _count_for_fail_fast(self, result: CaseResult) -> None:
+        limit = self.plan.options.fail_fast
+        if limit is None or row_state(result) in ("pass", "skipped"):
+            return
+        self.not_passed += 1
+        if self.not_passed >= limit:
+            rows = "1 row" if self.not_passed == 1 else f"{self.not_passed} rows"
+            self.stop.drain(f"{rows} did not pass (--fail-fast)")
+
+    def on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:
+        """Tell people that a task's call is made again."""
+        self.tell(RetryNoted(task.target.name, task.case.id, call.kind, wait_s))
+
+    def report(self, duration_s: float) -> RunReport:
+        """Return the report of everything so far, with the one verdict."""
+        ending = Ending(
+            state=self.stop.state,
+            reason=self.stop.reason,
+            planned=self.plan.planned,
+            invalid_rows=self.invalid_rows,
+            signal_number=self.stop.signal_number,
+        )
+        max_errors = self.plan.options.max_errors
+        counted, baseline = (self.summary, None) if self.beside is None else self.beside.counted(self.summary)
+        verdict = run_verdict(counted, ending, gates=self.plan.gates, max_errors=max_errors)
+        return RunReport(
+            run_id=self.store.run_id,
+            state=self.stop.state,
+            planned=self.plan.planned,
+            targets=self.summary.targets(),
+            evaluators=self.summary.evaluators(),
+            groups=self.summary.groups(),
+            histogram=tuple(self.summary.counts.histogram),
+            verdict=verdict,
+            failing=tuple(self.summary.counts.failing),
+            failing_total=self.summary.counts.failing_total,
+            flaky=self.summary.flaky,
+            notes=tuple(self.notes),
+            duration_s=duration_s,
+            folder=self.store.folder,
+            needs=self.stop.needs,
+            baseline=baseline,
+        )
+
+    def keep_report(self, report: RunReport) -> None:
+        """Keep the verdict with the run, so that every later report tells the same; a broken disk was told before."""
+        with suppress(StorageError):
+            self.store.note(REPORTED, told_to_json(report))
+
+
+def _hears(observer: Observer, kind: type[RunEvent]) -> bool:
+    """Whether an observer takes note of a kind of event: of all, unless it names some."""
+    kinds = getattr(observer, "hears", None)
+    return not isinstance(kinds, tuple) or kind in kinds

@@ -1,0 +1,294 @@
+"""The run: workers pull tasks, rows are stored before they are told, and one function gives the verdict."""
+
+import asyncio
+import platform
+import random
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
+
+from agentv.engine.calling.batch import batching_of, work_off
+from agentv.engine.calling.budget import Budget, BudgetStop, Spent
+from agentv.engine.calling.capture import Cleaner, Redactor
+from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.planning.fingerprints import Fingerprints
+from agentv.engine.planning.plan import CaseTask, RunPlan
+from agentv.engine.planning.prices import PRICE_TABLE_DATE
+from agentv.engine.running.case import CaseRunner
+from agentv.engine.running.early_import import import_later
+from agentv.engine.running.provenance import load_git_state, load_scripts
+from agentv.engine.running.recorder import Ledger, Stop
+from agentv.execution.backends.local import LocalBackend
+from agentv.execution.threads import abandoned_calls
+from agentv.execution.user_code import call_foreign
+from agentv.types.errors import ProviderError, StorageError
+from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
+from agentv.types.json_value import JsonValue
+from agentv.types.protocols import Clock, ResultStore, TellingStore
+from agentv.types.provider import CheckedProvider, ProviderResponse
+from agentv.types.records.run import RunRecord
+from agentv.types.results import RunReport
+from agentv.types.targets import ResolvedTarget
+from agentv.version import __version__
+
+if TYPE_CHECKING:
+    from agentv.engine.calling.answer_memory import RunCache
+    from agentv.engine.stored.resume import CarryOn
+
+
+def make_run_cache(plan: RunPlan, *, run_id: str, clock: Clock) -> "RunCache | None":
+    """Return the cache that a run was asked to use, None for a run without."""
+    if plan.options.cache == "off":
+        return None
+    from agentv.engine.calling.answer_memory import RunCache  # noqa: PLC0415 - for those alone who use it
+    from agentv.storage.cache.answers import ANSWERS_FOLDER, AnswerCache  # noqa: PLC0415
+
+    age_s = plan.options.cache_max_age_s
+    oldest = None if age_s is None else clock() - timedelta(seconds=age_s)
+    cache = AnswerCache(Path(plan.home) / ANSWERS_FOLDER, oldest=oldest)
+    return RunCache(cache, plan.options.cache == "on", run_id, clock, _Strike(plan).clean)
+
+
+def uncached_targets(plan: RunPlan) -> Iterator[str]:
+    """Yield a sentence for each target that is asked every time although a cache was asked for."""
+    if plan.options.cache == "off":
+        return
+    from agentv.engine.calling.answer_memory import why_not_cached  # noqa: PLC0415
+
+    for target in (*plan.targets, *plan.judges):
+        spec = plan.specs.providers.get(target.provider)
+        why = why_not_cached(target, spec)
+        if why is not None and not spec.is_canned:
+            yield f"target {target.name!r} ({target.provider}) is asked every time, with or without --cache: {why}"
+
+
+class _Strike(Struct):
+    """Strikes the secrets of every target in use, and what the suites' `redact` names: a cache is shared by all."""
+
+    plan: RunPlan
+    _cleaner: Cleaner | None = None
+    _known: int = -1
+
+    def clean(self, response: ProviderResponse) -> ProviderResponse:
+        """Return a response that may be kept."""
+        resolved = {id(known): known.resolved for known in (suite.known for suite in self.plan.suites)}
+        count = sum(map(len, resolved.values()))  # a judge's secrets are known when it is first asked
+        if self._cleaner is None or count != self._known:
+            secrets = [secret for each in resolved.values() for target in each.values() for secret in target.secrets]
+            patterns = {pattern for suite in self.plan.suites for pattern in suite.suite.redact}
+            self._cleaner, self._known = Cleaner(Redactor(secrets, sorted(patterns))), count
+        cleaned: ProviderResponse = self._cleaner.clean(response)
+        return cleaned
+
+
+async def run_plan(
+    plan: RunPlan,
+    *,
+    store: ResultStore,
+    observers: Sequence[Observer],
+    clock: Clock,
+    rng: random.Random,
+    stop: Stop | None = None,
+    carry_on: "CarryOn | None" = None,
+) -> RunReport:
+    """Run a plan to its end and return its report; what was finished is kept however it ends.
+
+    `carry_on` says what is left of it, when `store` is that of a run that has rows already. `stop` ends it early. When
+    the task that awaits this is cancelled, the store is closed and the cancellation goes on.
+    """
+    started = clock()
+    import_later("agentv.engine.stored.corrected_rates", asyncio.get_running_loop())
+    stop = stop or Stop()
+    ledger = Ledger(plan, store, list(observers), stop)
+    if isinstance(store, TellingStore):
+        store.tell_by(ledger.note)
+    try:
+        store.begin(await _run_record(plan, store.run_id, clock))
+        ledger.tell(_started(plan, store, None if carry_on is None else carry_on.spent))
+        for warning in (*plan.warnings, *uncached_targets(plan)):
+            ledger.note(warning)
+        await _work(plan, ledger, clock, rng, carry_on)
+    except StorageError as error:
+        stop.fail(f"store_error: {error}")
+    except BaseException as error:
+        stop.crash("interrupted" if isinstance(error, asyncio.CancelledError) else "failed")
+        raise
+    finally:
+        if carry_on is not None:
+            carry_on.rows.close()
+        if abandoned := abandoned_calls():
+            ledger.note(f"in-process calls abandoned at their deadline, perhaps still running: {abandoned}")
+        try:
+            report = ledger.report((clock() - started).total_seconds())
+            ledger.keep_report(report)
+        finally:
+            store.close(stop.state)
+    from agentv.engine.stored.corrected_rates import with_corrected_rates  # noqa: PLC0415 - the end alone needs it
+
+    report = with_corrected_rates(report)
+    ledger.tell(RunEnded(report))
+    return report
+
+
+async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random, carry_on: "CarryOn | None") -> None:
+    """Do all rows in a task of our own, so that an interrupt can give it up without ending who called us."""
+    stop = ledger.stop
+    toolbox = Toolbox(
+        specs=plan.specs,
+        clock=clock,
+        rng=rng,
+        home=plan.home,
+        run_id=ledger.store.run_id,
+        prices=plan.prices,
+        overrides=plan.overrides,
+        note=ledger.note,
+        workers=plan.workers,
+        cache=make_run_cache(plan, run_id=ledger.store.run_id, clock=clock),
+        budget=_budget(plan, ledger, None if carry_on is None else carry_on.spent),
+        unasked=_unasked(plan, carry_on),
+    )
+    async with toolbox:
+        work = asyncio.create_task(_run_targets(plan, toolbox, ledger, carry_on))
+
+        def give_up() -> None:
+            ledger.tell(RunStopping(stop.reason or "interrupted"))
+            work.cancel()
+
+        stop.give_up = give_up
+        stop.on_drain = lambda: ledger.tell(RunStopping(stop.reason or "", drains=True))
+        try:
+            await work
+        except asyncio.CancelledError:
+            if stop.state != "interrupted":
+                raise
+        except BaseExceptionGroup as group:
+            raise _first(group) from group
+
+
+def _unasked(plan: RunPlan, carry_on: "CarryOn | None") -> tuple[ResolvedTarget, ...]:
+    """Return the targets whose answers are there already, and that judge nothing."""
+    if carry_on is None or carry_on.asks_targets:
+        return ()
+    return tuple(target for target in plan.targets if not any(target is judge for judge in plan.judges))
+
+
+def _budget(plan: RunPlan, ledger: Ledger, spent: Spent | None) -> Budget | None:
+    """Return what the run may spend, None without a limit; the first call that does not fit stops the run.
+
+    `spent` is what the run cost before it was taken up again.
+    """
+    limit = plan.options.budget_usd
+
+    def stop(why: BudgetStop) -> None:
+        ledger.stop.drain(why.reason, needs="--budget-usd X")
+        ledger.store.note("budget_stop", structs.asdict(why))
+
+    if limit is None:
+        return None
+    if spent is None or not spent.usd:
+        return Budget(limit, stop)
+    ledger.note(spent.told(limit))
+    return Budget(limit, stop, spent.usd, dearest_usd=spent.dearest)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first single exception of a group: workers fail together for one reason."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def _run_targets(plan: RunPlan, toolbox: Toolbox, ledger: Ledger, carry_on: "CarryOn | None") -> None:
+    if not await _are_healthy(plan, toolbox, ledger, carry_on):
+        return
+    runner = CaseRunner(ledger.store.run_id, toolbox, ledger, Fingerprints(toolbox), ledger.on_retry)
+    async with asyncio.TaskGroup() as group:
+        for target in plan.targets:
+            group.create_task(_run_target(target, plan, runner, ledger, carry_on))
+    if carry_on is not None and ledger.stop.state == "finished" and ledger.stop.reason is None:
+        carry_on.finish(ledger)
+
+
+async def _are_healthy(plan: RunPlan, toolbox: Toolbox, ledger: Ledger, carry_on: "CarryOn | None") -> bool:
+    """Check every target and judge that may be asked once before any case is spent; a failing one ends the run."""
+    targets = plan.targets if carry_on is None or carry_on.asks_targets else ()
+    judges = plan.judges if carry_on is None or carry_on.asks_judges else ()
+    for target in (*targets, *judges):
+        provider = toolbox.provider(target).provider
+        if not isinstance(provider, CheckedProvider):
+            continue
+        try:
+            await call_foreign(provider.healthcheck, timeout_s=None)
+        except Exception as error:  # noqa: BLE001 - plug-in code: a check that breaks has failed
+            said = Redactor(target.secrets).text(str(error))
+            known = isinstance(error, ProviderError)
+            ledger.stop.fail(said if known else f"the healthcheck of target {target.name!r} failed: {said}")
+            return False
+    return True
+
+
+async def _run_target(
+    target: ResolvedTarget, plan: RunPlan, runner: CaseRunner, ledger: Ledger, carry_on: "CarryOn | None"
+) -> None:
+    """Do all rows of one target with its number of workers."""
+
+    def tasks(*, by_trial: bool = False) -> Iterator[CaseTask]:
+        tasks = plan.tasks(target, by_trial=by_trial)
+        if carry_on is not None:
+            tasks = carry_on.left_to_do(ledger.expect(tasks), runner, ledger)
+        return ledger.begin(tasks)
+
+    most = getattr(runner.toolbox.provider(target).provider, "max_workers", None)
+    backend = LocalBackend(plan.workers(target, most=most))
+    batching = batching_of(target, runner, ledger.store.note)
+    if batching is None:
+        if target.provider_batching:
+            live = runner.toolbox.provider(target).provider
+            why = getattr(live, "no_batch_reason", f"a {target.provider} target cannot batch")
+            ledger.note(f"target {target.name!r}: {why}; asking case by case")
+        await backend.run(runner.run, tasks(), ledger.row)
+        return
+    for batch in batching.cut(tasks(by_trial=True)):
+        await work_off(batch, batching, runner, backend, ledger)
+
+
+async def _run_record(plan: RunPlan, run_id: str, clock: Clock) -> RunRecord:
+    roots = [suite.suite.repository_root for suite in plan.suites]
+    git = await asyncio.to_thread(plan.git or partial(load_git_state, roots[0])) if roots else None
+    folders = [suite.suite.base_dir for suite in plan.suites]
+    scripts: dict[str, JsonValue] = {
+        each.name: found for each in plan.targets if (found := load_scripts(each, folders))
+    }
+    return RunRecord(
+        run_id=run_id,
+        created_at=clock(),
+        agentv_version=__version__,
+        plan={
+            **plan.to_json(),
+            "scripts": scripts,
+            "price_table_date": PRICE_TABLE_DATE,
+            "python": platform.python_version(),
+        },
+        name=plan.options.name,
+        git=git,
+    )
+
+
+def _started(plan: RunPlan, store: ResultStore, spent: Spent | None) -> RunStarted:
+    return RunStarted(
+        run_id=store.run_id,
+        planned=plan.planned,
+        suites=tuple(suite.suite.dataset or suite.suite.path for suite in plan.suites),
+        targets=tuple(target.name for target in plan.targets),
+        workers=sum(plan.workers(target) for target in plan.targets),
+        folder=store.folder,
+        cases=plan.cases,
+        trials=plan.trials,
+        budget_usd=plan.options.budget_usd,
+        spent_usd=0.0 if spent is None else spent.usd,
+    )

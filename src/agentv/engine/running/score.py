@@ -1,0 +1,86 @@
+"""The score stage: evaluators judge one context, one after another, each isolated from the others' faults."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.planning.judges import embeds_for_money, judge_targets, needs_judge
+from agentv.engine.planning.targets import KnownTargets
+from agentv.evaluators.isolation import config_of, isolated_score
+from agentv.scoring.results.aggregation import to_result
+from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.evaluation import EvaluationContext, EvaluatorResult
+from agentv.types.json_value import JsonObject
+from agentv.types.protocols import SharedParts
+from agentv.types.provider import Embedder, Provider
+
+DEFAULT_EVALUATOR_TIMEOUT_S = 60.0
+
+
+class SuiteTools(Struct, frozen=True):
+    """What evaluators of one suite may use: its judges by name, and each other."""
+
+    toolbox: Toolbox
+    known: KnownTargets
+    timeout_s: float = DEFAULT_EVALUATOR_TIMEOUT_S
+    only_free: bool = False
+
+    @property
+    def shared(self) -> SharedParts:
+        """Parts shared by all evaluators of the process."""
+        return self.toolbox.shared
+
+    def judge(self, target_name: str) -> Provider:
+        """Return the named target as a judge."""
+        return self.toolbox.provider(self.known.get(target_name))
+
+    def embedder(self, model: str | JsonObject) -> Embedder:
+        """Return who makes vectors: a target by name, or one written in place."""
+        return self.toolbox.embedder(self.known.embedding_target(model))
+
+    async def recorded_answer(self, run: str, context: EvaluationContext, *, base_dir: str) -> str:
+        """Return what a stored run answered to the context's case."""
+        return await self.toolbox.recorded.text(run, context, base_dir=base_dir)
+
+    def live(self, evaluator: EvaluatorLike) -> object:
+        """Return who judges: an object as it is, or what is made of a config. Its warnings are told."""
+        made = self.toolbox.evaluator(evaluator, self) if isinstance(evaluator, EvaluatorConfig) else evaluator
+        for warning in getattr(made, "warnings", ()):
+            self.toolbox.note(f"evaluator {config_of(evaluator).name!r}: {warning}")
+        return made
+
+    async def score(
+        self, context: EvaluationContext, evaluators: Sequence[EvaluatorLike]
+    ) -> tuple[EvaluatorResult, ...]:
+        """Judge one context with several evaluators, in order."""
+        return await score_context(context, evaluators, tools=self)
+
+
+async def score_context(
+    context: EvaluationContext, evaluators: Sequence[EvaluatorLike], *, tools: SuiteTools
+) -> tuple[EvaluatorResult, ...]:
+    """Return one result per evaluator, in order. Never raises for an evaluator's own failure."""
+    toolbox, results = tools.toolbox, []
+    for evaluator in evaluators:
+        config = config_of(evaluator)
+        if tools.only_free and costs_money(config, toolbox, tools.known):
+            results.append(EvaluatorResult(name=config.name, type=config.type, score=0.0, status="skipped", weight=0.0))
+            continue
+        started = toolbox.clock()
+        timeout_s = config.timeout_s or tools.timeout_s
+        score = await isolated_score(partial(tools.live, evaluator), context, config, timeout_s=timeout_s)
+        duration_ms = (toolbox.clock() - started).total_seconds() * 1000
+        results.append(to_result(score, config, duration_ms=duration_ms))
+    return tuple(results)
+
+
+def costs_money(config: EvaluatorConfig, toolbox: Toolbox, known: KnownTargets) -> bool:
+    """Whether an evaluator may cost money: by its kind, or because its settings ask a judge or a paid model."""
+    specs = toolbox.specs.evaluators
+    if config.type not in specs:
+        return False
+    settings = toolbox.settings(config)
+    asks = needs_judge(settings) or any(judge_targets(settings)) or embeds_for_money(settings, known)
+    return specs.get(config.type).cost == "paid" or asks

@@ -1,0 +1,64 @@
+"""Which workspace a row gets, and what is kept of it (formats.md, "Workspace")."""
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.planning.plan import CaseTask
+from agentv.types.cases import EvalCase, EvalSuite
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.targets import ResolvedTarget
+from agentv.types.workspaces import Captured, Keep, WorkspaceConfig, workspace_from_json
+
+if TYPE_CHECKING:
+    from agentv.execution.workspaces.workspaces import Workspace
+
+
+class WantedWorkspace(Struct, frozen=True):
+    """A workspace as it was asked for, and the folder that its relative paths start from."""
+
+    config: WorkspaceConfig
+    base_dir: Path
+
+
+def wanted_workspace(case: EvalCase, suite: EvalSuite, target: ResolvedTarget) -> WantedWorkspace | None:
+    """Return the workspace of a case: its own, else its suite's, else the target's. Raises ValueError."""
+    written = case.workspace or suite.workspace
+    return target_workspace(target) if written is None else _wanted(written, suite.base_dir)
+
+
+def target_workspace(target: ResolvedTarget) -> WantedWorkspace | None:
+    """Return the workspace that a target names itself. Raises ValueError."""
+    return None if target.workspace is None else _wanted(target.workspace, target.base_dir)
+
+
+def _wanted(written: JsonObject, base_dir: str) -> WantedWorkspace:
+    return WantedWorkspace(workspace_from_json(written), Path(base_dir))
+
+
+def open_wanted(wanted: WantedWorkspace, name: str, toolbox: Toolbox) -> "AbstractAsyncContextManager[Workspace]":
+    """Return the workspace, to be entered. Raises ProviderError then when it cannot be made."""
+    from agentv.execution.workspaces.workspaces import open_workspace  # noqa: PLC0415 - 30 ms that few runs need
+
+    return open_workspace(
+        wanted.config, name=name, base_dir=wanted.base_dir, home=Path(toolbox.home), shared=toolbox.shared
+    )
+
+
+def row_name(task: CaseTask) -> str:
+    """Return what a kept workspace is called after."""
+    return f"{task.case.id}-{task.target.name}-{task.trial}"
+
+
+def captured_to_json(captured: Captured, workspace: "Workspace", *, keep: Keep) -> JsonObject:
+    """Return what an answer keeps of its workspace: the changed files, the diff, and where one that stays will be."""
+    fields: dict[str, JsonValue] = {
+        "diff": captured.diff,
+        "changed": [changed.to_json() for changed in captured.changed],
+    }
+    if keep == "always":
+        fields["path"] = str(workspace.kept_path)
+    return fields

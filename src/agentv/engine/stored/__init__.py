@@ -1,0 +1,1 @@
+"""Runs that exist: resumed, rescored, reported, compared over time."""

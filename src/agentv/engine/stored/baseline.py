@@ -1,0 +1,70 @@
+"""A run beside the one that it is held against: found before the first call, compared as rows finish."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from agentv.engine.planning.options import RunOptions
+from agentv.scoring.comparison.compare import compare_sides
+from agentv.scoring.comparison.finding import summarize_baseline
+from agentv.scoring.comparison.gated import ComparedRun
+from agentv.scoring.comparison.rows import scored_row
+from agentv.scoring.comparison.sides import Side
+from agentv.scoring.counting.summary import Summary
+from agentv.storage.run.scores import find_scores
+from agentv.types.errors import ConfigError
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord
+from agentv.types.summaries import BaselineSummary
+
+_SEED = 0
+
+
+def baseline_warnings(baseline: Side) -> Iterator[str]:
+    """Yield why regressions may be missed: a run that did not come to its end lacks cases."""
+    if baseline.state != "finished":
+        yield f"the baseline {baseline.label} did not finish: what it has no row of is held against nothing"
+
+
+def load_baseline(reference: str, home: str) -> tuple[str, Side]:
+    """Return the id of the named baseline (`latest` is another run tomorrow) and its scores.
+
+    Raises ConfigError when there is none, StorageError when it cannot be read.
+    """
+    found = find_scores(Path(home), reference)
+    return found.reference, found.side
+
+
+def without_lost_baseline(options: RunOptions, home: Path) -> tuple[RunOptions, tuple[str, ...]]:
+    """Return the options of a stored run, without a baseline that was deleted since, and a warning of that."""
+    try:
+        if options.baseline is not None:
+            find_scores(home, options.baseline)
+    except ConfigError as error:
+        lost = f"the run is no longer held against its baseline {options.baseline}: {error}"
+        return replace(options, baseline=None), (lost,)
+    return options, ()
+
+
+class BesideBaseline:
+    """Gathers the rows of a run, to compare them with the baseline's at any time."""
+
+    def __init__(self, baseline: Side) -> None:
+        self._baseline = baseline
+        self._run = Side("this run")
+
+    def add(self, result: CaseResult) -> None:
+        """Take one finished row."""
+        self._run.add(scored_row(result))
+
+    def add_case(self, case: CaseRecord) -> None:
+        """Remember a case's content."""
+        self._run.add_case(case.suite, case.eval_id, case.case_key)
+
+    def counted(self, summary: Summary) -> tuple[ComparedRun, BaselineSummary]:
+        """Return what gates can ask of the rows so far and of their difference, and the difference in one line."""
+        rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, keeps no secret
+        comparison = compare_sides(self._baseline, self._run, rng=rng)
+        return ComparedRun(summary, comparison), summarize_baseline(comparison)

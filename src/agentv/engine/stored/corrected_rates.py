@@ -1,0 +1,152 @@
+"""The pass rates of a stored run's judges without the mistakes that these were measured to make."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.scoring.counting.case_sums import case_of
+from agentv.scoring.counting.tallies import Tally
+from agentv.scoring.judges.labelled import result_opinion
+from agentv.scoring.keys.identity import score_key, stored_expectation_key
+from agentv.scoring.statistics.corrected_rate import corrected_interval, corrected_rate
+from agentv.scoring.statistics.intervals import rate_worth
+from agentv.storage.judgements.calibrations import load_calibrations
+from agentv.storage.run.judgements import Judgement, read_judgements
+from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.errors import StorageError
+from agentv.types.results import RunReport
+from agentv.types.summaries import Calibration, CorrectedRate, MeasuredRate
+
+_FEWEST_CASES = 2
+
+Expectations = Mapping[tuple[str, str], Sequence[str]]
+"""The keys of what was expected of each case, by suite and id."""
+
+
+def load_corrected_rates(run: StoredRun) -> tuple[CorrectedRate, ...]:
+    """Return a rate for each target and judge of a run for whose set-up there is a calibration.
+
+    Calibrations are those of the `.agentv` folder that the run lies in; without any of them nothing is read. Raises
+    StorageError for a file that cannot be read.
+    """
+    calibrations = load_calibrations(run.folder.resolve().parent.parent)
+    if not calibrations:
+        return ()
+    # The newest comes first, and is the one that counts.
+    newest = sorted(calibrations, key=lambda each: each.labelled_at, reverse=True)
+    counted = [_Counted(calibration) for calibration in newest]
+    judgements = read_judgements(run, {each.evaluator for each in calibrations})
+    first = next(judgements, None)
+    if first is None:
+        return ()
+    expectations = _expectations(run)
+    for judgement in chain((first,), judgements):
+        for each in counted:
+            each.add(judgement, expectations)
+    return tuple(_chosen(counted))
+
+
+def corrected_or_note(run: StoredRun) -> tuple[tuple[CorrectedRate, ...], tuple[str, ...]]:
+    """Return the rates, or none and a note why: calibrations are no part of a run, and a broken one costs nobody it."""
+    try:
+        return load_corrected_rates(run), ()
+    except StorageError as error:
+        return (), (uncorrected_note(error),)
+
+
+def with_corrected_rates(report: RunReport) -> RunReport:
+    """Return a run's report with the rates, or a note why there are none."""
+    if report.folder is None:
+        return report
+    try:
+        run = open_run(Path(report.folder))
+    except StorageError as error:
+        return replace(report, notes=(*report.notes, uncorrected_note(error)))
+    rates, notes = corrected_or_note(run)
+    return replace(report, corrected=rates, notes=(*report.notes, *notes))
+
+
+def uncorrected_note(error: StorageError) -> str:
+    """Return what people are told of calibrations that cannot be read."""
+    return f"no pass rate is corrected: {error}"
+
+
+def _expectations(run: StoredRun) -> Expectations:
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for case in run.cases():
+        name = (case.suite, case.eval_id)
+        found[name] = (*found.get(name, ()), stored_expectation_key(case))
+    return found
+
+
+def _chosen(counted: Sequence["_Counted"]) -> Iterator[CorrectedRate]:
+    """Yield the rates of each judge and target, by the calibration that holds for most of its rows."""
+    places = {(each.evaluator, each.criterion, target): None for each in counted for target in each.tallies}
+    for evaluator, criterion, target in places:
+        fitting = [each for each in counted if (each.evaluator, each.criterion) == (evaluator, criterion)]
+        best = max(fitting, key=lambda each: each.matched.get(target, 0))
+        if best.matched.get(target):
+            yield best.rate(target)
+
+
+class _Counted(Struct):
+    """A judge's verdicts by target, and how many of them a calibration holds for."""
+
+    calibration: Calibration
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    matched: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def evaluator(self) -> str:
+        return self.calibration.evaluator
+
+    @property
+    def criterion(self) -> str:
+        return self.calibration.criterion
+
+    def add(self, judgement: Judgement, expectations: Expectations) -> None:
+        """Count a verdict of this judge."""
+        slot, result = judgement.slot, judgement.result
+        opinion = result_opinion(result, self.criterion) if result.name == self.evaluator else None
+        if opinion is None:
+            return
+        tally = self.tallies.setdefault(slot.target, Tally())
+        tally.add("pass" if opinion.passed else "fail", opinion.value, case=case_of(slot))
+        is_known = self._holds_for(judgement, expectations.get((slot.suite, slot.eval_id), ()))
+        self.matched[slot.target] = self.matched.get(slot.target, 0) + is_known
+
+    def _holds_for(self, judgement: Judgement, expectations: Sequence[str]) -> bool:
+        return any(
+            judgement.score_key == score_key(answer=judgement.answer_key, expectation=expectation, setup=setup)
+            for expectation in expectations
+            for setup in self.calibration.setups
+        )
+
+    def rate(self, target: str) -> CorrectedRate:
+        """Return a target's rate; with the reason where it cannot be corrected."""
+        tally, known = self.tallies[target], self.calibration
+        moments = tally.passes()
+        told = CorrectedRate(
+            evaluator=known.evaluator,
+            criterion=known.criterion,
+            target=target,
+            judged=moments.rows,
+            raw=moments.mean,
+            raw_interval=tally.pass_rate_interval,
+            labels=known.confusion.answers,
+        )
+        other = moments.rows - self.matched[target]
+        if other:
+            return replace(told, reason=f"{other:,} of {moments.rows:,} rows are by another set-up than was calibrated")
+        if known.sensitivity is None or known.specificity is None:
+            return replace(told, reason="too few labels")
+        rate = corrected_rate(moments.mean, known.sensitivity.value, known.specificity.value)
+        if rate is None:
+            return replace(told, reason="the judge is no better than chance")
+        if moments.clusters < _FEWEST_CASES:
+            return replace(told, rate=rate)
+        measured = MeasuredRate(moments.mean, moments.rows, rate_worth(moments))
+        return replace(told, rate=rate, interval=corrected_interval(measured, known.sensitivity, known.specificity))

@@ -1,0 +1,81 @@
+"""What earlier runs of the same suites used: the basis of a forecast."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from agentv.engine.planning.plan import RunPlan
+from agentv.scoring.counting.forecast import Forecast, Measured, Part
+from agentv.scoring.keys.identity import target_key
+from agentv.storage.run.find import list_run_folders
+from agentv.storage.run.stored import StoredRun
+
+RUNS_LOOKED_AT = 50
+"""How many runs are opened in search of such as had the same suites, latest first."""
+
+RUNS_USED = 3
+ROWS_USED = 500
+"""Of each suite and target: its latest runs, and so many rows in all."""
+
+Pair = tuple[str, str]
+
+
+def load_forecast(plan: RunPlan) -> Forecast:
+    """Return what a run will probably use, from the latest stored runs of its suites and targets."""
+    wanted = {(item.suite.path, target.name) for item in plan.suites for target in item.targets}
+    keys = {target.name: target_key(target) for target in plan.targets}
+    measured: dict[Pair, Measured] = {}
+    for run in _runs(Path(plan.home)):
+        left = {pair for pair in wanted if not _has_enough(measured.get(pair))}
+        if not left:
+            break
+        _measure(run, left, keys, measured)
+    parts = [
+        Part(
+            suite=item.suite.path,
+            target=target.name,
+            workers=plan.workers(target),
+            rows=None if item.rows is None else item.rows // len(item.targets),
+            measured=measured.get((item.suite.path, target.name)),
+        )
+        for item in plan.suites
+        for target in item.targets
+    ]
+    return Forecast(tuple(parts))
+
+
+def _has_enough(measured: Measured | None) -> bool:
+    return measured is not None and (measured.rows >= ROWS_USED or len(measured.runs) >= RUNS_USED)
+
+
+def _runs(home: Path) -> Iterator[StoredRun]:
+    """Yield stored runs, latest first; one that cannot be read tells nothing."""
+    for folder in list_run_folders(home)[: -RUNS_LOOKED_AT - 1 : -1]:
+        try:
+            yield StoredRun(folder)
+        except OSError:
+            continue
+
+
+def _measure(run: StoredRun, left: set[Pair], keys: Mapping[str, str], measured: dict[Pair, Measured]) -> None:
+    """Count the rows of one run that were answered and belong to what is `left`."""
+    suites, targets = _objects(run, "suites"), _objects(run, "targets")
+    paths = {suite.get("path") for suite in suites}
+    stored_keys = {str(target.get("name")): target.get("key") for target in targets}
+    if not any(suite in paths and target in stored_keys for suite, target in left):
+        return
+    try:
+        for row in islice(run.results(), ROWS_USED * len(left)):
+            pair = (row.slot.suite, row.slot.target)
+            if pair not in left or row.answer_key == "" or (row.error is not None and row.error.stage == "target"):
+                continue
+            found = measured.setdefault(pair, Measured())
+            found.add(row)
+            found.is_changed = found.is_changed or stored_keys.get(pair[1]) != keys[pair[1]]
+    except OSError:
+        return
+
+
+def _objects(run: StoredRun, name: str) -> list[Mapping[str, object]]:
+    listed = run.run.plan.get(name)
+    return [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list | tuple) else []

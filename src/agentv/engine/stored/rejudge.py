@@ -1,0 +1,177 @@
+"""A judge asked again about the stored answers of a run: no target is called, and nothing of the run changes."""
+
+import random
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.planning.fingerprints import Fingerprints
+from agentv.engine.planning.inputs import SuiteInput
+from agentv.engine.planning.plan import CaseTask, RunPlan, Stored
+from agentv.engine.planning.prepared_case import slot_of
+from agentv.engine.running.case import CaseRunner
+from agentv.engine.running.context import criteria_of
+from agentv.engine.running.recorder import Ledger
+from agentv.engine.stored.resume import CarryOn, make_carry_on
+from agentv.evaluators.isolation import config_of
+from agentv.registry import Specs
+from agentv.scoring.judges.consistency import JudgedAgain, judged_again
+from agentv.scoring.keys.identity import keys_of, score_key
+from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.storage.run.stored import StoredRun
+from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.protocols import Clock
+from agentv.types.records.answer import Slot
+from agentv.types.records.result import CaseResult
+
+
+class AskAgain(CarryOn):
+    """What is left to do: the stored answers of `chosen` slots are judged `repeats` times each.
+
+    The rows that come of it have `trial * repeats + repeat` in the place of their trial. `found` are the slots whose
+    answer is there: not those whose case was edited since.
+    """
+
+    chosen: frozenset[Slot] = frozenset()
+    repeats: int = 1
+    found: set[Slot] = field(default_factory=set)
+
+    def left_to_do(self, tasks: Iterator[CaseTask], runner: CaseRunner, ledger: Ledger) -> Iterator[CaseTask]:
+        """Yield each chosen task as often as it is asked."""
+        for task in tasks:
+            slot = slot_of(task)
+            if ledger.stop.state == "interrupted":
+                return
+            if slot not in self.chosen or isinstance(task.case, BrokenCase):
+                continue
+            stored = self._stored(task, task.case, self.rows.find(slot), runner)
+            if stored is None or stored.stored is None:
+                continue
+            self.found.add(slot)
+            for repeat in range(self.repeats):
+                trial = task.trial * self.repeats + repeat
+                answer = replace(stored.stored.answer, slot=replace(slot, trial=trial))
+                yield replace(task, trial=trial, stored=Stored(answer))
+
+    def finish(self, ledger: Ledger) -> None:
+        """Nothing is taken out of the run."""
+
+
+def ask_again(plan: RunPlan, run: StoredRun, chosen: Collection[Slot], *, repeats: int) -> AskAgain:
+    """Return what is to be done. Raises StorageError when the run's rows cannot be read."""
+    return AskAgain(make_carry_on(plan, run, "rescore").rows, "rescore", chosen=frozenset(chosen), repeats=repeats)
+
+
+class _Judged(Struct, frozen=True):
+    """A suite's cases with those of their evaluators that are asked for; a case without one is left out."""
+
+    cases: CaseSource
+    suite: EvalSuite
+    names: frozenset[str]
+
+    @property
+    def count(self) -> int | None:
+        return self.cases.count
+
+    def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
+        for case in self.cases:
+            yield case if isinstance(case, BrokenCase) else self._only(case)
+
+    def _only(self, case: EvalCase) -> EvalCase:
+        evaluators, _ = applicable_evaluators(case, self.suite)
+        kept = tuple(each for each in evaluators if config_of(each).name in self.names)
+        return replace(case, evaluators=kept or evaluators, evaluator=None, grader=None, rubrics=())
+
+
+def only_judges(names: Collection[str]) -> Callable[[tuple[SuiteInput, ...], Specs], tuple[SuiteInput, ...]]:
+    """Return what leaves suites with the evaluators of these names alone."""
+
+    def change(suites: tuple[SuiteInput, ...], _specs: Specs) -> tuple[SuiteInput, ...]:
+        wanted = frozenset(names)
+        return tuple(
+            replace(item, suite=replace(item.suite, cases=_Judged(item.suite.cases, item.suite, wanted)))
+            for item in suites
+        )
+
+    return change
+
+
+def asked_judges(row: CaseResult) -> Iterator[tuple[str, int, float | None]]:
+    """Yield the judges that a row's evaluators asked: the evaluator's name, its calls, what they cost if known."""
+    for result in row.evaluator_results:
+        calls = _calls(result)
+        if calls:
+            yield result.name, calls, result.cost_usd
+
+
+def _calls(result: EvaluatorResult) -> int:
+    return sum(call.role != "embedding" for call in result.judge_calls) + sum(map(_calls, result.evaluator_results))
+
+
+def by_judge(
+    rows: Iterable[CaseResult], names: Collection[str], lengths: Mapping[Slot, int], *, repeats: int
+) -> dict[str, list[JudgedAgain]]:
+    """Return what each judge said of each answer, by the judge's name, from the rows that asking again made.
+
+    `lengths` are those of the answers, in characters.
+    """
+    said: dict[str, dict[Slot, list[EvaluatorResult]]] = {name: {} for name in names}
+    for row in rows:
+        slot = replace(row.slot, trial=row.slot.trial // repeats)
+        for result in row.evaluator_results:
+            if result.name in said:
+                said[result.name].setdefault(slot, []).append(result)
+    return {
+        name: [judged_again(slot, lengths[slot], results) for slot, results in by_slot.items()]
+        for name, by_slot in said.items()
+    }
+
+
+class JudgeSetups(Struct, frozen=True):
+    """The set-ups of an evaluator, as its files are now, that gave the scores of rows.
+
+    `other` counts the rows whose score another set-up gave: a file was edited since, or the row's case is gone.
+    """
+
+    setups: tuple[str, ...]
+    other: int
+
+
+def find_setups(plan: RunPlan, rows: Iterable[CaseResult], evaluator: str, *, clock: Clock) -> JudgeSetups:
+    """Return which set-ups of `plan` judged the rows: what their score keys say decides."""
+    left = {row.slot: row for row in rows}
+    asked, setups = len(left), dict[str, None]()
+    fingerprints = Fingerprints(_toolbox(plan, clock))
+    matched = 0
+    for target in plan.targets:
+        for task in plan.tasks(target):
+            row = left.pop(slot_of(task), None)
+            setup = None if row is None else _setup_of(task, row, evaluator, fingerprints)
+            if setup is not None:
+                setups[setup] = None
+                matched += 1
+            if not left:
+                return JudgeSetups(tuple(sorted(setups)), asked - matched)
+    return JudgeSetups(tuple(sorted(setups)), asked - matched)
+
+
+def _toolbox(plan: RunPlan, clock: Clock) -> Toolbox:
+    """Return tools that read settings; nothing is opened with them."""
+    return Toolbox(specs=plan.specs, clock=clock, rng=random.Random(0), home=plan.home)  # noqa: S311 - asks nobody
+
+
+def _setup_of(task: CaseTask, row: CaseResult, evaluator: str, fingerprints: Fingerprints) -> str | None:
+    case = task.case
+    if not isinstance(case, EvalCase):
+        return None
+    evaluators, _ = applicable_evaluators(case, task.suite)
+    expectation = keys_of(case, criteria_of(case, task.suite)).expectation
+    for each in evaluators:
+        if config_of(each).name == evaluator:
+            setup = fingerprints.setup(each, task)
+            key = score_key(answer=row.answer_key, expectation=expectation, setup=setup)
+            return setup if row.score_keys.get(evaluator) == key else None
+    return None

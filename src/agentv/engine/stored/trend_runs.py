@@ -1,0 +1,140 @@
+"""From the list of stored runs to what trends are made of: no more runs are read than the points need."""
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.scoring.comparison.trend import Place, TrendRun
+from agentv.scoring.counting.run_sums import MetricKey, RunSums
+from agentv.storage.run.find import ListedRun
+from agentv.types.errors import UnknownNameError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.records.run import RunRecord
+
+_CHOOSING = {"case_globs": "--case", "tags": "--tag", "expression": "-k", "sample": "--sample", "only": "--only"}
+
+LoadSums = Callable[[Path], Mapping[Place, RunSums]]
+"""Returns what each suite and target of the run in a folder came to. Raises OSError when its rows cannot be read."""
+
+
+class WantedPlaces(Struct, frozen=True):
+    """Which suites and targets are asked for: all where none is named. A suite is named by its path, or its end."""
+
+    suites: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+
+    def has(self, place: Place) -> bool:
+        """Whether a suite and target are asked for."""
+        suite, target = place
+        is_suite = not self.suites or any(_is_named(suite, name) for name in self.suites)
+        return is_suite and (not self.targets or target in self.targets)
+
+
+def _is_named(suite: str, name: str) -> bool:
+    path = Path(suite)
+    return name in (suite, path.name, path.stem) or suite.endswith(f"/{name}")
+
+
+def refuse_unknown(
+    wanted: WantedPlaces, metric: MetricKey, listed: Sequence[ListedRun], found: Sequence[TrendRun]
+) -> None:
+    """Raise UnknownNameError for a suite, a target or an evaluator that no run has, where there is any run.
+
+    `found` are the runs that have what is wanted.
+    """
+    runs = [_about(each, each.run) for each in listed if each.run is not None]
+    suites = {name for run in runs for name in run.suites} | {suite for run in found for suite, _ in run.sums}
+    targets = {name for run in runs for name in run.targets} | {target for run in found for _, target in run.sums}
+    for name in wanted.suites:
+        if suites and not any(_is_named(suite, name) for suite in suites):
+            raise UnknownNameError("suite", name, known=suites, aliases={Path(suite).stem for suite in suites})
+    for name in wanted.targets:
+        if targets and name not in targets:
+            raise UnknownNameError("target", name, known=targets)
+    evaluators = {name for run in found for sums in run.sums.values() for name in sums.evaluators}
+    if metric[0] == "evaluator" and evaluators and metric[1] not in evaluators:
+        raise UnknownNameError("evaluator", metric[1] or "", known=evaluators)
+
+
+def load_trend_runs(
+    listed: Sequence[ListedRun], load_sums: LoadSums, *, wanted: WantedPlaces, last: int | None
+) -> list[TrendRun]:
+    """Return the runs that have the `last` points of every wanted series, oldest first; with None all runs.
+
+    `listed` are the oldest first. A run whose run.json cannot be read is of no series.
+    """
+    seen: Counter[Place] = Counter()
+    parts: set[str] = set()
+    found: list[TrendRun] = []
+    for each in reversed(listed):
+        if each.run is None or each.run_id in parts:
+            continue
+        run = _about(each, each.run)
+        parts.update(run.parents)
+        places = [place for suite in run.suites for target in run.targets if wanted.has(place := (suite, target))]
+        # What a run was to do may not be known, of one that others wrote: then it is what it did.
+        if last is None or not (run.suites and run.targets) or any(seen[place] < last for place in places):
+            found.append(_with_sums(run, each, load_sums, wanted))
+            seen.update(places)
+    return found[::-1]
+
+
+def _with_sums(run: TrendRun, listed: ListedRun, load_sums: LoadSums, wanted: WantedPlaces) -> TrendRun:
+    if listed.problem is not None:
+        return replace(run, problem=listed.problem)
+    try:
+        sums = load_sums(listed.folder)
+    except OSError as error:
+        return replace(run, problem=str(error))
+    return replace(run, sums={place: each for place, each in sums.items() if wanted.has(place)})
+
+
+def _about(listed: ListedRun, run: RunRecord) -> TrendRun:
+    """Return what run.json says of a run."""
+    options, git = run.plan.get("options"), run.git or {}
+    options = options if isinstance(options, dict) else {}
+    shard = options.get("shard")
+    commit = git.get("commit")
+    return TrendRun(
+        run_id=run.run_id,
+        created_at=run.created_at,
+        state=listed.state,
+        name=run.name,
+        commit=commit if isinstance(commit, str) else None,
+        is_dirty=git.get("dirty") is True,
+        tags=run.tags,
+        shard=shard if isinstance(shard, str) else None,
+        selection=_selection(options),
+        parents=run.parents,
+        suites={
+            path: _text(each.get("sha256"))
+            for each in _objects(run.plan.get("suites"))
+            if (path := _text(each.get("path")))
+        },
+        targets=tuple(name for each in _objects(run.plan.get("targets")) if (name := _text(each.get("name")))),
+    )
+
+
+def _selection(options: JsonObject) -> str:
+    """Return the options that chose some of the cases or evaluators, as they are written on the command line."""
+    written = [
+        f"{_CHOOSING[name]} {shlex.quote(str(each))}"
+        for name in _CHOOSING
+        if (value := options.get(name)) is not None
+        for each in (value if isinstance(value, list) else [value])
+    ]
+    if options.get("sample") is not None and options.get("seed") is not None:
+        written.append(f"--seed {options['seed']}")
+    return " ".join(written)
+
+
+def _objects(value: JsonValue) -> list[JsonObject]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _text(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,211 @@
+"""A script or Python function of the user's as judge. Its class for scripts is CodeEvaluator."""
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+from msgspec.structs import replace
+
+from agentv.evaluators.context_files import function_files, script_files
+from agentv.evaluators.rules.base import judged_text
+from agentv.execution.backends.workers import WorkerPool
+from agentv.execution.processes.process import MAX_OUTPUT_BYTES, Command, Outcome, run_process
+from agentv.scoring.judge_replies.json_objects import last_object
+from agentv.scoring.judge_replies.replies import parse_answer
+from agentv.scoring.keys.identity import criterion_to_json
+from agentv.scoring.results.completion import score_of_failure
+from agentv.scoring.results.sources import expected_answer
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import EvaluatorError
+from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import messages_to_json, trace_summary_to_json, trace_to_json
+from agentv.types.protocols import EvaluatorTools
+
+
+class CodeEvaluatorOptions(Struct, frozen=True):
+    """Options of CodeEvaluator, made in Python (seed REQ-EVAL-003).
+
+    `script` is a command for the shell, or a list of arguments that needs none. `cwd` is where it runs (default: the
+    working directory). `agent_timeout_ms` bounds it, in milliseconds. `config` is handed to the script as it is.
+    """
+
+    script: str | tuple[str, ...] | list[str]
+    cwd: str | None = None
+    agent_timeout_ms: float | None = None
+    config: JsonObject = field(default_factory=dict)
+    source: str = "response"
+
+
+class CodeEvaluator:
+    """Runs a script with the case as JSON on standard input; the last JSON object it prints is the judgement.
+
+    Takes an options object, keywords of the same names, or both.
+
+    >>> CodeEvaluator(script="python check.py", agent_timeout_ms=30_000).kind
+    'code'
+    """
+
+    kind = "code"
+
+    def __init__(self, options: CodeEvaluatorOptions | None = None, /, **keywords: Any) -> None:
+        self.options = replace(options, **keywords) if options is not None else CodeEvaluatorOptions(**keywords)
+
+    async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Judge an answer. A script that fails, hangs or says nothing usable scores 0, its error in `misses`."""
+        options = self.options
+        timeout_s = None if options.agent_timeout_ms is None else options.agent_timeout_ms / 1000
+        try:
+            payload = judge_payload(context, config=options.config, source=options.source)
+            answer = await run_script(options.script, payload, cwd=options.cwd, timeout_s=timeout_s)
+            return parse_answer(answer, context.criteria)
+        except EvaluatorError as error:
+            return score_of_failure(error.failure)
+
+
+class PythonEvaluator(Struct, frozen=True):
+    """Calls a Python function in a warm process of its own with the payload that a script would get."""
+
+    reference: str
+    config: EvaluatorConfig
+    settings: "CodeJudgeSettings"
+    tools: EvaluatorTools
+    kind: str = "code"
+
+    async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Judge an answer. A function that raises, hangs or returns nothing usable scores 0, its error in `misses`."""
+        try:
+            answer = await self._call(context)
+            return parse_answer(answer, context.criteria)
+        except EvaluatorError as error:
+            return score_of_failure(error.failure)
+
+    async def _call(self, context: EvaluationContext) -> JsonValue:
+        base_dir = str(working_folder(self.settings.cwd, self.config.base_dir))
+        opener = partial(WorkerPool, self.reference, base_dir)
+        pool = await self.tools.shared.get(f"code_judge {base_dir} {self.reference}", opener)
+        payload = judge_payload(context, config=self.settings.config, source=self.config.source)
+        return await pool.call(payload, timeout_s=self.settings.timeout_seconds)
+
+
+async def run_script(
+    script: str | tuple[str, ...] | list[str], payload: JsonObject, *, cwd: str | None, timeout_s: float | None
+) -> JsonObject:
+    """Run a script with `payload` on its standard input and return the last JSON object it printed.
+
+    Raises EvaluatorError, with the end of its standard error, when it does not come to that.
+    """
+    stdin = json.dumps(payload, default=_plain).encode()
+    argv, shell = ((), script) if isinstance(script, str) else (tuple(script), None)
+    try:
+        outcome = await run_process(Command(argv=argv, shell=shell, cwd=cwd, stdin=stdin), timeout_s=timeout_s)
+    except (OSError, ValueError) as error:
+        raise EvaluatorError(f"the script cannot be started: {error}") from error
+    _raise_for(outcome, timeout_s)
+    answer = last_object(outcome.stdout.decode("utf-8", "replace"))
+    if answer is None:
+        raise EvaluatorError(f"the script printed no JSON object{_printed(outcome)}")
+    return answer
+
+
+def _plain(value: object) -> object:
+    """Return mappings and sequences of other types as JSON knows them."""
+    return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]  # json knows the rest
+
+
+def _raise_for(outcome: Outcome, timeout_s: float | None) -> None:
+    if outcome.timed_out:
+        raise EvaluatorError(f"the script did not end within {timeout_s:g} s{_said(outcome)}", kind="deadline")
+    if outcome.too_large:
+        limit = MAX_OUTPUT_BYTES // 2**20
+        raise EvaluatorError(f"the script printed more than {limit} MiB", kind="too_large")
+    if outcome.exit_code != 0:
+        raise EvaluatorError(f"the script ended with exit code {outcome.exit_code}{_said(outcome)}")
+
+
+def _said(outcome: Outcome) -> str:
+    text = outcome.stderr.strip()
+    return f": {text}" if text else ""
+
+
+def _printed(outcome: Outcome) -> str:
+    text = outcome.stdout.decode("utf-8", "replace").strip()
+    return f", but: {text[:200]}" if text else _said(outcome)
+
+
+def judge_payload(context: EvaluationContext, *, config: JsonObject, source: str = "response") -> dict[str, JsonValue]:
+    """Return what a code judge is told about an answer (formats.md, section 3)."""
+    case, prompt = context.eval_case, context.prompt_inputs
+    return {
+        "question": prompt.question,
+        "expected_outcome": case.expected_outcome,
+        "expected_messages": messages_to_json(case.expected_messages),
+        "reference_answer": expected_answer(context),
+        "candidate_answer": judged_text(context, source),
+        "output_messages": messages_to_json(context.output_messages),
+        "guideline_files": prompt.guideline_paths,
+        "input_files": prompt.file_paths,
+        "input_messages": messages_to_json(case.input_messages),
+        "candidate_trace": trace_to_json(context.candidate_trace),
+        "candidate_trace_summary": trace_summary_to_json(context.candidate_trace_summary),
+        "criteria": [criterion_to_json(criterion) for criterion in context.criteria],
+        "metadata": {**case.metadata, **context.metadata},
+        "config": config,
+        "workspace_path": context.workspace_path,
+    }
+
+
+class CodeJudgeSettings(Struct, frozen=True):
+    """Settings of `code_judge`."""
+
+    script: Annotated[
+        str | tuple[str, ...] | None,
+        Meta(description="a command for the shell, or a list of arguments; reads JSON, prints JSON"),
+    ] = None
+    python: Annotated[
+        str | None, Meta(description="path.py:function or package.module:function, called in a warm process")
+    ] = None
+    cwd: Annotated[str | None, Meta(description="where it runs; default: the eval file's folder")] = None
+    timeout_seconds: Annotated[float | None, Meta(description="how long it may take")] = None
+    config: Annotated[
+        Mapping[str, JsonValue], Meta(description="anything the script should be told, handed over as `config`")
+    ] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse neither, both, or an empty command."""
+        if (self.script is None) == (self.python is None):
+            raise ValueError("a code judge needs `script`, or `python` instead")
+        if self.script is not None and not (self.script.strip() if isinstance(self.script, str) else self.script):
+            raise ValueError("`script` must not be empty")
+        if self.python is not None and ":" not in self.python:
+            raise ValueError("`python` must be path.py:function or package.module:function")
+        if self.timeout_seconds is not None and not self.timeout_seconds > 0:
+            raise ValueError("`timeout_seconds` must be more than 0")
+
+    def files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the files that must exist: the script, or the function's module."""
+        folder = working_folder(self.cwd, base_dir)
+        if self.python is not None:
+            return function_files(self.python, folder)
+        return script_files(self.script or (), folder)
+
+
+def make_code_judge(config: EvaluatorConfig, settings: CodeJudgeSettings, tools: EvaluatorTools) -> Evaluator:
+    """Make a code judge; a new one for each case and evaluator (seed REQ-EVAL-007)."""
+    if settings.python is not None:
+        return PythonEvaluator(settings.python, config, settings, tools)
+    return CodeEvaluator(
+        script=settings.script,
+        cwd=str(working_folder(settings.cwd, config.base_dir)),
+        agent_timeout_ms=None if settings.timeout_seconds is None else settings.timeout_seconds * 1000,
+        config=settings.config,
+        source=config.source,
+    )
+
+
+def working_folder(cwd: str | None, base_dir: str) -> Path:
+    """Return the folder something runs in: `cwd` relative to `base_dir`, or `base_dir` itself."""
+    return Path(base_dir) if not cwd else Path(base_dir, cwd)

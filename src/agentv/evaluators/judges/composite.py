@@ -1,0 +1,300 @@
+"""`composite`: several evaluators, any and nested, made into one score by an aggregator."""
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal, Protocol, TypeAlias, cast
+
+from msgspec import Meta, Struct, field
+
+from agentv.evaluators.context_files import script_files
+from agentv.evaluators.criteria_evaluator import adapted
+from agentv.evaluators.isolation import config_of, isolated_score
+from agentv.evaluators.judges.code_judge import run_script, working_folder
+from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
+from agentv.evaluators.judges.prompts import prompt_files
+from agentv.scoring.judge_replies.replies import parse_answer
+from agentv.scoring.results.aggregation import evaluators_score, to_result
+from agentv.scoring.results.aggregators import (
+    arithmetic_score,
+    composed,
+    counted,
+    highest,
+    lowest,
+    passing,
+    results_to_json,
+    weigh,
+)
+from agentv.scoring.results.completion import score_of_failure
+from agentv.types.cases import EvaluatorConfig, EvaluatorLike
+from agentv.types.errors import ConfigError, EvaluatorError
+from agentv.types.evaluation import EvaluationContext, EvaluationScore, EvaluatorResult
+from agentv.types.protocols import EvaluatorTools
+from agentv.types.provider import Provider
+
+
+class ScoreMembers(Protocol):
+    """Judges one context with several evaluators; `EvaluatorTools.score` is one."""
+
+    async def __call__(
+        self, context: EvaluationContext, evaluators: tuple[EvaluatorLike, ...]
+    ) -> tuple[EvaluatorResult, ...]:
+        """Return one result per evaluator, in order."""
+
+
+def member_name(member: EvaluatorLike) -> str:
+    """Return a member's name; an object without one is called by its kind. While a file is read it is a mapping."""
+    if isinstance(member, Mapping):
+        return str(member.get("name", member.get("type")))
+    return config_of(member).name
+
+
+async def score_objects(context: EvaluationContext, evaluators: Sequence[EvaluatorLike]) -> tuple[EvaluatorResult, ...]:
+    """Judge with evaluators given as objects. A config needs a run to be made into one, which is said as its error."""
+    return tuple([await _score_one(context, evaluator) for evaluator in evaluators])
+
+
+async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike) -> EvaluatorResult:
+    config = config_of(evaluator)
+
+    def make() -> object:
+        if isinstance(evaluator, EvaluatorConfig):
+            raise EvaluatorError(f"{config.name!r} is no evaluator object; only a run can make one of a config")
+        return evaluator
+
+    score = await isolated_score(make, context, config, timeout_s=None)
+    return to_result(score, config)
+
+
+class WeightedAverage(Struct, frozen=True):
+    """The weighted mean of the members' scores."""
+
+    type: Literal["weighted_average"] = "weighted_average"
+    weights: Annotated[Mapping[str, float], Meta(description="member: weight; without it the members' own weights")] = (
+        field(default_factory=dict)
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse weights that no mean can be made with."""
+        if not all(math.isfinite(weight) and weight >= 0 for weight in self.weights.values()):
+            raise ValueError("`weights` must be finite numbers of at least 0")
+
+
+class Minimum(Struct, frozen=True):
+    """The lowest score of the members."""
+
+    type: Literal["min"] = "min"
+
+
+class Maximum(Struct, frozen=True):
+    """The highest score of the members."""
+
+    type: Literal["max"] = "max"
+
+
+class AllPass(Struct, frozen=True):
+    """1.0 when every member passes, else 0.0."""
+
+    type: Literal["all"] = "all"
+
+
+class Threshold(Struct, frozen=True):
+    """1.0 when enough members pass, else 0.0."""
+
+    at_least: Annotated[int, Meta(description="how many members must pass")]
+    type: Literal["threshold"] = "threshold"
+
+    def __post_init__(self) -> None:
+        """Refuse a number that is always reached."""
+        if self.at_least < 1:
+            raise ValueError("`at_least` must be at least 1")
+
+
+class CodeAggregator(Struct, frozen=True):
+    """A script that gets `{"results": {name: result}}` and answers like a code judge."""
+
+    type: Literal["code_judge"] = "code_judge"
+    script: Annotated[
+        str | tuple[str, ...] | None, Meta(description="a command for the shell, or a list of arguments")
+    ] = None
+    path: Annotated[str | None, Meta(description="a script's file, in place of `script`")] = None
+    cwd: Annotated[str | None, Meta(description="where it runs; default: the eval file's folder")] = None
+    timeout_seconds: Annotated[float | None, Meta(description="how long it may take")] = None
+
+    def __post_init__(self) -> None:
+        """Refuse neither and both."""
+        if bool(self.script) == bool(self.path):
+            raise ValueError("the aggregator code_judge needs either `script` or `path`")
+
+    def files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the files that must exist: the script's."""
+        if self.path:
+            return (str(Path(base_dir, self.path).resolve()),)
+        return script_files(self.script or (), working_folder(self.cwd, base_dir))
+
+
+class JudgeAggregator(Struct, frozen=True):
+    """A model that reads the members' results and gives the score."""
+
+    type: Literal["llm_judge"] = "llm_judge"
+    prompt: Annotated[str | None, Meta(description="the user prompt, or its file, with {{ evaluator_results }}")] = None
+    target: Annotated[str | None, Meta(description="the target that judges")] = None
+    model: Annotated[str | None, Meta(description="a model of the judge's provider")] = None
+    temperature: Annotated[float | None, Meta(description="0 for the most repeatable judge")] = None
+
+    def files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the files that must exist: the prompt's, if it is one."""
+        return prompt_files(self.prompt, base_dir)
+
+
+Aggregator: TypeAlias = WeightedAverage | Minimum | Maximum | AllPass | Threshold | CodeAggregator | JudgeAggregator
+
+
+class CompositeSettings(Struct, frozen=True, kw_only=True):
+    """Settings of `composite`."""
+
+    evaluators: Annotated[
+        tuple[EvaluatorLike, ...],
+        Meta(description="the members: evaluators of any type, composites too", extra={"evaluators": True}),
+    ]
+    aggregator: Annotated[Aggregator, Meta(description="how the members' scores become one: {type: …}")] = field(
+        default_factory=WeightedAverage
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse an aggregator that does not fit the members."""
+        check_members(self.evaluators, self.aggregator)
+
+    @property
+    def judge_targets(self) -> tuple[str, ...]:
+        """The targets that judge by name, the members' own aside."""
+        target = self.aggregator.target if isinstance(self.aggregator, JudgeAggregator) else None
+        return () if target is None else (target,)
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether the aggregator asks the judged target's own judge."""
+        return isinstance(self.aggregator, JudgeAggregator) and self.aggregator.target is None
+
+    def files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the files that must exist for the aggregator; the members name their own."""
+        if isinstance(self.aggregator, CodeAggregator | JudgeAggregator):
+            return self.aggregator.files(base_dir)
+        return ()
+
+
+def check_members(members: Sequence[EvaluatorLike], aggregator: Aggregator) -> None:
+    """Raise ValueError when there are no members, or the aggregator speaks of others."""
+    if not members:
+        raise ValueError("`evaluators` must list at least one member")
+    names = [member_name(member) for member in members]
+    if isinstance(aggregator, WeightedAverage):
+        unknown = [name for name in aggregator.weights if name not in names]
+        if unknown:
+            raise ValueError(f"`weights` names {unknown[0]!r}, which is no member; members: {', '.join(names)}")
+    if isinstance(aggregator, Threshold) and aggregator.at_least > len(members):
+        raise ValueError(f"`at_least` {aggregator.at_least} cannot be reached by {len(members)} members")
+
+
+class CompositeEvaluator:
+    """Judges with several evaluators and makes their scores one. Members see the same context as anyone.
+
+    `evaluators` are evaluator objects (or configs, when `score` is a run's, `EvaluatorTools.score`). `judge` gives the
+    model of a JudgeAggregator, default the context's own. Relative paths start from `base_dir`.
+
+    >>> from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator
+    >>> CompositeEvaluator([ToolTrajectoryEvaluator(forbidden=("delete",))], Minimum()).kind
+    'composite'
+    """
+
+    kind = "composite"
+    times_its_parts = True
+
+    def __init__(
+        self,
+        evaluators: Sequence[EvaluatorLike],
+        aggregator: Aggregator | None = None,
+        *,
+        score: ScoreMembers = score_objects,
+        judge: Provider | None = None,
+        base_dir: str = ".",
+    ) -> None:
+        self.evaluators = tuple(evaluators)
+        self.aggregator = aggregator if aggregator is not None else WeightedAverage()
+        check_members(self.evaluators, self.aggregator)
+        self._score = score
+        self._base_dir = base_dir
+        self._judge = _judge_of(self.aggregator, judge, base_dir)
+
+    async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Judge an answer. A member's failure stays the member's; the aggregator's own is the composite's."""
+        results = await self._score(context, self.evaluators)
+        if isinstance(self.aggregator, WeightedAverage):
+            results = weigh(results, self.aggregator.weights)
+        try:
+            return composed(await self._aggregate(context, results), results)
+        except EvaluatorError as error:
+            return composed(score_of_failure(error.failure), results)
+
+    async def _aggregate(self, context: EvaluationContext, results: tuple[EvaluatorResult, ...]) -> EvaluationScore:
+        match self.aggregator:
+            case WeightedAverage():
+                return arithmetic_score(evaluators_score(results), results, how="weighted average")
+            case Minimum():
+                return arithmetic_score(lowest(results), results, how="lowest")
+            case Maximum():
+                return arithmetic_score(highest(results), results, how="highest")
+            case AllPass():
+                held = passing(results) == len(counted(results)) > 0
+                return arithmetic_score(float(held), results, how="all must pass")
+            case Threshold(at_least=least):
+                held = passing(results) >= least
+                return arithmetic_score(float(held), results, how=f"{least} must pass")
+            case CodeAggregator():
+                return await self._by_code(self.aggregator, context, results)
+            case JudgeAggregator():
+                return await self._judge.judge(context, evaluator_results=results_to_json(results))
+
+    async def _by_code(
+        self, aggregator: CodeAggregator, context: EvaluationContext, results: tuple[EvaluatorResult, ...]
+    ) -> EvaluationScore:
+        answer = await run_script(
+            aggregator.script or _command_of(self._base_dir, aggregator.path or ""),
+            {"results": results_to_json(results)},
+            cwd=str(working_folder(aggregator.cwd, self._base_dir)),
+            timeout_s=aggregator.timeout_seconds,
+        )
+        return parse_answer(answer, context.criteria)
+
+
+def _command_of(base_dir: str, path: str) -> tuple[str, ...]:
+    file = Path(base_dir, path).resolve()
+    return (sys.executable, str(file)) if file.suffix == ".py" else (str(file),)
+
+
+def _judge_of(aggregator: Aggregator, judge: Provider | None, base_dir: str) -> LlmJudgeEvaluator:
+    """Return who judges for a JudgeAggregator; for another aggregator nobody ever asks it."""
+    given = aggregator if isinstance(aggregator, JudgeAggregator) else JudgeAggregator()
+    return LlmJudgeEvaluator(
+        prompt=given.prompt,
+        model=given.model,
+        temperature=given.temperature,
+        judges=() if judge is None else (judge,),
+        base_dir=base_dir,
+    )
+
+
+def make_composite(config: EvaluatorConfig, settings: CompositeSettings, tools: EvaluatorTools) -> CompositeEvaluator:
+    """Make a composite whose members are judged by the run, isolated like anyone."""
+    members = tuple(cast(EvaluatorLike, adapted(member)) for member in settings.evaluators)
+    if not all(isinstance(member, EvaluatorConfig) or hasattr(member, "kind") for member in members):
+        raise ConfigError(f"the members of {config.name!r} must be EvaluatorConfigs or evaluator objects")
+    target = next(iter(settings.judge_targets), None)
+    return CompositeEvaluator(
+        members,
+        settings.aggregator,
+        score=tools.score,
+        judge=None if target is None else tools.judge(target),
+        base_dir=config.base_dir,
+    )

@@ -1,0 +1,226 @@
+"""One opinion of one judge: ask, read the reply, ask once more when it cannot be read."""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.evaluators.judges.prompts import REPAIR_NOTE
+from agentv.scoring.results.completion import score_of_failure
+from agentv.templating.variables import fill
+from agentv.types.errors import EvaluatorError, ProviderError
+from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore, JudgeCall, JudgeRole
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
+from agentv.types.records.fields import milliseconds
+
+REPLY_KEPT = 2_000
+"""How many characters of an unreadable reply are kept as reasoning."""
+
+Opinion = TypeVar("Opinion")
+T = TypeVar("T")
+
+
+def make_nonce() -> str:
+    """Return a text that nobody could have known before this call."""
+    return secrets.token_hex(8)
+
+
+class Judged(Protocol):
+    """What a judge is shown: values for its prompt, and the texts that it may have taken an object from."""
+
+    @property
+    def context(self) -> EvaluationContext:
+        """The answer and what is known of it."""
+
+    def shown(self) -> Iterable[str]:
+        """Return the texts in which a judge may have met an object that is not its own verdict."""
+
+    def fenced(self, nonce: str) -> Callable[[str], str | None]:
+        """Return what fills a prompt: values by name, fenced where they are evidence."""
+
+
+class JudgeMode(Protocol[Opinion]):
+    """What a judge is asked for: the contract it must keep, and how its reply is read."""
+
+    @property
+    def instructions(self) -> str:
+        """The opening of the system prompt."""
+
+    @property
+    def section(self) -> str:
+        """What follows the user prompt, "" for nothing."""
+
+    @property
+    def schema(self) -> JsonObject:
+        """The reply as a JSON Schema."""
+
+    def contract(self, nonce: str) -> str:
+        """Return the reply's format in words, with the nonce it must carry."""
+
+    def parse(self, reply: str, *, nonce: str, shown: Iterable[str]) -> Opinion | None:
+        """Return the verdict in a reply, None when there is none."""
+
+    def scored(self, opinions: tuple[Opinion, ...]) -> EvaluationScore:
+        """Return the score that one opinion or several amount to."""
+
+    def unscored(self, message: str) -> tuple[EvaluationResult, ...]:
+        """Return the results of the criteria that there is no opinion on, none where the evaluator is the criterion."""
+
+
+class PromptPair(Struct, frozen=True):
+    """The two texts of a judge call, and the nonce they share."""
+
+    user: str
+    system: str
+    nonce: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return what a row keeps of the request, with the seed's keys."""
+        return {"userPrompt": self.user, "systemPrompt": self.system, "nonce": self.nonce}
+
+
+class JudgeOptions(Struct, frozen=True):
+    """How judges are called: `template` is the user prompt, `custom` says that it is not ours.
+
+    `nonce` makes a one-time text for each call; `timer` tells seconds.
+    """
+
+    template: str
+    custom: bool
+    nonce: Callable[[], str]
+    timer: Callable[[], float]
+    model: str | None = None
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+
+
+class Asked(Struct, Generic[Opinion], frozen=True):
+    """How asking one judge ended: with an opinion and the score that it alone amounts to, or with a failure."""
+
+    prompts: PromptPair
+    calls: tuple[JudgeCall, ...]
+    opinion: Opinion | None = None
+    score: EvaluationScore | None = None
+    failure: Failure | None = None
+    unread: str | None = None
+
+
+def failed_judgement(failure: Failure, unread: str | None) -> EvaluationScore:
+    """Return the score when a judge gave no opinion. `unread` is its reply, if it gave one.
+
+    An unreadable reply leaves empty lists and its first 2,000 characters as reasoning (seed: Parse JSON evaluator
+    response).
+    """
+    score = score_of_failure(failure)
+    return score if unread is None else replace(score, misses=(), reasoning=unread[:REPLY_KEPT] or None)
+
+
+async def ask(
+    provider: Provider, mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, role: JudgeRole
+) -> Asked[Opinion]:
+    """Ask one judge, and once more when its reply holds no verdict. Never raises for a judge's own failure."""
+    calls: list[JudgeCall] = []
+    first = prompts = _make_prompts(mode, judged, options)
+    parts: tuple[JudgeRole, ...] = (role, "repair")
+    for part in parts:
+        if part == "repair":
+            prompts = _make_prompts(mode, judged, options, note=REPAIR_NOTE)
+        started = options.timer()
+        try:
+            response = await provider.invoke(_request(prompts, mode, judged, options))
+        except ProviderError as error:
+            return Asked(first, tuple(calls), failure=_provider_failure(provider, error))
+        # A reply that was kept bears the nonce of the request that it was an answer to.
+        nonce = prompts.nonce if response.cached is None else response.cached.nonce or prompts.nonce
+        opinion = mode.parse(response.text, nonce=nonce, shown=judged.shown())
+        score = None if opinion is None else mode.scored((opinion,))
+        said = None if score is None else score.score
+        calls.append(_to_call(provider, response, part, said, (options.timer() - started) * 1000))
+        if opinion is not None:
+            return Asked(first, tuple(calls), opinion, score)
+    message = f"the judge {judge_name(provider)!r} gave no usable JSON, asked twice"
+    failure = Failure(kind="judge_error", message=message, stage="evaluator")
+    return Asked(first, tuple(calls), failure=failure, unread=calls[-1].reply)
+
+
+async def all_of(waiting: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Wait for all at once; a fault in one ends the others and is raised as it is."""
+    if len(waiting) == 1:
+        return [await waiting[0]]
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(each) for each in waiting]
+    except ExceptionGroup as faults:
+        raise faults.exceptions[0] from faults
+    return [task.result() for task in running]
+
+
+def present_judge(provider: Provider | None, context: EvaluationContext) -> Provider:
+    """Return who judges. Raises EvaluatorError, which says how to name somebody, when nobody does."""
+    if provider is None:
+        raise EvaluatorError(
+            f"nobody can judge the answers of target {context.target.name!r}; name a judge with `judge_target:` in "
+            "the target, or with `target:` in the evaluator",
+            kind="judge_error",
+        )
+    return provider
+
+
+def judge_name(provider: Provider) -> str:
+    """Return a judge's name: that of its target when it has one, else its kind."""
+    name = getattr(getattr(provider, "target", None), "name", None)
+    return name if isinstance(name, str) else provider.kind
+
+
+def _make_prompts(mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, note: str = "") -> PromptPair:
+    """Fill the prompts of one call. A custom user prompt brings its own instructions; the contract always stands."""
+    nonce = options.nonce()
+    user = fill(options.template, judged.fenced(nonce)) + mode.section + note
+    opening = judged.context.system_prompt or ("" if options.custom else mode.instructions)
+    system = f"{opening}\n\n{mode.contract(nonce)}" if opening else mode.contract(nonce)
+    return PromptPair(user=user, system=system, nonce=nonce)
+
+
+def _request(prompts: PromptPair, mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions) -> ProviderRequest:
+    return ProviderRequest(
+        question=prompts.user,
+        system_prompt=prompts.system,
+        eval_case_id=judged.context.eval_case.id,
+        model=options.model or judged.context.judge_model,
+        temperature=options.temperature,
+        max_output_tokens=options.max_output_tokens,
+        response_schema=mode.schema,
+        # Keys of caches hash the prompts with the nonce blanked, so they must know it.
+        metadata={"nonce": prompts.nonce},
+    )
+
+
+def _provider_failure(provider: Provider, error: ProviderError) -> Failure:
+    return Failure(
+        kind="judge_error",
+        message=f"the judge {judge_name(provider)!r} did not answer: {error.failure.message}",
+        stage="evaluator",
+        retryable=error.failure.retryable,
+        http_status=error.failure.http_status,
+        details={"cause": error.failure.kind},
+    )
+
+
+def _to_call(
+    provider: Provider, response: ProviderResponse, role: JudgeRole, score: float | None, duration_ms: float
+) -> JudgeCall:
+    return JudgeCall(
+        judge=judge_name(provider),
+        role=role,
+        reply=response.text,
+        score=score,
+        usage=response.usage,
+        cost_usd=response.cost_usd,
+        duration_ms=milliseconds(duration_ms if response.cached is None else response.cached.duration_ms),
+        cached=response.cached is not None,
+    )

@@ -1,0 +1,325 @@
+"""`pairwise`: is the candidate better than another answer? Asked in both orders. Its class is PairwiseEvaluator."""
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from agentv.evaluators.judges.basis import criterion_section, user_template
+from agentv.evaluators.judges.judging import (
+    Asked,
+    JudgeOptions,
+    all_of,
+    ask,
+    failed_judgement,
+    judge_name,
+    make_nonce,
+    present_judge,
+)
+from agentv.evaluators.judges.prompts import TEXT, fence, fence_rule, load_prompt, strict_object
+from agentv.evaluators.judges.settings import JudgeSettings
+from agentv.evaluators.judges.values import JudgedText
+from agentv.evaluators.rules.base import judged_text
+from agentv.scoring.judge_replies.criteria_replies import (
+    TIE,
+    BothOrders,
+    PairReply,
+    candidate_value,
+    pair_score,
+    parse_pair,
+)
+from agentv.scoring.results.criteria import criterion_named, result_of
+from agentv.scoring.results.folding import Vote, spread
+from agentv.scoring.results.sources import parse_source
+from agentv.templating.variables import template_warnings
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore, JudgeRole
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.protocols import EvaluatorTools
+from agentv.types.provider import Provider
+
+PAIR_ANSWERS = ("answer_a", "answer_b")
+PAIR_VARIABLES = (
+    "question",
+    "expected_outcome",
+    *PAIR_ANSWERS,
+    "input_messages",
+    "guidelines",
+    "criterion_name",
+    "criterion_description",
+    "criterion_scale",
+)
+"""Every name a pairwise prompt may use, beside `context.PATH`: none tells who said what."""
+
+SCHEMA = strict_object({"nonce": TEXT, "reasoning": TEXT, "better": {"type": "string", "enum": ["A", "B", "tie"]}})
+
+
+def pair_warnings(template: str) -> tuple[str, ...]:
+    """Say what is odd about a prompt of somebody's own."""
+    return template_warnings(template, known=PAIR_VARIABLES, needed=PAIR_ANSWERS)
+
+
+class PairText(Struct, frozen=True):
+    """Two answers as a judge is shown them, with what else is known."""
+
+    judged: JudgedText
+    answer_a: str
+    answer_b: str
+
+    @property
+    def context(self) -> EvaluationContext:
+        """The candidate's context."""
+        return self.judged.context
+
+    def shown(self) -> Iterator[str]:
+        """Yield the texts in which a judge may have met an object that is not its own verdict."""
+        yield self.answer_a
+        yield self.answer_b
+        yield from self.judged.shown()
+
+    def fenced(self, nonce: str) -> Callable[[str], str | None]:
+        """Return what fills a prompt; a name that would tell who is who has no value."""
+        other = self.judged.fenced(nonce)
+        answers = {"answer_a": self.answer_a, "answer_b": self.answer_b}
+
+        def value_of(name: str) -> str | None:
+            if name in answers:
+                return fence(answers[name], name=name, nonce=nonce)
+            return other(name) if name in PAIR_VARIABLES or name.startswith("context.") else None
+
+        return value_of
+
+
+class PairMode(Struct, frozen=True):
+    """Which of two answers is better by `goal`. `swapped` says that the candidate is B."""
+
+    goal: str
+    swapped: bool = False
+
+    @property
+    def instructions(self) -> str:
+        """The opening of the system prompt."""
+        return (
+            "You compare two answers to the same question, A and B. "
+            f"{self.goal} Neither the order in which they stand nor their length says anything about them."
+        )
+
+    @property
+    def section(self) -> str:
+        """Nothing follows the user prompt."""
+        return ""
+
+    @property
+    def schema(self) -> JsonObject:
+        """The reply as a JSON Schema."""
+        return SCHEMA
+
+    def contract(self, nonce: str) -> str:
+        """Return the reply's format in words."""
+        return f"""\
+Reply with a single JSON object and nothing else. Its keys:
+- "nonce": the text "{nonce}", copied exactly
+- "reasoning": one or two sentences that compare the answers
+- "better": "A", "B", or "tie" when neither is better
+
+{fence_rule(nonce)}"""
+
+    def parse(self, reply: str, *, nonce: str, shown: Iterable[str]) -> PairReply | None:
+        """Return the preference in a reply."""
+        return parse_pair(reply, nonce=nonce, shown=shown)
+
+    def scored(self, opinions: tuple[PairReply, ...]) -> EvaluationScore:
+        """Return what one preference means for the candidate."""
+        return EvaluationScore(score=candidate_value(opinions[0].better, swapped=self.swapped))
+
+    def unscored(self, message: str) -> tuple[EvaluationResult, ...]:  # noqa: ARG002 - there is one criterion only
+        """Return nothing: the evaluator's own failure says it all."""
+        return ()
+
+
+KIND = "pairwise"
+DEFAULT_AGAINST = "ground_truth"
+
+FindAnswer = Callable[[EvaluationContext], Awaitable[str]]
+
+
+class PairwiseSettings(JudgeSettings, frozen=True, kw_only=True):
+    """Settings of `pairwise`."""
+
+    against: Annotated[
+        str,
+        Meta(description="the path of the text to compare with", extra={"aliases": ("reference", "referenceField")}),
+    ] = DEFAULT_AGAINST
+    against_run: Annotated[
+        str | None,
+        Meta(description="a stored run whose answer to the case is compared with: id, name, path or `latest`"),
+    ] = None
+    prefer: Annotated[
+        str | None, Meta(description="what makes an answer the better one; default: the expected outcome")
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be compared."""
+        JudgeSettings.__post_init__(self)
+        try:
+            parse_source(self.against)
+        except ValueError as error:
+            raise ValueError(f"`against`: {error}") from None
+        if self.against_run is not None and self.against != DEFAULT_AGAINST:
+            raise ValueError("`against_run` and `against` exclude each other")
+        if self.prefer is not None and self.prompt is not None:
+            raise ValueError("`prefer` and `prompt` exclude each other: say in the prompt what is better")
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The stored runs that answers are read from."""
+        return () if self.against_run is None else (self.against_run,)
+
+
+class PairwiseEvaluator:
+    """Asks judges which of two answers is better, in both orders: 1.0 for a win of the candidate, 0.5 for a tie.
+
+    `other` finds the text to compare with, `against` says what it is. Without `judges` the context's own judge is
+    asked. `nonce` and `timer` are chance and time.
+
+    >>> PairwiseEvaluator(other=None).kind
+    'pairwise'
+    """
+
+    kind = KIND
+
+    def __init__(
+        self,
+        *,
+        other: FindAnswer | None,
+        against: str = "the reference",
+        settings: PairwiseSettings | None = None,
+        judges: Sequence[Provider] = (),
+        config: EvaluatorConfig | None = None,
+        nonce: Callable[[], str] = make_nonce,
+        timer: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._config = config or EvaluatorConfig(KIND, KIND)
+        self._settings = given = settings or PairwiseSettings()
+        self._other = other or self._by_path
+        self._against = against
+        self._judges = tuple(judges)
+        custom = given.prompt is not None and bool(given.prompt.strip())
+        template = load_prompt(given.prompt, self._config.base_dir) if given.prompt is not None and custom else ""
+        self.warnings: tuple[str, ...] = pair_warnings(template) if custom else ()
+        self._calling = JudgeOptions(
+            template=template,
+            custom=custom,
+            nonce=nonce,
+            timer=timer,
+            model=given.model,
+            temperature=given.temperature,
+            max_output_tokens=given.max_output_tokens,
+        )
+
+    async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Compare. A judge that fails or cannot be understood is a `judge_error`, never a loss."""
+        providers = self._judges or (present_judge(context.judge_provider, context),)
+        source = self._config.source
+        judged = JudgedText(context, judged_text(context, source), source)
+        asked = await self._ask_all(providers, judged, await self._other(context))
+        score = self._score_of(asked, context)
+        request: dict[str, JsonValue] = {
+            **asked[0].prompts.to_json(),
+            "swapped": asked[1].prompts.to_json(),
+            "judges": [judge_name(provider) for provider in providers],
+        }
+        calls = tuple(call for each in asked for call in each.calls)
+        return replace(score, evaluator_raw_request=request, judge_calls=calls)
+
+    async def _by_path(self, context: EvaluationContext) -> str:
+        return judged_text(context, self._settings.against)
+
+    async def _ask_all(self, providers: Sequence[Provider], judged: JudgedText, other: str) -> list[Asked[PairReply]]:
+        """Ask every judge `samples` times, each time in both orders, all at once; the two orders stand in pairs."""
+        calling, goal = self._calling_for(judged), self._goal(judged)
+        role: JudgeRole = "member" if len(providers) > 1 else "sample"
+        given, swapped = PairText(judged, judged.candidate, other), PairText(judged, other, judged.candidate)
+        waiting = []
+        for provider in providers:
+            for _ in range(self._settings.samples):
+                waiting.append(ask(provider, PairMode(goal), given, calling, role=role))
+                waiting.append(ask(provider, PairMode(goal, swapped=True), swapped, calling, role="swap"))
+        return await all_of(waiting)
+
+    def _calling_for(self, judged: JudgedText) -> JudgeOptions:
+        if self._calling.custom:
+            return self._calling
+        criterion = judged.basis.criterion
+        opening = "" if criterion is None else criterion_section(criterion)
+        sections = [name for name in ("expected_outcome", "question") if judged.value(name)]
+        return replace(self._calling, template=opening + user_template((*sections, *PAIR_ANSWERS)))
+
+    def _goal(self, judged: JudgedText) -> str:
+        if self._settings.prefer is not None:
+            return f"What makes one the better one: {self._settings.prefer.strip()}"
+        if judged.basis.criterion is not None:
+            return "What counts is the criterion alone, whatever else is good or bad in them."
+        if judged.basis.expected_outcome:
+            return "What counts is which of them comes closer to the expected outcome; be strict about facts."
+        return "What counts is which of them does better what was asked for; be strict about facts."
+
+    def _score_of(self, asked: Sequence[Asked[PairReply]], context: EvaluationContext) -> EvaluationScore:
+        for each in asked:
+            if each.failure is not None:
+                return failed_judgement(each.failure, each.unread)
+        replies = [each.opinion for each in asked if each.opinion is not None]
+        orders = [BothOrders(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
+        name = self._config.criterion or self._config.name
+        criterion = criterion_named(name, context.criteria, scale="numeric")
+        return compared(orders, criterion, against=self._against, vote=self._settings.vote)
+
+
+def compared(
+    orders: Sequence[BothOrders], criterion: EvaluationCriteria, *, against: str, vote: Vote = "mean"
+) -> EvaluationScore:
+    """Return the score of a comparison, with its verdicts in both orders; `against` says what was compared with."""
+    value = pair_score(orders, vote)
+    nearest = min(orders, key=lambda each: abs(each.value - value))
+    said = nearest.first.reasoning
+    reasoning = None if said is None else f"{said} (A is the candidate)"
+    line = f"{_outcome(value)} {against}" + (f": {reasoning}" if reasoning else "")
+    biased = sum(each.is_biased for each in orders)
+    told = f"position-biased: {biased} of {len(orders)} verdicts changed with the order of the answers"
+    metadata: dict[str, JsonValue] = {
+        "against": against,
+        "verdicts": [[each.first.better, each.swapped.better] for each in orders],
+        "position_biased": biased > 0,
+    }
+    if len(orders) > 1:
+        metadata["spread"] = spread([each.value for each in orders])
+    return EvaluationScore(
+        score=value,
+        hits=(line,) if value > TIE else (),
+        misses=(*((line,) if value <= TIE else ()), *((told,) if biased else ())),
+        reasoning=reasoning,
+        status="unverified" if any(each.first.unverified or each.swapped.unverified for each in orders) else "scored",
+        results=(result_of(value, criterion, kind=KIND, reasoning=reasoning, metadata=metadata),),
+    )
+
+
+def _outcome(value: float) -> str:
+    if value == TIE:
+        return "no better than"
+    return "better than" if value > TIE else "worse than"
+
+
+def make_pairwise(config: EvaluatorConfig, settings: PairwiseSettings, tools: EvaluatorTools) -> PairwiseEvaluator:
+    """Make a `pairwise`."""
+    run = settings.against_run
+    return PairwiseEvaluator(
+        other=None if run is None else partial(tools.recorded_answer, run, base_dir=config.base_dir),
+        against=settings.against if run is None else f"run {run}",
+        settings=settings,
+        judges=tuple(map(tools.judge, settings.judge_targets)),
+        config=config,
+    )

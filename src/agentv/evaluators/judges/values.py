@@ -1,0 +1,130 @@
+"""The values of a judge prompt's variables. What the judged system wrote comes fenced, whatever the prompt."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec import Struct
+
+from agentv.evaluators.judges.basis import Basis
+from agentv.evaluators.judges.prompts import fence
+from agentv.scoring.results.sources import expected_answer, source_value
+from agentv.scoring.results.turns import conversation, transcript
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.evaluation import EvaluationContext
+from agentv.types.json_value import JsonValue
+from agentv.types.messages_json import compact_json, messages_to_json, pretty_json, trace_summary_to_json
+
+NOT_GIVEN = "(none given)"
+
+FENCED = frozenset(
+    {"candidate_answer", "output_messages", "conversation", "diff", "trace_summary", "evaluator_results"}
+)
+"""Variables that hold what the judged system wrote or could have influenced."""
+
+
+class JudgedText(Struct, frozen=True):
+    """What a judge is asked about: the context, the text under judgement, where it comes from, members' results."""
+
+    context: EvaluationContext
+    candidate: str
+    source: str = "response"
+    evaluator_results: JsonValue = None
+    evaluator: EvaluatorConfig | None = None
+
+    @property
+    def config(self) -> EvaluatorConfig | None:
+        """How the evaluator is set up that judges; the context's own, where none is given."""
+        return self.context.evaluator if self.evaluator is None else self.evaluator
+
+    @property
+    def criterion(self) -> EvaluationCriteria:
+        """What is judged: the criterion of the evaluator's own name or the one it names, as far as it is defined."""
+        config = self.config
+        name = "" if config is None else config.criterion or config.name
+        found = next((each for each in self.context.criteria if each.name == name), None)
+        return EvaluationCriteria(name, scale="numeric") if found is None else found
+
+    @property
+    def basis(self) -> Basis:
+        """What there is to hold the text against; the criterion when the evaluator is given one that is defined."""
+        criterion = self.criterion if self.context.criteria else None
+        return Basis(
+            expected_outcome=bool(self.value("expected_outcome")),
+            reference=bool(self.value("reference_answer")),
+            criterion=criterion if criterion in self.context.criteria else None,
+            conversation=self.source == "conversation",
+        )
+
+    @property
+    def is_excerpt(self) -> bool:
+        """Whether the question is only the last of what was said before the answer, as it is in windows and turns."""
+        config = self.config
+        cut = config is not None and (config.per_turn or config.window is not None)
+        return cut and self.source != "conversation" and len(self.context.message_history) > 1
+
+    def shown(self) -> Iterator[str]:
+        """Yield the texts in which a judge may have met an object that is not its own verdict."""
+        for name in (
+            "candidate_answer",
+            "question",
+            "reference_answer",
+            "output_messages",
+            "conversation",
+            "diff",
+            "evaluator_results",
+        ):
+            yield self.value(name) or ""
+        # What an agent looked up stands here, and prompts may show any part of it.
+        yield compact_json(self.context.context)
+
+    def value(self, name: str) -> str | None:
+        """Return a variable's value as text, "" when this case has none, None when there is no such variable."""
+        if name.startswith("context."):
+            return _context_value(self.context, name)
+        make = _VALUES.get(name)
+        return None if make is None else make(self)
+
+    def fenced(self, nonce: str) -> Callable[[str], str | None]:
+        """Return what fills a prompt: values by name, fenced where they are evidence."""
+
+        def value_of(name: str) -> str | None:
+            text = self.value(name)
+            # An empty answer is evidence too; an absent trace or diff is not.
+            if text is not None and name in FENCED and (text or name == "candidate_answer"):
+                return fence(text, name=name, nonce=nonce)
+            return NOT_GIVEN if text == "" else text
+
+        return value_of
+
+
+def _context_value(context: EvaluationContext, name: str) -> str | None:
+    try:
+        found = source_value(context, name)
+    except ValueError:
+        return None
+    return found if isinstance(found, str) or found is None else compact_json(found)
+
+
+def _text(value: JsonValue) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else pretty_json(value)
+
+
+_VALUES: Mapping[str, Callable[[JudgedText], str]] = {
+    "question": lambda judged: judged.context.prompt_inputs.question,
+    "expected_outcome": lambda judged: judged.context.eval_case.expected_outcome,
+    "reference_answer": lambda judged: _text(expected_answer(judged.context)),
+    "candidate_answer": lambda judged: judged.candidate,
+    "input_messages": lambda judged: _text(messages_to_json(judged.context.eval_case.input_messages)),
+    "expected_messages": lambda judged: _text(messages_to_json(judged.context.eval_case.expected_messages)),
+    "output_messages": lambda judged: _text(messages_to_json(judged.context.output_messages)),
+    "conversation": lambda judged: transcript(conversation(judged.context)),
+    "guidelines": lambda judged: judged.context.prompt_inputs.guidelines,
+    "trace_summary": lambda judged: _text(trace_summary_to_json(judged.context.candidate_trace_summary)),
+    "diff": lambda judged: judged.context.diff or "",
+    "evaluator_results": lambda judged: _text(judged.evaluator_results),
+    "criterion_name": lambda judged: judged.criterion.name,
+    "criterion_description": lambda judged: judged.criterion.description,
+    "criterion_scale": lambda judged: judged.criterion.scale,
+}

@@ -1,0 +1,1 @@
+"""Deterministic rules on a text, alone or as a list."""

@@ -1,0 +1,95 @@
+"""What all single rules share: they look at one text and say what they expected and what they got."""
+
+import json
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from agentv.scoring.results.sources import source_text
+from agentv.types.errors import EvaluatorError
+from agentv.types.evaluation import EvaluationContext, EvaluationScore
+
+SHOWN_CHARS = 120
+"""How much of a text is quoted in a hit or a miss."""
+
+# `json.dumps` makes an encoder at each call.
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+MAX_FILE_BYTES = 10 * 2**20
+
+
+class Finding(Struct, frozen=True, gc=False):
+    """What a rule found in a text. It passed or not, whatever the number of hits and misses."""
+
+    passed: bool
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+
+
+Check: TypeAlias = Callable[[str], Finding]
+
+
+class RuleEvaluator:
+    """A deterministic check of one text: 1.0 when it passes, 0.0 when not.
+
+    `inline` tells that the check is quick whatever the text, so that it needs no thread of its own. It keeps nothing
+    between two judgements, so one object may judge many answers, at the same time too.
+    """
+
+    reusable = True
+
+    def __init__(self, kind: str, check: Check, *, source: str = "response", inline: bool = True) -> None:
+        self.kind = kind
+        self.inline = inline
+        self._check = check
+        self._source = source
+
+    def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Check the text that `source` leads to; raises EvaluatorError when it leads nowhere."""
+        finding = self._check(judged_text(context, self._source))
+        hits, misses = finding.hits, finding.misses
+        return EvaluationScore(1.0 if finding.passed else 0.0, hits, misses, len(hits) + len(misses) or 1)
+
+
+def judged_text(context: EvaluationContext, source: str) -> str:
+    """Return the text an evaluator looks at. Raises EvaluatorError when `source` leads nowhere."""
+    if source == "response":
+        return context.candidate
+    workspace = context.workspace_path
+    read_file = None if workspace is None else partial(_read_workspace_file, Path(workspace))
+    return source_text(context, source, read_file=read_file)
+
+
+def _read_workspace_file(workspace: Path, path: str) -> str:
+    """Read a file that lies in the workspace; a link out of it is refused, since an agent may have made it."""
+    from agentv.execution.workspaces.folder_trees import open_beneath  # noqa: PLC0415 - few answers come with files
+
+    try:
+        root = workspace.resolve()
+        inside = (root / path).resolve().relative_to(root)
+        descriptor = None if workspace.is_symlink() else open_beneath(root, inside.as_posix())
+    except (OSError, RuntimeError, ValueError):  # no such folder, links in a circle, a path that leads out
+        descriptor = None
+    if descriptor is None:
+        raise EvaluatorError(f"there is no file {path!r} in the workspace")
+    with os.fdopen(descriptor, "rb") as file:
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise EvaluatorError(f"the file {path!r} is larger than 10 MiB")
+    return content.decode(errors="replace")
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotes on one line, shortened in the middle when it is long."""
+    return _encode(_shortened(text))
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= SHOWN_CHARS:
+        return text
+    half = SHOWN_CHARS // 2
+    return f"{text[:half]} … {text[-half:]}"

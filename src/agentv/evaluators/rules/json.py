@@ -1,0 +1,152 @@
+"""The `is_json` rule: strict JSON, and with a schema JSON of that shape."""
+
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+from msgspec import Meta, Struct
+
+from agentv.evaluators.rules.base import Check, Finding, RuleEvaluator, quoted
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import EvaluatorError
+from agentv.types.json_value import JsonValue
+from agentv.types.protocols import EvaluatorTools
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
+
+SchemaCheck: TypeAlias = Callable[[JsonValue], Iterator[str]]
+"""Yields every violation of a value as `$.path: what is wrong`."""
+
+
+def check_schema(schema: Mapping[str, JsonValue], *, name: str = "schema") -> None:
+    """Raise ValueError, saying what is wrong and where, for a schema that is none; `name` is the setting's."""
+    import jsonschema  # noqa: PLC0415 - only suites with a schema pay for it
+
+    try:
+        _validator_class().check_schema(_plain(schema))
+    except jsonschema.SchemaError as error:
+        raise ValueError(f"`{name}` is no JSON Schema: {error.json_path}: {error.message}") from error
+
+
+def make_schema_check(schema: Mapping[str, JsonValue]) -> SchemaCheck:
+    """Return what tells the violations of a value. It raises EvaluatorError when the schema cannot be applied."""
+    import jsonschema  # noqa: PLC0415 - as above
+    import referencing  # noqa: PLC0415
+    import referencing.exceptions  # noqa: PLC0415
+
+    validator = _validator_class()(_plain(schema), registry=referencing.Registry())
+
+    def problems(value: JsonValue) -> Iterator[str]:
+        try:
+            for error in validator.iter_errors(value):
+                yield f"{error.json_path}: {_shortened(error.message)}"
+        except referencing.exceptions.Unresolvable as error:
+            raise EvaluatorError(f"the schema refers to what it does not hold: {error.ref}") from error
+        except (jsonschema.exceptions.UndefinedTypeCheck, RecursionError, OverflowError) as error:
+            raise EvaluatorError(f"the schema cannot be applied: {type(error).__name__}") from error
+
+    return problems
+
+
+@functools.cache
+def _validator_class() -> "type[Validator]":
+    import jsonschema  # noqa: PLC0415 - as above
+
+    from agentv.evaluators.rules.json_keywords import KEYWORDS  # noqa: PLC0415
+
+    extend: Callable[..., type[Validator]] = jsonschema.validators.extend
+    return extend(jsonschema.Draft202012Validator, KEYWORDS)
+
+
+def _plain(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the schema as dicts and lists: the reference implementation knows no other mappings."""
+    plain: dict[str, JsonValue] = {key: plain_json(value) for key, value in schema.items()}
+    return plain
+
+
+def plain_json(value: JsonValue) -> JsonValue:
+    """Return JSON made of dicts and lists only, copied."""
+    if isinstance(value, Mapping):
+        return _plain(value)
+    return [plain_json(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= 200 else f"{message[:200]} …"  # noqa: PLR2004 - one line on a screen
+
+
+MAX_MISSES = 10
+"""How many violations of a schema are listed."""
+
+
+class JsonSettings(Struct, frozen=True):
+    """Settings of `is_json`."""
+
+    schema: Annotated[
+        Mapping[str, JsonValue] | None, Meta(description="a JSON Schema (draft 2020-12) that the value must satisfy")
+    ] = None
+    fenced: Annotated[bool, Meta(description="look inside the first code fence, if there is one")] = False
+
+    def __post_init__(self) -> None:
+        """Refuse a schema that is none."""
+        if self.schema is not None:
+            check_schema(self.schema)
+
+
+def make_is_json(config: EvaluatorConfig, settings: JsonSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+    """Make an `is_json`."""
+    return RuleEvaluator("is_json", json_check(settings), source=config.source, inline=False)
+
+
+def json_check(settings: JsonSettings) -> Check:
+    """Return the check whether a text is JSON, and fits the schema if there is one."""
+    fits = None if settings.schema is None else make_schema_check(settings.schema)
+
+    def check(text: str) -> Finding:
+        inner = fenced_text(text) if settings.fenced else text
+        try:
+            value = _strict_json(inner)
+        except (ValueError, RecursionError) as error:
+            return Finding(passed=False, misses=(f"expected JSON, got {quoted(inner)}: {_reason(error)}",))
+        if fits is None:
+            return Finding(passed=True, hits=("is JSON",))
+        problems = list(first_problems(fits(value)))
+        return Finding(not problems, () if problems else ("is JSON that fits the schema",), tuple(problems))
+
+    return check
+
+
+def fenced_text(text: str) -> str:
+    """Return what stands in the first code fence of a text, or the whole text when there is none."""
+    _, fence, rest = text.partition("```")
+    inside, closing, _ = rest.partition("```")
+    if not fence or not closing:
+        return text
+    first_line, newline, body = inside.partition("\n")
+    # The line of the opening fence may name a language, which is not part of the code.
+    return body if newline and not first_line.strip().startswith(("{", "[", '"')) else inside
+
+
+def _strict_json(text: str) -> JsonValue:
+    value: JsonValue = json.loads(text, parse_constant=_refuse_constant)
+    return value
+
+
+def _refuse_constant(name: str) -> JsonValue:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _reason(error: Exception) -> str:
+    return "nested too deep" if isinstance(error, RecursionError) else str(error)
+
+
+def first_problems(problems: Iterator[str]) -> Iterator[str]:
+    """Yield the first ten of many problems, and that there are more."""
+    for count, problem in enumerate(problems):
+        if count == MAX_MISSES:
+            yield "… and more"
+            return
+        yield problem

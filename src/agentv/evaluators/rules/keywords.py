@@ -1,0 +1,85 @@
+"""Rules on literal keywords: which of them a text includes, and how often it has one. `C++` means itself."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from agentv.evaluators.rules.base import Check, Finding, quoted
+from agentv.evaluators.rules.numbers import check_range
+from agentv.evaluators.rules.text import literal_form
+
+_CASE_HELP = "whether `Yes` and `yes` are different"
+
+
+class IncludesSettings(Struct, frozen=True, kw_only=True):
+    """Settings of the rule `includes`."""
+
+    keywords: Annotated[tuple[str, ...], Meta(description="literal texts to look for")]
+    expect: Annotated[
+        Literal["all", "any", "none"],
+        Meta(
+            description="how many of them the text must have: all, any, none", extra={"aliases": ("expected_outcome",)}
+        ),
+    ] = "all"
+    case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = False
+
+    def __post_init__(self) -> None:
+        """Refuse what every text has, and no keyword at all."""
+        if not self.keywords or "" in self.keywords:
+            raise ValueError("`keywords` must name at least one text, and none that is empty")
+
+
+class KeywordCountSettings(Struct, frozen=True, kw_only=True):
+    """Settings of the rule `keyword_count`."""
+
+    keyword: Annotated[str, Meta(description="a literal text to count, wherever it stands, overlaps not counted")]
+    min: Annotated[int | None, Meta(description="at least so many times")] = None
+    max: Annotated[int | None, Meta(description="at most so many times")] = None
+    case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = False
+
+    def __post_init__(self) -> None:
+        """Refuse a range that says nothing or that no text can meet."""
+        if not self.keyword:
+            raise ValueError("`keyword` must not be empty: every text has the empty text")
+        check_range(self.min, self.max, "keyword_count")
+
+
+def includes_check(settings: IncludesSettings) -> Check:
+    """Return the check which keywords a text includes."""
+    wanted = tuple(dict.fromkeys(settings.keywords))
+    form = literal_form(case_sensitive=settings.case_sensitive)
+    formed = tuple(map(form, wanted))
+
+    def check(text: str) -> Finding:
+        searched = form(text)
+        found = tuple(keyword for keyword, plain in zip(wanted, formed, strict=True) if plain in searched)
+        absent = tuple(keyword for keyword in wanted if keyword not in found)
+        there, lacking = _lines("includes", found), _lines("does not include", absent)
+        if settings.expect == "none":
+            return Finding(not found, hits=lacking, misses=there)
+        passed = bool(found) if settings.expect == "any" else not absent
+        return Finding(passed, hits=there, misses=() if passed else lacking)
+
+    return check
+
+
+def keyword_count_check(settings: KeywordCountSettings) -> Check:
+    """Return the check how often a text has a keyword."""
+    form = literal_form(case_sensitive=settings.case_sensitive)
+    keyword = form(settings.keyword)
+    shown, least, most = quoted(settings.keyword), settings.min, settings.max
+
+    def check(text: str) -> Finding:
+        count = form(text).count(keyword)
+        got = f"has {shown} {count} time{'' if count == 1 else 's'}"
+        if least is not None and count < least:
+            return Finding(passed=False, misses=(f"{got}, expected at least {least}",))
+        if most is not None and count > most:
+            return Finding(passed=False, misses=(f"{got}, expected at most {most}",))
+        return Finding(passed=True, hits=(got,))
+
+    return check
+
+
+def _lines(words: str, keywords: tuple[str, ...]) -> tuple[str, ...]:
+    return (f"{words} {', '.join(map(quoted, keywords))}",) if keywords else ()

@@ -1,0 +1,89 @@
+"""The `regex` rule. A match is given one second: no pattern and no answer can hang a run."""
+
+from typing import Annotated, Literal
+
+import regex
+from msgspec import Meta, Struct
+
+from agentv.evaluators.rules.base import Check, Finding, RuleEvaluator, quoted
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import EvaluatorError
+from agentv.types.protocols import EvaluatorTools
+
+MATCH_TIMEOUT_S = 1.0
+
+_FLAGS = {"i": regex.IGNORECASE, "m": regex.MULTILINE, "s": regex.DOTALL, "x": regex.VERBOSE}
+_WITHOUT_EFFECT = frozenset("gu")
+"""Flags of JavaScript's patterns that change nothing here: one match is enough, and all text is Unicode."""
+
+
+class RegexSettings(Struct, frozen=True):
+    """Settings of `regex`."""
+
+    pattern: Annotated[str, Meta(description="a regular expression, searched for anywhere in the text")]
+    flags: Annotated[
+        str,
+        Meta(
+            description=(
+                "any of i (ignore case), m (^ and $ at lines), s (. matches newlines), x (verbose); "
+                "g and u are read and change nothing"
+            )
+        ),
+    ] = ""
+    expect: Annotated[
+        Literal["match", "no_match"],
+        Meta(description="whether a match is wanted", extra={"aliases": ("expected_outcome",)}),
+    ] = "match"
+
+    def __post_init__(self) -> None:
+        """Refuse a pattern that cannot be compiled, before anything runs."""
+        unknown = sorted(set(self.flags) - set(_FLAGS) - _WITHOUT_EFFECT)
+        if unknown:
+            raise ValueError(f"`flags` holds {unknown[0]!r}, which is none; allowed: {', '.join(_FLAGS)}")
+        compile_pattern(self)
+
+
+def compile_pattern(settings: RegexSettings) -> "regex.Pattern[str]":
+    """Compile a pattern. Raises ValueError saying what is wrong with it, and where."""
+    flags = 0
+    for letter in settings.flags:
+        flags |= _FLAGS.get(letter, 0)
+    try:
+        return regex.compile(settings.pattern, flags)
+    except (regex.error, RecursionError) as error:
+        raise ValueError(f"`pattern` {quoted(settings.pattern)} is no regular expression: {error}") from error
+
+
+def make_regex(config: EvaluatorConfig, settings: RegexSettings, _tools: EvaluatorTools) -> RuleEvaluator:
+    """Make a `regex`."""
+    return RuleEvaluator("regex", regex_check(settings), source=config.source, inline=False)
+
+
+def regex_check(settings: RegexSettings) -> Check:
+    """Return the check for a pattern, which is compiled here, once.
+
+    The check raises EvaluatorError with kind `regex_timeout` for a match that takes more than a second.
+    """
+    pattern = compile_pattern(settings)
+    shown = quoted(settings.pattern)
+
+    def check(text: str) -> Finding:
+        try:
+            # `concurrent` lets the other threads go on while a hard match uses up its second.
+            found = pattern.search(text, timeout=MATCH_TIMEOUT_S, concurrent=True)
+        except TimeoutError as error:
+            message = f"the pattern {shown} did not finish within {MATCH_TIMEOUT_S:g} s; make it simpler"
+            raise EvaluatorError(message, kind="regex_timeout") from error
+        if settings.expect == "match":
+            return _matched(found, f"expected a match of {shown}, got {quoted(text)}")
+        if found is None:
+            return Finding(passed=True, hits=(f"no match of {shown}",))
+        return Finding(passed=False, misses=(f"expected no match of {shown}, found {quoted(found[0])}",))
+
+    return check
+
+
+def _matched(found: "regex.Match[str] | None", miss: str) -> Finding:
+    if found is None:
+        return Finding(passed=False, misses=(miss,))
+    return Finding(passed=True, hits=(f"matches {quoted(found[0])}",))

@@ -1,0 +1,1 @@
+"""Similarity, sentiment, keywords and terms of texts."""

@@ -1,0 +1,191 @@
+"""`lexical_similarity`: how alike the answer's text and a reference are, letter by letter or word by word."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import isfinite
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from agentv.evaluators.registry import require_extra
+from agentv.evaluators.rules.base import judged_text, quoted
+from agentv.evaluators.text.references import references_at
+from agentv.scoring.results.aggregation import is_met, reaches
+from agentv.scoring.results.sources import parse_source
+from agentv.scoring.text.forms import TextForm, UnicodeForm
+from agentv.scoring.text.similarity import MEASURES, Measure, Prepared, prepared, similarity
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import EvaluatorError, MissingExtraError
+from agentv.types.evaluation import EvaluationContext, EvaluationScore
+from agentv.types.protocols import EvaluatorTools
+
+try:
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+except ImportError as error:
+    raise MissingExtraError("the algorithms bleu and chrf", "text") from error
+
+
+def make_translation_measure(name: str) -> Measure:
+    """Return sacrebleu's sentence `bleu` or `chrf` (chrF2) on 0..1; the case of letters is ours to fold, not its.
+
+    BLEU counts the word sequences that are long enough for the text (`effective_order`), as sacrebleu's own
+    `sentence_bleu` does.
+    """
+    metric = BLEU(effective_order=True) if name == "bleu" else CHRF()
+
+    def compare(candidate: str, reference: str) -> float:
+        return float(metric.sentence_score(candidate, [reference]).score) / 100
+
+    return Measure(compare, is_bounded=True)
+
+
+Algorithm: TypeAlias = Literal["sorensen_dice", "jaro_winkler", "levenshtein", "token_set", "bleu", "chrf", "rouge_l"]
+
+_KEPT_REFERENCES = 64
+"""How many references stay prepared: a case's own is compared with many answers, and by several attempts."""
+
+
+class LexicalSimilaritySettings(Struct, frozen=True, kw_only=True):
+    """Settings of `lexical_similarity`."""
+
+    algorithm: Annotated[
+        Algorithm,
+        Meta(
+            description="how texts are compared; bleu and chrf need the extra `text`",
+            extra={
+                "spellings": {
+                    "sorensen-dice": "sorensen_dice",
+                    "jaro-winkler": "jaro_winkler",
+                    "token-set": "token_set",
+                    "rouge-l": "rouge_l",
+                }
+            },
+        ),
+    ] = "sorensen_dice"
+    reference: Annotated[
+        str | tuple[str, ...],
+        Meta(
+            description="where the text to compare with stands, or a list of such places; the best of them counts",
+            extra={"aliases": ("reference_field",)},
+        ),
+    ] = "ground_truth"
+    threshold: Annotated[
+        float | None,
+        Meta(
+            description="from here on 1, below 0; default: the similarity itself",
+            extra={"aliases": ("similarity_threshold",)},
+        ),
+    ] = None
+    case_sensitive: Annotated[bool, Meta(description="whether `Yes` and `yes` are different")] = False
+    normalize_whitespace: Annotated[bool, Meta(description="take a run of white space for one blank")] = True
+    unicode: Annotated[
+        UnicodeForm, Meta(description="NFC: é is é however it is written; NFKC: wide letters and ligatures too; none")
+    ] = "NFC"
+
+    def __post_init__(self) -> None:
+        """Refuse a place that is none, a threshold that nothing or everything meets, and an extra that is missing."""
+        if not self.references:
+            raise ValueError("`reference` must name at least one place")
+        for path in self.references:
+            try:
+                parse_source(path)
+            except ValueError as error:
+                raise ValueError(f"`reference` {error}") from error
+        if self.threshold is not None and not (isfinite(self.threshold) and 0 < self.threshold <= 1):
+            raise ValueError("`threshold` must be above 0 and at most 1")
+        if self.algorithm in {"bleu", "chrf"}:
+            require_extra("sacrebleu", f"`algorithm` {self.algorithm}", "text")
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The places of references, one or several."""
+        return (self.reference,) if isinstance(self.reference, str) else self.reference
+
+
+class _Reference(NamedTuple):
+    """A reference that is ready to be compared with, and how it is called in results."""
+
+    prepared: Prepared
+    shown: str
+
+
+class LexicalSimilarityEvaluator:
+    """Scores how alike a text and its reference are, 0..1.
+
+    Takes a settings object, keywords of the same names, or both.
+
+    >>> LexicalSimilarityEvaluator(algorithm="levenshtein").kind
+    'lexical_similarity'
+    """
+
+    kind = "lexical_similarity"
+    reusable = True
+
+    def __init__(
+        self, settings: LexicalSimilaritySettings | None = None, /, *, source: str = "response", **keywords: Any
+    ) -> None:
+        given = replace(settings, **keywords) if settings is not None else LexicalSimilaritySettings(**keywords)
+        self._settings = given
+        self._source = source
+        self._measure = _measure(given.algorithm)
+        self._form = TextForm(
+            unicode=given.unicode,
+            case_sensitive=given.case_sensitive,
+            normalize_whitespace=given.normalize_whitespace,
+        )
+        self._reference: Callable[[str], _Reference] = self._made_reference
+        if self._measure.prepare is not str:  # keeping what is made at once costs more than making it
+            self._reference = lru_cache(_KEPT_REFERENCES)(self._made_reference)
+        # sacrebleu counts in Python, which takes seconds on a megabyte; the others are bounded.
+        self.inline = given.algorithm not in {"bleu", "chrf"}
+
+    def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Compare the text with every reference; the best counts. Raises EvaluatorError when there is none."""
+        candidate = self._prepared(judged_text(context, self._source))
+        best, where, shown = -1.0, "", ""
+        for place, text in references_at(context, self._settings.references):
+            reference = self._reference(text)
+            found = self._compared(candidate, reference.prepared)
+            if found > best:
+                best, where, shown = found, place, reference.shown
+        return self._scored(best, f"{self._settings.algorithm} {best:.3f} with {where} {shown}")
+
+    def _scored(self, value: float, told: str) -> EvaluationScore:
+        threshold = self._settings.threshold
+        if threshold is None:
+            score, line = value, told
+        else:
+            score, line = float(reaches(value, threshold)), f"{told} (threshold {threshold:g})"
+        if is_met(score):
+            return EvaluationScore(score=score, hits=(line,), reasoning=line)
+        return EvaluationScore(score=score, misses=(line,), reasoning=line)
+
+    def _compared(self, candidate: Prepared, reference: Prepared) -> float:
+        try:
+            return similarity(self._measure, candidate, reference)
+        except ValueError as error:
+            advice = "compare a part of the text (`source`), or take sorensen_dice"
+            raise EvaluatorError(f"{self._settings.algorithm}: {error}; {advice}") from error
+
+    def _prepared(self, text: str) -> Prepared:
+        return prepared(self._measure, self._form.of(text))
+
+    def _made_reference(self, text: str) -> _Reference:
+        return _Reference(self._prepared(text), quoted(text))
+
+
+def make_lexical_similarity(
+    config: EvaluatorConfig, settings: LexicalSimilaritySettings, _tools: EvaluatorTools
+) -> LexicalSimilarityEvaluator:
+    """Make a `lexical_similarity`."""
+    return LexicalSimilarityEvaluator(settings, source=config.source)
+
+
+def _measure(algorithm: Algorithm) -> Measure:
+    if algorithm in {"bleu", "chrf"}:
+        # Imported here: sacrebleu costs 0.1 s, and is not there without its extra.
+
+        return make_translation_measure(algorithm)
+    return MEASURES[algorithm]

@@ -1,0 +1,170 @@
+"""`semantic_similarity`: how close the meaning of a text lies to that of a reference, by embeddings of both."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from agentv.evaluators.rules.base import judged_text
+from agentv.evaluators.text.references import references_at
+from agentv.scoring.results.aggregation import is_met, reaches
+from agentv.scoring.results.criteria import criterion_named, result_of
+from agentv.scoring.results.sources import parse_source
+from agentv.scoring.text.similarity import cosine
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import EvaluatorError, ProviderError
+from agentv.types.evaluation import EvaluationContext, EvaluationScore, JudgeCall
+from agentv.types.json_value import JsonObject
+from agentv.types.protocols import EvaluatorTools
+from agentv.types.provider import Embedder, Embedding
+from agentv.types.usage import total_usage
+
+KIND = "semantic_similarity"
+
+
+class SemanticSimilaritySettings(Struct, frozen=True, kw_only=True):
+    """Settings of `semantic_similarity`."""
+
+    model: Annotated[
+        str | JsonObject,
+        Meta(
+            description=(
+                "who makes the vectors: `local`, a target's name, or one written like a target "
+                "(`{provider: openai, model: …, api_key: …}`)"
+            ),
+            extra={"aliases": ("embedding_model",)},
+        ),
+    ] = "local"
+    reference: Annotated[
+        str | tuple[str, ...],
+        Meta(
+            description="where the text stands to compare with, a path as in `source`; of a list the closest counts",
+            extra={"aliases": ("reference_field",)},
+        ),
+    ] = "ground_truth"
+    threshold: Annotated[
+        float | None,
+        Meta(description="1.0 from this similarity on, else 0.0", extra={"aliases": ("similarity_threshold",)}),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what can never be reached, and paths that are none."""
+        if self.threshold is not None and not 0 < self.threshold <= 1:
+            raise ValueError("`threshold` must lie above 0 and at most at 1")
+        if not self.references:
+            raise ValueError("`reference` must name at least one text")
+        for path in self.references:
+            try:
+                parse_source(path)
+            except ValueError as error:
+                raise ValueError(f"`reference`: {error}") from None
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The paths of the texts to compare with."""
+        return (self.reference,) if isinstance(self.reference, str) else self.reference
+
+    @property
+    def embedding_model(self) -> str | JsonObject:
+        """Who makes the vectors; planning looks at it before the first paid call."""
+        return self.model
+
+
+class Passage(Struct, frozen=True):
+    """A text, and what results call the place where it was found."""
+
+    place: str
+    text: str
+
+
+class Closest(Struct, frozen=True):
+    """The reference that lies closest to the text, and the cosine of the two, -1..1."""
+
+    reference: Passage
+    cosine: float
+
+
+class SemanticSimilarityEvaluator:
+    """Compares one text with one or more references.
+
+    Not `reusable`: the embedder belongs to the run that it is made for.
+    """
+
+    kind = KIND
+
+    def __init__(self, config: EvaluatorConfig, settings: SemanticSimilaritySettings, embedder: Embedder) -> None:
+        self._source = config.source
+        self._settings = settings
+        self._embedder = embedder
+
+    async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Return the cosine, clamped to 0..1. Raises EvaluatorError for an empty text and for one without a vector."""
+        text = Passage(self._source, judged_text(context, self._source))
+        passages = (text, *(Passage(*found) for found in references_at(context, self._settings.references)))
+        for passage in passages:
+            if not passage.text.strip():
+                raise EvaluatorError(f"the text of {passage.place!r} is empty: nothing can be said about its meaning")
+        try:
+            embeddings = await self._embedder.embed([passage.text for passage in passages])
+        except ProviderError as error:
+            message = f"no embeddings from {self._embedder.name!r}: {error.failure.message}"
+            raise EvaluatorError(message, kind=error.failure.kind) from error
+        return self._judged(context, passages, embeddings)
+
+    def _judged(
+        self, context: EvaluationContext, passages: Sequence[Passage], embeddings: Sequence[Embedding]
+    ) -> EvaluationScore:
+        closest = _closest(passages, embeddings)
+        least = self._settings.threshold
+        clamped = max(0.0, closest.cosine)
+        score = clamped if least is None else float(reaches(clamped, least))
+        cut = [passage.place for passage, embedding in zip(passages, embeddings, strict=True) if embedding.is_cut]
+        said = f"cosine {closest.cosine:.4f} with {closest.reference.place}"
+        said += "" if least is None else f" ({'at least' if score else 'less than'} {least:g})"
+        said += f"; only the beginning was read of {', '.join(cut)}" if cut else ""
+        config = context.evaluator
+        name = KIND if config is None else config.criterion or config.name
+        criterion = criterion_named(name, context.criteria, scale="numeric")
+        metadata: JsonObject = {"cosine": closest.cosine, "reference": closest.reference.place}
+        return EvaluationScore(
+            score=score,
+            hits=(said,) if is_met(score) else (),
+            misses=() if is_met(score) else (said,),
+            reasoning=said,
+            results=(result_of(score, criterion, kind=KIND, reasoning=said, metadata=metadata),),
+            judge_calls=(_call(self._embedder.name, embeddings),),
+        )
+
+
+def make_semantic_similarity(
+    config: EvaluatorConfig, settings: SemanticSimilaritySettings, tools: EvaluatorTools
+) -> SemanticSimilarityEvaluator:
+    """Make a `semantic_similarity`."""
+    return SemanticSimilarityEvaluator(config, settings, tools.embedder(settings.model))
+
+
+def _closest(passages: Sequence[Passage], embeddings: Sequence[Embedding]) -> Closest:
+    """Return the reference closest to the first passage, the earlier one of two that are equally close."""
+    for passage, embedding in zip(passages, embeddings, strict=True):
+        if not any(embedding.vector):
+            raise EvaluatorError(f"the vector of {passage.place!r} is zero: it points nowhere", kind="unexpected_shape")
+    text = embeddings[0].vector
+    try:
+        cosines = [cosine(text, embedding.vector) for embedding in embeddings[1:]]
+    except ValueError as error:
+        raise EvaluatorError(f"the vectors cannot be compared: {error}", kind="unexpected_shape") from error
+    best = max(range(len(cosines)), key=cosines.__getitem__)
+    return Closest(passages[1 + best], cosines[best])
+
+
+def _call(name: str, embeddings: Sequence[Embedding]) -> JudgeCall:
+    """Return what the vectors used, summed; nothing was used for those that were known."""
+    costs = [embedding.cost_usd for embedding in embeddings if embedding.usage is not None]
+    return JudgeCall(
+        name,
+        "embedding",
+        reply="",
+        usage=total_usage(embedding.usage for embedding in embeddings),
+        cost_usd=sum(cost for cost in costs if cost is not None) if costs and None not in costs else None,
+        cached=all(embedding.cached for embedding in embeddings),
+    )

@@ -1,0 +1,253 @@
+"""`toxicity`: none of the terms of a list stands in a text, not even in disguise."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta, Struct
+
+from agentv.evaluators.rules.base import judged_text, quoted
+from agentv.scoring.results.criteria import criterion_named, result_of
+from agentv.scoring.results.folding import Folding
+from agentv.scoring.text.forms import is_swapped, swap_key
+from agentv.scoring.text.words import is_edge_between
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import EvaluatorError
+from agentv.types.evaluation import EvaluationContext, EvaluationScore
+from agentv.types.json_value import JsonObject
+from agentv.types.problems import Problem
+from agentv.types.protocols import EvaluatorTools
+
+Candidate: TypeAlias = tuple[int, int, int]
+"""The number of a pattern, and where it begins and ends."""
+
+FEW_TERMS = 100
+"""So many terms are quickly found one by one."""
+
+
+class Term(Struct, frozen=True):
+    """A term as it was written in the list, and as it is looked for."""
+
+    written: str
+    folded: str
+
+
+class TermIndex:
+    """Finds terms in texts that were folded by the same `folding`; those with swapped letters, too.
+
+    `is_quick` tells that the time hardly depends on how many terms there are.
+    """
+
+    def __init__(self, terms: Iterable[str], folding: Folding, *, whole_words: bool) -> None:
+        self._whole_words = whole_words
+        by_key: dict[str, dict[str, Term]] = {}
+        for written in terms:
+            folded = folding.of(written)
+            by_key.setdefault(swap_key(folded), {}).setdefault(folded, Term(written.strip(), folded))
+        self._terms = tuple(tuple(each.values()) for each in by_key.values())
+        search = _one_pass(tuple(by_key))
+        self.is_quick = search is not None or len(by_key) <= FEW_TERMS
+        self._search = search or _term_by_term(tuple(by_key))
+
+    def find(self, folded: str) -> Iterator[tuple[Term, int, int]]:
+        """Yield each term that stands in a folded text, with its place; every time that it does."""
+        for number, start, end in self._search(swap_key(folded)):
+            for term in self._terms[number]:
+                if is_swapped(folded[start:end], term.folded) and self._stands_alone(term, folded, start, end):
+                    yield term, start, end
+
+    def _stands_alone(self, term: Term, folded: str, start: int, end: int) -> bool:
+        """Whether no word goes on at either end. Signs inside count as the letters they stand for."""
+        if not self._whole_words:
+            return True
+        before = folded[start - 1] if start else ""
+        return is_edge_between(before, term.folded[0]) and is_edge_between(term.folded[-1], folded[end : end + 1])
+
+
+def _one_pass(patterns: Sequence[str]) -> Callable[[str], Iterable[Candidate]] | None:
+    """Return a search by an automaton; None without the package of the extra `text`."""
+    try:
+        from ahocorasick_rs import AhoCorasick  # noqa: PLC0415 - of an extra, and only lists of terms need it
+    except ImportError:
+        return None
+    automaton = AhoCorasick(patterns)
+    # Overlaps count: a longer term that is no whole word must not hide a shorter one that is.
+    return lambda text: automaton.find_matches_as_indexes(text, overlapping=True)
+
+
+def _term_by_term(patterns: Sequence[str]) -> Callable[[str], Iterable[Candidate]]:
+    def search(text: str) -> Iterator[Candidate]:
+        for number, pattern in enumerate(patterns):
+            at = text.find(pattern)
+            while at >= 0:
+                yield number, at, at + len(pattern)
+                at = text.find(pattern, at + 1)
+
+    return search
+
+
+KIND = "toxicity"
+CLEAN = "no toxic term"
+SHOWN_TERMS = 20
+SHOWN_PLACES = 5
+"""How many terms are reported, and how many places of each."""
+
+
+class ToxicitySettings(Struct, frozen=True, kw_only=True):
+    """Settings of `toxicity`."""
+
+    toxic_terms: Annotated[
+        str | tuple[str, ...],
+        Meta(
+            description="the terms: a list, or the file that has one on each line (# begins a comment)",
+            extra={"aliases": ("terms",)},
+        ),
+    ]
+    case_sensitive: Annotated[bool, Meta(description="whether `Yes` and `yes` are different")] = False
+    match_whole_word: Annotated[bool, Meta(description="whether a term must not be a part of a word")] = True
+    fold: Annotated[bool, Meta(description="whether accents count for nothing")] = False
+
+    def __post_init__(self) -> None:
+        """Refuse an empty list, and terms without a letter."""
+        if isinstance(self.toxic_terms, str):
+            if not self.toxic_terms.strip():
+                raise ValueError("`toxic_terms` must name a file, or be a list of terms")
+            return
+        if not self.toxic_terms:
+            raise ValueError("`toxic_terms` must have at least one term")
+        blank = next((term for term in self.toxic_terms if self.is_blank(term)), None)
+        if blank is not None:
+            raise ValueError(f"`toxic_terms` holds {quoted(blank)}, which every text has")
+
+    @property
+    def folding(self) -> Folding:
+        """How terms and texts are folded."""
+        return Folding(case_sensitive=self.case_sensitive, accents=self.fold)
+
+    def is_blank(self, term: str) -> bool:
+        """Whether nothing of a term is left once it is folded."""
+        return not self.folding.of(term)
+
+    def files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the file of the terms, if they stand in one."""
+        return (str(Path(base_dir, self.toxic_terms).resolve()),) if isinstance(self.toxic_terms, str) else ()
+
+    def problems(self, base_dir: str) -> tuple[Problem, ...]:
+        """Return what is wrong in the file of the terms. Raises OSError when it cannot be read."""
+        return tuple(problem for path in self.files(base_dir) for problem in self._problems_in(path))
+
+    def _problems_in(self, path: str) -> Iterator[Problem]:
+        try:
+            terms = _read_terms(path)
+        except UnicodeDecodeError as error:
+            yield Problem(path, f"is no UTF-8 text: {error.reason} at byte {error.start}")
+            return
+        if not terms:
+            yield Problem(path, "has no term", allowed="one stands on each line, and # begins a comment")
+        for line, term in terms.items():
+            if self.is_blank(term):
+                yield Problem(path, f"{quoted(term)} is a term that every text has", line, 1)
+
+    def listed(self, base_dir: str) -> Iterable[str]:
+        """Return the terms. Raises EvaluatorError when their file cannot be used."""
+        if not isinstance(self.toxic_terms, str):
+            return self.toxic_terms
+        (path,) = self.files(base_dir)
+        try:
+            problems = self.problems(base_dir)
+            terms = {} if problems else _read_terms(path)
+        except OSError as error:
+            raise EvaluatorError(f"cannot read {path}: {error.strerror}") from error
+        if problems:
+            raise EvaluatorError("; ".join(problem.render() for problem in problems))
+        return terms.values()
+
+
+def _read_terms(path: str) -> dict[int, str]:
+    """Return the terms of a file by the line on which they stand, counted from 1."""
+    lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    written = {number: line.strip() for number, line in enumerate(lines, start=1)}
+    return {number: line for number, line in written.items() if line and not line.startswith("#")}
+
+
+class ToxicityEvaluator:
+    """Passes a text that has none of the terms; else it says which it has, and where.
+
+    >>> ToxicityEvaluator(ToxicitySettings(toxic_terms=("darn",))).kind
+    'toxicity'
+    """
+
+    kind = KIND
+    reusable = True
+
+    def __init__(
+        self, settings: ToxicitySettings, *, criterion: str = KIND, source: str = "response", base_dir: str = "."
+    ) -> None:
+        self._criterion = criterion
+        self._source = source
+        self._folding = settings.folding
+        self._index = TermIndex(settings.listed(base_dir), self._folding, whole_words=settings.match_whole_word)
+        self.inline = self._index.is_quick
+
+    def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Look for the terms. Raises EvaluatorError when there is no text to look at."""
+        text = judged_text(context, self._source)
+        found: dict[Term, list[tuple[int, int]]] = {}
+        for term, start, end in self._index.find(self._folding.of(text)):
+            found.setdefault(term, []).append((start, end))
+        criterion = criterion_named(self._criterion, context.criteria, scale="numeric")
+        if not found:
+            result = result_of(1.0, criterion, kind=KIND, reasoning=CLEAN)
+            return EvaluationScore(score=1.0, hits=(CLEAN,), reasoning=CLEAN, results=(result,))
+        reports = tuple(self._reports(text, found))
+        misses = tuple(report.line for report in reports)
+        more = (f"… and {len(found) - SHOWN_TERMS} more terms",) if len(found) > SHOWN_TERMS else ()
+        told = "; ".join((*misses[:SHOWN_PLACES], *more))
+        places: JsonObject = {"found": [place for report in reports for place in report.places]}
+        result = result_of(0.0, criterion, kind=KIND, reasoning=told, metadata=places)
+        return EvaluationScore(
+            score=0.0, misses=misses + more, expected_aspect_count=len(found), reasoning=told, results=(result,)
+        )
+
+    def _reports(self, text: str, found: dict[Term, list[tuple[int, int]]]) -> "Iterator[_Report]":
+        places = self._folding.places(text)
+        for term in sorted(found, key=lambda term: found[term][0])[:SHOWN_TERMS]:
+            spans = tuple(places.span(*span) for span in found[term][:SHOWN_PLACES])
+            yield _Report(term.written, text, spans, len(found[term]))
+
+
+class _Report(Struct, frozen=True):
+    """What is told of one term: the first places in the text, in code points from 0, and how many there are."""
+
+    term: str
+    text: str
+    spans: tuple[tuple[int, int], ...]
+    count: int
+
+    @property
+    def line(self) -> str:
+        """The report for people."""
+        more = f", and {self.count - len(self.spans)} more times" if self.count > len(self.spans) else ""
+        return f"{quoted(self.term)} at {', '.join(self._shown(*span) for span in self.spans)}{more}"
+
+    @property
+    def places(self) -> list[JsonObject]:
+        """The report for programs."""
+        return [
+            {"term": self.term, "start": start, "end": end, "line": self._line_at(start)} for start, end in self.spans
+        ]
+
+    def _shown(self, start: int, end: int) -> str:
+        written = self.text[start:end]
+        disguised = "" if written.casefold() == self.term.casefold() else f" as {quoted(written)}"
+        return f"character {start} (line {self._line_at(start)}){disguised}"
+
+    def _line_at(self, place: int) -> int:
+        return self.text.count("\n", 0, place) + 1
+
+
+def make_toxicity(config: EvaluatorConfig, settings: ToxicitySettings, _tools: EvaluatorTools) -> ToxicityEvaluator:
+    """Make a `toxicity`. Raises EvaluatorError when the file of its terms cannot be used."""
+    return ToxicityEvaluator(
+        settings, criterion=config.criterion or config.name, source=config.source, base_dir=config.base_dir
+    )

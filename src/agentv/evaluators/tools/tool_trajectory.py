@@ -1,0 +1,101 @@
+"""`tool_trajectory`: deterministic demands on the tools an agent called."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+from msgspec.structs import replace
+
+from agentv.scoring.tools.tool_calls import ExpectedCall
+from agentv.scoring.tools.traces import call_counts, observed_calls
+from agentv.scoring.tools.trajectory import NO_TRACE, Mode, Trajectory, TrajectoryScore, score_counts, score_trajectory
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.evaluation import EvaluationContext, EvaluationScore
+from agentv.types.protocols import EvaluatorTools
+
+
+class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
+    """Settings of `tool_trajectory`; also the options of ToolTrajectoryEvaluator."""
+
+    mode: Annotated[
+        Mode, Meta(description="any_order (counts only), in_order, exact, unordered, subset or superset")
+    ] = "any_order"
+    minimums: Annotated[Mapping[str, int], Meta(description="tool: at least so many calls")] = field(
+        default_factory=dict
+    )
+    maximums: Annotated[Mapping[str, int], Meta(description="tool: at most so many calls")] = field(
+        default_factory=dict
+    )
+    forbidden: Annotated[tuple[str, ...], Meta(description="tools that must not be called")] = ()
+    expected: Annotated[
+        tuple[ExpectedCall, ...], Meta(description="the calls to compare with: [{tool, input, args}]")
+    ] = ()
+    score: Annotated[
+        Literal["strict", "partial"], Meta(description="strict: 1.0 or 0.0; partial: how much of the sequence is there")
+    ] = "strict"
+
+    def __post_init__(self) -> None:
+        """Refuse what demands nothing, or demands it of the wrong mode."""
+        counts = [*self.minimums.values(), *self.maximums.values()]
+        if any(count < 0 for count in counts):
+            raise ValueError("`minimums` and `maximums` must be whole numbers of at least 0")
+        if self.mode == "any_order" and self.expected:
+            raise ValueError(
+                "`expected` needs a mode that compares: in_order, exact, unordered, subset or superset; any_order "
+                "takes `minimums`, `maximums` and `forbidden`"
+            )
+        if self.mode == "any_order" and not (counts or self.forbidden):
+            raise ValueError("mode any_order needs `minimums`, `maximums` or `forbidden`")
+        if self.mode == "any_order" and self.score == "partial":
+            raise ValueError("`score: partial` needs a mode that compares; any_order is a share already")
+
+
+class ToolTrajectoryEvaluator:
+    """Compares the tools an agent called with what was expected of it.
+
+    Takes a settings object, keywords of the same names, or both; expected calls may be dicts of their keys, as in a
+    file. Reads output messages first, then the trace.
+
+    >>> ToolTrajectoryEvaluator(mode="any_order", minimums={"search": 1}).kind
+    'tool_trajectory'
+    """
+
+    kind = "tool_trajectory"
+    reusable = True
+
+    def __init__(self, settings: ToolTrajectorySettings | None = None, /, **keywords: Any) -> None:
+        given = replace(settings, **keywords) if settings is not None else ToolTrajectorySettings(**keywords)
+        self._wanted = Trajectory(
+            mode=given.mode,
+            expected=tuple(ExpectedCall(**call) if isinstance(call, Mapping) else call for call in given.expected),
+            minimums=given.minimums,
+            maximums=given.maximums,
+            forbidden=tuple(given.forbidden),
+            partial=given.score == "partial",
+        )
+
+    def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Judge the trajectory of an answer; without one the score is 0.0, and `misses` says so."""
+        compared = self._compare(context)
+        return EvaluationScore(
+            score=compared.score,
+            hits=compared.hits,
+            misses=compared.misses,
+            expected_aspect_count=max(1, len(compared.hits) + len(compared.misses)),
+        )
+
+    def _compare(self, context: EvaluationContext) -> TrajectoryScore:
+        calls = observed_calls(context)
+        if calls is not None:
+            return score_trajectory(self._wanted, calls)
+        counts = call_counts(context)
+        if counts is not None and self._wanted.mode == "any_order":
+            return score_counts(self._wanted, counts)
+        return TrajectoryScore(0.0, misses=(NO_TRACE,))
+
+
+def make_tool_trajectory(
+    _config: EvaluatorConfig, settings: ToolTrajectorySettings, _tools: EvaluatorTools
+) -> ToolTrajectoryEvaluator:
+    """Make a `tool_trajectory`."""
+    return ToolTrajectoryEvaluator(settings)

@@ -1,0 +1,387 @@
+"""`tool_usage`: rules on the tools an agent called, each for a criterion. Its class is ToolUsageEvaluator."""
+
+import copy
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias, cast
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from agentv.evaluators.context_files import function_files
+from agentv.evaluators.rules.base import Finding
+from agentv.evaluators.rules.json import check_schema, first_problems, make_schema_check, plain_json
+from agentv.evaluators.rules.numbers import check_range
+from agentv.evaluators.rules.rule_based import reasoning_of
+from agentv.execution.user_code import load_callable, raised_at
+from agentv.scoring.results.criteria import criterion_named, failed_result, result_of
+from agentv.scoring.tools.recorded_calls import CallSource, recorded_calls
+from agentv.scoring.tools.tool_calls import ExpectedCall, name_matches
+from agentv.scoring.tools.trajectory import NO_TRACE, Trajectory, score_trajectory
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import EvaluatorError
+from agentv.types.evaluation import EvaluationContext, EvaluationResult
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import ToolCall
+from agentv.types.protocols import EvaluatorTools
+
+ValueCheck: TypeAlias = Callable[[JsonValue], str | None]
+"""Returns what is wrong with a value, None when nothing is. Raises EvaluatorError when it cannot tell."""
+
+ArgsSetting: TypeAlias = JsonObject | str | Callable[..., object]
+"""A JSON Schema, the name of a function (`python:path.py:function`), or from Python the function itself."""
+
+_KEYWORDS = frozenset(
+    """$anchor $comment $defs $dynamicAnchor $dynamicRef $id $ref $schema $vocabulary additionalProperties allOf anyOf
+    const contains contentEncoding contentMediaType contentSchema default definitions dependentRequired
+    dependentSchemas deprecated description else enum examples exclusiveMaximum exclusiveMinimum format if items
+    maxContains maxItems maxLength maxProperties maximum minContains minItems minLength minProperties minimum
+    multipleOf not oneOf pattern patternProperties prefixItems properties propertyNames readOnly required then title
+    type unevaluatedItems unevaluatedProperties uniqueItems writeOnly""".split()  # noqa: SIM905 - as a list these words would be sixty lines
+)
+
+
+def check_args_setting(args: object) -> None:
+    """Raise ValueError for `args` that are no JSON Schema and name no function."""
+    if isinstance(args, str):
+        if ":" not in function_name(args):
+            raise ValueError("`args` must be a JSON Schema, or name a function: python:path.py:function")
+    elif isinstance(args, Mapping):
+        check_value_schema(args, name="args")
+
+
+def check_value_schema(schema: JsonObject, *, name: str) -> None:
+    """Raise ValueError for what is no JSON Schema, or looks like the wanted value itself: that would allow anything."""
+    unknown = next((key for key in schema if key not in _KEYWORDS and not key.startswith("x-")), None)
+    if unknown is not None:
+        raise ValueError(
+            f"`{name}` is a JSON Schema, and {unknown!r} is no keyword of one; for a wanted value write "
+            f"{{properties: {{{unknown}: {{const: …}}}}}}"
+        )
+    check_schema(schema, name=name)
+
+
+def function_name(args: str) -> str:
+    """Return the function that a text names, without the `python:` that may stand before it."""
+    return args.removeprefix("python:")
+
+
+def make_args_check(args: ArgsSetting, *, base_dir: str) -> ValueCheck:
+    """Return the check of a call's arguments; a function that a text names is loaded from `base_dir`, once."""
+    if isinstance(args, str):
+        return _function_check(load_callable(function_name(args), base_dir))
+    return _function_check(args) if callable(args) else make_value_check(args)
+
+
+def make_value_check(schema: JsonObject) -> ValueCheck:
+    """Return the check of a value by a JSON Schema. JSON that came as a text is looked into, too."""
+    problems = make_schema_check(schema)
+
+    def check(value: JsonValue) -> str | None:
+        inner = _parsed(value)
+        try:
+            found = list(first_problems(problems(plain_json(value))))
+        except RecursionError as error:
+            raise EvaluatorError("nested too deep to compare with the schema") from error
+        if found and inner is not None:
+            found = list(first_problems(problems(inner)))
+        return "; ".join(found) or None
+
+    return check
+
+
+def _parsed(value: JsonValue) -> JsonValue:
+    """Return the object or list that a text is, None for anything else."""
+    if not isinstance(value, str):
+        return None
+    try:
+        parsed: JsonValue = json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict | list) else None
+
+
+def _function_check(function: Callable[..., object]) -> ValueCheck:
+    name = getattr(function, "__name__", type(function).__name__)
+
+    def check(value: JsonValue) -> str | None:
+        inner = _parsed(value)
+        try:
+            # A copy: whatever the function does to it, nobody else sees.
+            returned = function(copy.deepcopy(value if inner is None else inner))
+        except (Exception, SystemExit) as error:
+            raise EvaluatorError(f"{name} raised {type(error).__name__}: {error}{raised_at(error)}") from error
+        return _said(returned, name)
+
+    return check
+
+
+def _said(returned: object, name: str) -> str | None:
+    """Return why a function refuses what it was given: it returns a bool, or `{isValid, reason}`."""
+    if inspect.iscoroutine(returned):
+        returned.close()
+        raise EvaluatorError(f"{name} is a coroutine function; a check must be a plain one")
+    reason: object = None
+    verdict = returned
+    if isinstance(returned, Mapping):
+        fields = cast(Mapping[str, object], returned)
+        verdict = fields.get("is_valid", fields.get("isValid"))
+        reason = fields.get("reason")
+    if not isinstance(verdict, bool):
+        raise EvaluatorError(f"{name} returned {returned!r:.100}; it must return a bool or {{isValid, reason}}")
+    return None if verdict else str(reason or f"refused by {name}")
+
+
+class ToolRule(Struct, frozen=True, kw_only=True):
+    """What is demanded of one tool, or with `sequence` of the order of several."""
+
+    criterion: Annotated[
+        str | None, Meta(description="which of the criteria it judges", extra={"aliases": ("criterion_name",)})
+    ] = None
+    tool: Annotated[
+        str | None, Meta(description="the tool's name, or a glob", extra={"aliases": ("expected_tool_name",)})
+    ] = None
+    required: Annotated[bool, Meta(description="whether it must be called", extra={"aliases": ("is_required",)})] = (
+        False
+    )
+    min_calls: Annotated[int | None, Meta(description="at least so many calls")] = None
+    max_calls: Annotated[int | None, Meta(description="at most so many calls; 0 forbids the tool")] = None
+    args: Annotated[
+        Mapping[str, JsonValue] | str | Callable[..., object] | None,
+        Meta(
+            description="what it is called with: a JSON Schema, or python:path.py:function, which gets the arguments",
+            extra={"aliases": ("argument_checks",)},
+        ),
+    ] = None
+    result: Annotated[Mapping[str, JsonValue] | None, Meta(description="what it returns, as a JSON Schema")] = None
+    each: Annotated[
+        Literal["first", "any", "all"], Meta(description="which calls must be as `args` and `result` say")
+    ] = "first"
+    sequence: Annotated[
+        tuple[str, ...], Meta(description="tools that must be called in this order; others may come between")
+    ] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a rule that demands nothing, or what cannot be."""
+        if self.sequence:
+            self._check_sequence()
+        elif not (self.tool or self.has_check):
+            raise ValueError("a rule needs `tool`, `args`, `result` or `sequence`; without them it judges nothing")
+        if self.min_calls is not None or self.max_calls is not None:
+            check_range(self.min_calls, self.max_calls, "tool_usage", ("min_calls", "max_calls"))
+        if self.required and self.max_calls == 0:
+            raise ValueError("`required` demands a call, and `max_calls: 0` forbids it")
+        check_args_setting(self.args)
+        if self.result is not None:
+            check_value_schema(self.result, name="result")
+
+    def _check_sequence(self) -> None:
+        counted = self.min_calls is not None or self.max_calls is not None
+        if self.tool or self.has_check or self.required or counted:
+            raise ValueError("`sequence` stands alone: what is demanded of one tool is a rule of its own")
+
+    @property
+    def has_check(self) -> bool:
+        """Whether it looks at what a call brought, not only whether there was one."""
+        return self.args is not None or self.result is not None
+
+    @property
+    def demands_nothing(self) -> bool:
+        """Whether every answer passes it."""
+        counted = self.min_calls is not None or self.max_calls is not None
+        return not (self.required or counted or self.has_check or self.sequence)
+
+
+class PreparedToolRule:
+    """A rule with its checks ready. Functions that it names are loaded from `base_dir`."""
+
+    def __init__(self, rule: ToolRule, *, base_dir: str) -> None:
+        self._rule = rule
+        self._args: ValueCheck | None = None
+        if rule.args is not None:
+            self._args = make_args_check(rule.args, base_dir=base_dir)
+        self._result = None if rule.result is None else make_value_check(rule.result)
+        self._sequence = Trajectory("in_order", tuple(ExpectedCall(tool) for tool in rule.sequence))
+
+    def judge(self, calls: Sequence[ToolCall] | None) -> Finding:
+        """Return what the rule says of the calls on record, None when nothing is. Raises EvaluatorError."""
+        rule = self._rule
+        if calls is None and (rule.sequence or rule.required or rule.min_calls or rule.max_calls is not None):
+            return Finding(passed=False, misses=(NO_TRACE,))
+        if rule.sequence:
+            compared = score_trajectory(self._sequence, calls or ())
+            return Finding(not compared.misses, compared.hits, compared.misses)
+        return self._of_tool([call for call in calls or () if rule.tool is None or name_matches(rule.tool, call.tool)])
+
+    def _of_tool(self, calls: Sequence[ToolCall]) -> Finding:
+        problems = tuple(self._count_problems(len(calls)))
+        if problems or not calls:
+            return Finding(not problems, hits=(f"{self._times(0)}, which is allowed",), misses=problems)
+        if not self._rule.has_check:
+            return Finding(passed=True, hits=(self._times(len(calls)),))
+        return self._checked(calls)
+
+    def _count_problems(self, count: int) -> Iterator[str]:
+        rule = self._rule
+        if rule.min_calls is not None and count < rule.min_calls:
+            yield f"{self._times(count)} (minimum: {rule.min_calls})"
+        elif rule.required and count == 0:
+            yield f"{self._times(0)}, but is required"
+        if rule.max_calls is not None and count > rule.max_calls:
+            yield f"{self._times(count)} (maximum: {rule.max_calls})"
+
+    def _times(self, count: int) -> str:
+        return f"{self._rule.tool or 'any tool'} called {count} time{'' if count == 1 else 's'}"
+
+    def _checked(self, calls: Sequence[ToolCall]) -> Finding:
+        if self._rule.each == "any":
+            return self._any(calls)
+        checked_calls = calls if self._rule.each == "all" else calls[:1]
+        problems = [self._problem(call, number) for number, call in enumerate(checked_calls, start=1)]
+        misses = tuple(problem for problem in problems if problem is not None)
+        checked = "every call" if self._rule.each == "all" else "the first call"
+        return Finding(not misses, (f"{self._times(len(calls))}, {checked} as demanded",), misses)
+
+    def _any(self, calls: Sequence[ToolCall]) -> Finding:
+        """One good call is enough; what cannot be checked matters only when there is none."""
+        problems: list[str] = []
+        broken: EvaluatorError | None = None
+        for number, call in enumerate(calls, start=1):
+            try:
+                problem = self._problem(call, number)
+            except EvaluatorError as error:
+                broken = broken or error
+                continue
+            if problem is None:
+                return Finding(passed=True, hits=(f"{self._times(len(calls))}, call {number} as demanded",))
+            problems.append(problem)
+        if broken is not None:
+            raise broken
+        return Finding(passed=False, misses=tuple(problems))
+
+    def _problem(self, call: ToolCall, number: int) -> str | None:
+        """Return what is wrong with one call. Raises EvaluatorError when that cannot be told."""
+        where = f"call {number} of {call.tool}"
+        try:
+            problem = self._args({} if call.input is None else call.input) if self._args is not None else None
+            if problem is not None:
+                return f"{where}: {problem}"
+            problem = self._result_problem(call) if self._result is not None else None
+        except EvaluatorError as error:
+            raise EvaluatorError(f"{where}: {error}", kind=error.failure.kind) from error
+        return None if problem is None else f"{where} returned something else: {problem}"
+
+    def _result_problem(self, call: ToolCall) -> str | None:
+        if call.output is None:
+            raise EvaluatorError("what it returned is not on record")
+        return self._result(call.output) if self._result is not None else None
+
+
+KIND = "tool_usage"
+
+
+class ToolUsageSettings(Struct, frozen=True, kw_only=True):
+    """Settings of `tool_usage`."""
+
+    rules: Annotated[
+        tuple[ToolRule, ...],
+        Meta(description="what to demand: [{criterion, tool, required, min_calls, max_calls, args, result, each}]"),
+    ]
+    tool_data_source: Annotated[
+        Literal["message_history", "messageHistory", "context"] | None,
+        Meta(description="look for calls only in the messages, or only in context.toolCalls"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse an empty list, which judges nothing."""
+        if not self.rules:
+            raise ValueError("`rules` must have at least one rule")
+
+    def criteria(self) -> tuple[str | None, ...]:
+        """Return the criteria that the rules name; None stands for the evaluator's own."""
+        return tuple(rule.criterion for rule in self.rules)
+
+    def files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the files of the functions that the rules name."""
+        named = (function_name(rule.args) for rule in self.rules if isinstance(rule.args, str))
+        return tuple(file for name in named for file in function_files(name, Path(base_dir)))
+
+
+class ToolUsageEvaluator:
+    """Checks the tool calls on record by rules, and gives one result per rule on its criterion's scale.
+
+    A rule without a criterion judges `criterion`. `base_dir` is where the functions are that rules name.
+
+    >>> ToolUsageEvaluator([ToolRule(tool="search", required=True)]).kind
+    'tool_usage'
+    """
+
+    kind = KIND
+    reusable = True
+
+    def __init__(
+        self,
+        rules: Sequence[ToolRule],
+        *,
+        criterion: str = KIND,
+        tool_data_source: CallSource | None = None,
+        base_dir: str = ".",
+    ) -> None:
+        self.inline = not any(rule.has_check for rule in rules)
+        self.warnings = tuple(
+            f"rule {number} demands nothing of {rule.tool}: add `required: true`, or what it is called with"
+            for number, rule in enumerate(rules, start=1)
+            if rule.demands_nothing
+        )
+        self._source = tool_data_source
+        self._rules = tuple(
+            (PreparedToolRule(rule, base_dir=base_dir), rule.criterion or criterion, _metadata(index, rule))
+            for index, rule in enumerate(rules)
+        )
+
+    def evaluate(self, context: EvaluationContext) -> list[EvaluationResult]:
+        """Return one result per rule, in order. What a rule cannot judge is that rule's error.
+
+        Raises EvaluatorError when `context.toolCalls` cannot be read.
+        """
+        calls = recorded_calls(context, self._source)
+        return [_judged(rule, name, metadata, calls, context) for rule, name, metadata in self._rules]
+
+
+def _metadata(index: int, rule: ToolRule) -> JsonObject:
+    return {"rule": index} if rule.tool is None else {"rule": index, "tool": rule.tool}
+
+
+def _judged(
+    rule: PreparedToolRule,
+    name: str,
+    metadata: JsonObject,
+    calls: Sequence[ToolCall] | None,
+    context: EvaluationContext,
+) -> EvaluationResult:
+    criterion = criterion_named(name, context.criteria)
+    try:
+        finding = rule.judge(calls)
+    except EvaluatorError as error:
+        return replace(failed_result(str(error), criterion, kind=KIND), metadata=metadata)
+    value = 1.0 if finding.passed else 0.0
+    return result_of(value, criterion, kind=KIND, reasoning=reasoning_of(finding), metadata=metadata)
+
+
+def make_tool_usage(config: EvaluatorConfig, settings: ToolUsageSettings, _tools: EvaluatorTools) -> ToolUsageEvaluator:
+    """Make a `tool_usage`; rules that name no criterion judge the evaluator's own, or one of its name."""
+    return ToolUsageEvaluator(
+        settings.rules,
+        criterion=config.criterion or config.name,
+        tool_data_source=None if settings.tool_data_source is None else _SOURCES[settings.tool_data_source],
+        base_dir=config.base_dir,
+    )
+
+
+_SOURCES: dict[str, CallSource] = {
+    "message_history": "message_history",
+    "messageHistory": "message_history",
+    "context": "context",
+}

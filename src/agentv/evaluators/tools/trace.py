@@ -1,0 +1,125 @@
+"""`trace`: bounds on what happened behind an answer: calls, errors, steps, time, money. Its class is TraceEvaluator."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, TypeAlias
+
+from msgspec import Meta, Struct, structs
+
+from agentv.scoring.tools.recorded_calls import recorded_calls
+from agentv.scoring.tools.trace_metrics import count_calls, count_errors, count_model_steps, most_repeated_call
+from agentv.scoring.tools.trajectory import NO_TRACE
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.evaluation import EvaluationContext, EvaluationScore
+from agentv.types.failures import Failure
+from agentv.types.protocols import EvaluatorTools
+
+KIND = "trace"
+Bound: TypeAlias = int | float
+
+
+class TraceSettings(Struct, frozen=True, kw_only=True):
+    """Settings of `trace`; also the keywords of TraceEvaluator. At least one bound is needed."""
+
+    max_tool_calls: Annotated[int | None, Meta(description="at most so many calls of tools")] = None
+    max_errors: Annotated[int | None, Meta(description="at most so many errors")] = None
+    max_model_steps: Annotated[int | None, Meta(description="at most so many steps of the model")] = None
+    no_repeated_calls: Annotated[
+        int | None, Meta(description="no call of one tool with the same arguments more often than this")
+    ] = None
+    max_duration_ms: Annotated[float | None, Meta(description="how long the answer may take")] = None
+    max_cost_usd: Annotated[float | None, Meta(description="what the answer may cost, in dollars")] = None
+    max_tokens: Annotated[int | None, Meta(description="how many tokens the answer may use, in and out")] = None
+
+    def __post_init__(self) -> None:
+        """Refuse no bound at all, and bounds that nothing can meet."""
+        bounds = structs.asdict(self)
+        if all(value is None for value in bounds.values()):
+            raise ValueError(f"`trace` needs at least one of {', '.join(f'`{name}`' for name in bounds)}")
+        for name, value in bounds.items():
+            least = 1 if name == "no_repeated_calls" else 0
+            if value is not None and not (math.isfinite(value) and value >= least):
+                raise ValueError(f"`{name}` must be a finite number of at least {least}")
+
+
+class _Looked(Struct, frozen=True):
+    """What one bound found: met or not, in words; `unknown` when there was nothing to compare it with."""
+
+    said: str
+    met: bool = False
+    unknown: bool = False
+
+
+class TraceEvaluator:
+    """Holds what happened behind an answer against bounds; the score is the share of them that are met.
+
+    >>> TraceEvaluator(max_tool_calls=5, no_repeated_calls=1).kind
+    'trace'
+    """
+
+    kind = KIND
+    inline = True
+    reusable = True
+
+    def __init__(self, settings: TraceSettings | None = None, /, **bounds: Any) -> None:
+        given = settings if settings is not None else TraceSettings(**bounds)
+        about_calls = (given.max_tool_calls, given.max_errors, given.no_repeated_calls)
+        self._settings = given
+        self._looks_at_calls = any(bound is not None for bound in about_calls)
+
+    def evaluate(self, context: EvaluationContext) -> EvaluationScore:
+        """Judge what happened. A bound on time, cost or tokens that are not known is an error, never met."""
+        looked = list(self._look(context))
+        hits = tuple(each.said for each in looked if each.met)
+        misses = tuple(each.said for each in looked if not each.met)
+        unknown = [each.said for each in looked if each.unknown]
+        if unknown:
+            failure = Failure("evaluator_error", "; ".join(unknown), stage="evaluator")
+            return EvaluationScore(0.0, hits, misses, len(looked), status="error", error=failure)
+        return EvaluationScore(len(hits) / len(looked), hits, misses, len(looked))
+
+    def _look(self, context: EvaluationContext) -> Iterator[_Looked]:
+        wanted = self._settings
+        calls = recorded_calls(context) if self._looks_at_calls else None
+        yield from _counted(wanted.max_tool_calls, lambda: count_calls(context, calls), "tool call")
+        yield from _counted(wanted.max_errors, lambda: count_errors(context, calls), "error")
+        yield from _counted(wanted.max_model_steps, lambda: count_model_steps(context), "model step")
+        if wanted.no_repeated_calls is not None:
+            yield _repeated(wanted.no_repeated_calls, most_repeated_call(calls))
+        yield from _measured(wanted.max_duration_ms, context.duration_ms, "{:g} ms", "how long the answer took")
+        yield from _measured(wanted.max_cost_usd, context.cost_usd, "${:g}", "what the answer cost")
+        tokens = None if context.usage is None else context.usage.total or context.usage.input + context.usage.output
+        yield from _measured(wanted.max_tokens, tokens, "{:d} tokens", "how many tokens the answer used")
+
+
+def _counted(bound: int | None, count: Callable[[], int | None], what: str) -> Iterator[_Looked]:
+    if bound is None:
+        return
+    found = count()
+    if found is None:
+        yield _Looked(f"{NO_TRACE} ({what}s)")
+        return
+    yield _Looked(f"{found} {what}{'' if found == 1 else 's'} (maximum: {bound})", met=found <= bound)
+
+
+def _repeated(bound: int, most: tuple[str, int] | None) -> _Looked:
+    if most is None:
+        return _Looked(f"{NO_TRACE} (repeated calls)")
+    said, count = most
+    if count <= bound:
+        return _Looked(f"no call made more than {bound} time{'' if bound == 1 else 's'}", met=True)
+    return _Looked(f"{said} called {count} times (maximum: {bound})")
+
+
+def _measured(bound: Bound | None, found: Bound | None, form: str, what: str) -> Iterator[_Looked]:
+    if bound is None:
+        return
+    if found is None:
+        yield _Looked(f"{what} is not known", unknown=True)
+        return
+    yield _Looked(f"{form.format(found)} (maximum: {form.format(bound)})", met=found <= bound)
+
+
+def make_trace(_config: EvaluatorConfig, settings: TraceSettings, _tools: EvaluatorTools) -> TraceEvaluator:
+    """Make a `trace`."""
+    return TraceEvaluator(settings)

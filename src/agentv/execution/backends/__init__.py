@@ -1,0 +1,1 @@
+"""Who runs the work: workers of this process."""

@@ -1,0 +1,64 @@
+"""What runs inside a warm worker: one JSON line in, one call of the user's function, one JSON line out.
+
+Started as `python -m agentv.execution.processes.worker_process REFERENCE BASE_DIR`. The two pipes are moved away from
+standard input and output, so that nothing the function prints or reads, not even from C, can touch the conversation.
+"""
+
+import asyncio
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from agentv.execution.user_code import load_callable, raised_at
+from agentv.types.errors import PluginError
+
+
+def main() -> None:
+    """Serve calls until the other side closes its pipe."""
+    requests, replies = _take_pipes()
+    reference, base_dir = sys.argv[1:]
+    try:
+        function = load_callable(reference, base_dir)
+    except PluginError as error:
+        _reply(replies, {"kind": "plugin_error", "error": f"cannot be used: {error}"})
+        return
+    for line in requests:
+        _reply(replies, _answer(function, line))
+
+
+def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    return requests, replies
+
+
+def _answer(function: Callable[..., Any], line: bytes) -> dict[str, Any]:
+    try:
+        value = function(json.loads(line))
+        if inspect.isawaitable(value):
+            value = asyncio.run(_await(value))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's function may raise anything
+        return {"kind": "evaluator_error", "error": f"raised {type(error).__name__}: {error}{raised_at(error)}"}
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError) as error:
+        return {"kind": "evaluator_error", "error": f"returned something that is not JSON: {error}"}
+    return {"value": value}
+
+
+async def _await(value: Any) -> Any:
+    return await value
+
+
+def _reply(replies: BinaryIO, message: dict[str, Any]) -> None:
+    replies.write(json.dumps(message).encode() + b"\n")
+    replies.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+"""Code of users: found, imported, called safely."""
+
+import asyncio
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from types import CoroutineType, GeneratorType, ModuleType, coroutine
+from typing import Any, Optional
+
+import msgspec
+
+from agentv.execution.threads import AbandonedError, call_in_thread
+from agentv.types.errors import PluginError, nearest
+
+
+class DeadlineError(TimeoutError):
+    """The code did not return in time. Its own TimeoutErrors are passed on as they are."""
+
+
+class StrayCancelError(RuntimeError):
+    """The code raised CancelledError although nobody had cancelled it; passed on, it would end a worker in silence."""
+
+
+class Deadline(msgspec.Struct, eq=False):
+    """How long a call may take, with the time spent waiting for others left out.
+
+    The timer is set by `watch`, when the call waits for the first time: what never waits needs none, and could not be
+    ended by one.
+    """
+
+    _loop: asyncio.AbstractEventLoop
+    _ends_at: float | None
+    _outer: Optional["Deadline"]
+    _waiting: int = 0
+    _left_s: float | None = None
+    timer: asyncio.Timeout | None = None
+    is_over: bool = False
+    """Whether the call has ended: a task that it left behind changes nothing any more."""
+
+    def watch(self) -> asyncio.Timeout:
+        """Return the timer, to be entered."""
+        self.timer = asyncio.timeout_at(self._ends_at)
+        return self.timer
+
+    def pause(self) -> None:
+        """Stop the clock, and that of every call around this one; it may be stopped more than once."""
+        self._waiting += 1
+        if self._waiting == 1 and self._ends_at is not None and self._may_change():
+            self._left_s = self._ends_at - self._loop.time()
+            self._end_at(None)
+        if self._outer is not None:
+            self._outer.pause()
+
+    def go_on(self) -> None:
+        """Start the clock again when nobody waits any more."""
+        self._waiting -= 1
+        if self._waiting == 0 and self._left_s is not None and self._may_change():
+            self._end_at(self._loop.time() + self._left_s)
+        if self._outer is not None:
+            self._outer.go_on()
+
+    def _end_at(self, ends_at: float | None) -> None:
+        self._ends_at = ends_at
+        if self.timer is not None:
+            self.timer.reschedule(ends_at)
+
+    def _may_change(self) -> bool:
+        is_ours = asyncio.get_running_loop() is self._loop  # a thread with a loop of its own inherits the context
+        return is_ours and not self.is_over and not (self.timer is not None and self.timer.expired())
+
+
+_current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+
+
+@contextmanager
+def off_the_clock() -> Iterator[None]:
+    """Leave the time spent in here out of the deadlines of all calls around: waiting for a turn is nobody's fault."""
+    deadline = _current.get()
+    if deadline is None:
+        yield
+        return
+    deadline.pause()
+    try:
+        yield
+    finally:
+        deadline.go_on()
+
+
+async def call_foreign(
+    function: Callable[..., Any], *args: object, timeout_s: float | None, inline: bool = False
+) -> Any:
+    """Call `function` and return its result, awaited when it can be.
+
+    A plain function runs in a thread, which is abandoned at the deadline; `inline` is for those that return at once.
+    Raises DeadlineError past `timeout_s` (None: only the deadlines around this call hold), StrayCancelError, and
+    whatever the code raises.
+    """
+    try:
+        if inline or inspect.iscoroutinefunction(function):
+            output = function(*args)
+        else:
+            output = await call_in_thread(function, *args, timeout_s=timeout_s)
+        if not _is_awaitable(output):
+            return output
+        if timeout_s is None:
+            return await output
+        loop = asyncio.get_running_loop()
+        deadline = Deadline(loop, loop.time() + timeout_s, _current.get())
+        token = _current.set(deadline)
+        try:
+            steps = output.__await__()
+            try:
+                waits_for = next(steps)
+            except StopIteration as stop:
+                return stop.value
+            return await _watched(deadline, _resumed(steps, waits_for), timeout_s)
+        finally:
+            deadline.is_over = True
+            _current.reset(token)
+    except AbandonedError as error:
+        raise DeadlineError(f"no return within {timeout_s:g} s") from error
+    except asyncio.CancelledError as error:
+        refuse_stray(error)
+        raise
+
+
+def refuse_stray(error: asyncio.CancelledError) -> None:
+    """Raise StrayCancelError unless somebody has cancelled the task that `error` came up in."""
+    task = asyncio.current_task()
+    if task is None or not task.cancelling():
+        raise StrayCancelError("the code cancelled itself (it raised CancelledError)") from error
+
+
+def _is_awaitable(output: object) -> bool:
+    """Whether something can be awaited; quicker than `inspect.isawaitable` alone for what most functions return."""
+    if isinstance(output, CoroutineType):
+        return True
+    return (hasattr(output, "__await__") or isinstance(output, GeneratorType)) and inspect.isawaitable(output)
+
+
+async def _watched(deadline: Deadline, rest: Awaitable[Any], timeout_s: float) -> Any:
+    timer = deadline.watch()
+    try:
+        async with timer:
+            return await rest
+    except TimeoutError as error:
+        if timer.expired():
+            raise DeadlineError(f"no return within {timeout_s:g} s") from error
+        raise
+
+
+@coroutine
+def _resumed(steps: Generator[Any, Any, Any], waits_for: object) -> Generator[Any, Any, Any]:
+    """Go on with what has made its first step, which waits for something."""
+    try:
+        yield waits_for
+    except BaseException as error:  # noqa: BLE001 - whatever is thrown in (a cancellation) is its own business
+        try:
+            waits_for = steps.throw(error)
+        except StopIteration as stop:
+            return stop.value
+        return (yield from _resumed(steps, waits_for))
+    return (yield from steps)
+
+
+def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
+    """Return the function that `reference` names; the dots after the colon reach into classes and objects.
+
+    A path and a package are looked for from `base_dir`, which from then on is searched for imports, after everything
+    else. A file is executed once. Raises PluginError that says what is missing or what the module's own code raised.
+    """
+    place, _, name = reference.rpartition(":")
+    if not place or not name:
+        raise PluginError(f"{reference!r} names no function; write package.module:function or path/to/file.py:function")
+    module = load_module(place, base_dir)
+    found: object = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            near = nearest(part, [known for known in vars(module) if not known.startswith("_")])
+            hint = f" Did you mean {near!r}?" if near else ""
+            raise PluginError(f"cannot load {reference!r}: {place} has no {part!r}.{hint}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise PluginError(f"cannot load {reference!r}: it is a {type(found).__name__}, not a function")
+    return found
+
+
+def load_module(place: str, base_dir: str | Path) -> ModuleType:
+    """Import `package.module` or `path/to/file.py`, looked for from `base_dir`; a file is executed once.
+
+    Raises PluginError that says what is missing or what the module's own code raised.
+    """
+    folder = Path(base_dir).resolve()
+    try:
+        return _load_file(folder / place) if place.endswith(".py") else _import_module(place, folder)
+    except PluginError:
+        raise
+    except (Exception, SystemExit) as error:  # someone else's module may raise anything while it is imported
+        said = f"{type(error).__name__}: {error}{raised_at(error)}"
+        raise PluginError(f"cannot load {place!r}: {said}") from error
+
+
+def raised_at(error: BaseException) -> str:
+    """Return the innermost line of code where `error` was raised, as the end of a message: ` (path:line)`."""
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        place = f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return place
+
+
+def _import_module(name: str, folder: Path) -> ModuleType:
+    _search(folder)
+    return importlib.import_module(name)
+
+
+def _load_file(path: Path) -> ModuleType:
+    path = path.resolve()
+    if not path.is_file():
+        raise PluginError(f"there is no file {path}")
+    name = f"_agentv_file_{hashlib.sha256(bytes(path)).hexdigest()[:12]}_{path.stem}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise PluginError(f"{path} cannot be imported as Python")
+    _search(path.parent)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickle look their module up by name
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _search(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))

@@ -1,0 +1,1 @@
+"""Copies of folders and repositories that agents work in, and what changed there."""

@@ -1,0 +1,356 @@
+"""What changed in a folder between two looks at it: a list of files, and a unified diff as git writes it.
+
+No repository of the agent is asked: what it committed, ignored or configured there changes nothing here.
+"""
+
+import hashlib
+import os
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.execution.workspaces.folder_trees import Entries, Entry, open_beneath, read_link
+from agentv.types.workspaces import Captured, ChangedFile
+
+CONTEXT_LINES = 3
+MAX_STEPS = 2_000_000
+"""How many lines may be looked at for one pair of texts, a second's worth."""
+
+
+class Effort(Struct):
+    """How many lines may still be looked at for several pairs of texts together."""
+
+    steps: int = 5 * MAX_STEPS
+
+
+class _Edit(Struct, frozen=True):
+    """Lines `old[old_start:old_end]` became `new[new_start:new_end]`; one of the two may be empty."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
+
+
+def unified_hunks(old: str, new: str, effort: Effort | None = None) -> str:
+    """Return the hunks that turn one text into the other, "" when they are equal; lines end at LF alone."""
+    old_lines, new_lines = _lines(old), _lines(new)
+    edits = _edits(old_lines, new_lines, effort or Effort())
+    return "".join(_hunk(group, old_lines, new_lines) for group in _grouped(edits))
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines with their ends; the last one has none if the text has none there."""
+    lines = text.split("\n")
+    last = lines.pop()
+    return [f"{line}\n" for line in lines] + ([last] if last else [])
+
+
+def _edits(old: Sequence[str], new: Sequence[str], effort: Effort) -> list[_Edit]:
+    """Return what changed, in order, without the lines both begin and end with being compared twice."""
+    shorter = min(len(old), len(new))
+    head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
+    tail = next((at for at in range(shorter - head) if old[-1 - at] != new[-1 - at]), shorter - head)
+    middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
+    if not middle_old and not middle_new:
+        return []
+    matches = _matches(middle_old, middle_new, effort)
+    edits, at_old, at_new = [], 0, 0
+    for match_old, match_new, length in [*matches, (len(middle_old), len(middle_new), 0)]:
+        if match_old > at_old or match_new > at_new:
+            edits.append(_Edit(head + at_old, head + match_old, head + at_new, head + match_new))
+        at_old, at_new = match_old + length, match_new + length
+    return edits
+
+
+def _matches(old: Sequence[str], new: Sequence[str], effort: Effort) -> list[tuple[int, int, int]]:
+    """Return runs of equal lines as (place in old, place in new, length), in order; none when it takes too long.
+
+    Row n of `rows` holds how far down `old` one gets with n edits on each diagonal (place in old - place in new) from
+    -n to n, of which only every other can be reached.
+    """
+    rows: list[array[int]] = []
+    least = effort.steps - min(effort.steps, MAX_STEPS)
+    for count in range(len(old) + len(new) + 1):
+        row = array("i")
+        for diagonal in range(-count, count + 1, 2):
+            at, _ = _entered(rows, count, diagonal)
+            begun = at
+            while at < len(old) and at - diagonal < len(new) and old[at] == new[at - diagonal]:
+                at += 1
+            row.append(at)
+            effort.steps -= 1 + at - begun
+            if at >= len(old) and at - diagonal >= len(new):
+                return _walked_back(rows, count, len(old), len(new))
+        rows.append(row)
+        if effort.steps <= least:
+            break
+    return []
+
+
+def _entered(rows: Sequence["array[int]"], count: int, diagonal: int) -> tuple[int, int]:
+    """Return where a diagonal is entered with the last of `count` edits, and the diagonal that one comes from.
+
+    The edit is an added line (from the diagonal above) or a removed one, whichever gets further down.
+    """
+    if count == 0:
+        return 0, 0
+    row, left = rows[count - 1], (diagonal + count) // 2 - 1
+    added = row[left + 1] if left + 1 < count else -1
+    removed = row[left] + 1 if left >= 0 else -1
+    return (added, diagonal + 1) if added >= removed else (removed, diagonal - 1)
+
+
+def _walked_back(rows: Sequence["array[int]"], count: int, at_old: int, at_new: int) -> list[tuple[int, int, int]]:
+    matches = []
+    while True:
+        diagonal = at_old - at_new
+        start, came_from = _entered(rows, count, diagonal)
+        if at_old > start:
+            matches.append((start, start - diagonal, at_old - start))
+        if count == 0:
+            return matches[::-1]
+        at_old = start if came_from > diagonal else start - 1
+        at_new = at_old - came_from
+        count -= 1
+
+
+def _grouped(edits: Sequence[_Edit]) -> Iterator[list[_Edit]]:
+    """Put edits together whose context lines would touch."""
+    group: list[_Edit] = []
+    for edit in edits:
+        if group and edit.old_start - group[-1].old_end > 2 * CONTEXT_LINES:
+            yield group
+            group = []
+        group.append(edit)
+    if group:
+        yield group
+
+
+def _hunk(group: Sequence[_Edit], old: Sequence[str], new: Sequence[str]) -> str:
+    before = min(CONTEXT_LINES, group[0].old_start)
+    after = min(CONTEXT_LINES, len(old) - group[-1].old_end)
+    old_start, old_end = group[0].old_start - before, group[-1].old_end + after
+    new_start, new_end = group[0].new_start - before, group[-1].new_end + after
+    lines = [f"@@ -{_range(old_start, old_end)} +{_range(new_start, new_end)} @@\n"]
+    at = old_start
+    for edit in group:
+        lines += [_line(" ", line) for line in old[at : edit.old_start]]
+        lines += [_line("-", line) for line in old[edit.old_start : edit.old_end]]
+        lines += [_line("+", line) for line in new[edit.new_start : edit.new_end]]
+        at = edit.old_end
+    lines += [_line(" ", line) for line in old[at:old_end]]
+    return "".join(lines)
+
+
+def _range(start: int, end: int) -> str:
+    """Return a range of lines, numbered from 1; of an empty one the line before it."""
+    count = end - start
+    first = start + 1 if count else start
+    return str(first) if count == 1 else f"{first},{count}"
+
+
+def _line(sign: str, line: str) -> str:
+    return f"{sign}{line}" if line.endswith("\n") else f"{sign}{line}\n\\ No newline at end of file\n"
+
+
+MAX_TEXT_BYTES = 2**20
+"""A larger file is named in the diff, not shown."""
+
+MAX_DIFF_CHARS = 2**20
+MAX_CHANGED = 2_000
+_LOOKED_AT_FOR_NUL = 8_000
+_CHUNK = 2**18
+
+FindRoot = Callable[[str], Path]
+"""Returns the folder that holds the former version of a path."""
+
+
+class Look(Struct, frozen=True):
+    """A folder as it was scanned. `root_of` tells where the bytes of a path are to be had."""
+
+    entries: Entries
+    root_of: FindRoot
+
+    def read(self, path: str, max_bytes: int) -> bytes | None:
+        """Return the beginning of a file, or where a link leads; None when it cannot be read."""
+        root = self.root_of(path)
+        if self.entries[path].is_link:
+            try:
+                return os.fsencode(read_link(root / path))
+            except OSError:
+                return None
+        descriptor = open_beneath(root, path)
+        if descriptor is None:
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(max_bytes)
+
+    def digest(self, path: str) -> bytes | None:
+        """Return the SHA-256 of a file's content; None for links and what cannot be read."""
+        descriptor = None if self.entries[path].is_link else open_beneath(self.root_of(path), path)
+        if descriptor is None:
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+
+
+class Change(Struct, frozen=True):
+    """One path that differs: `old` or `new` is None when there was or is nothing. `old_path` differs when renamed."""
+
+    path: str
+    old_path: str
+    old: Entry | None
+    new: Entry | None
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """How its two versions are called in a diff."""
+        old = _quoted(f"a/{self.old_path}") if self.old else "/dev/null"
+        return old, _quoted(f"b/{self.path}") if self.new else "/dev/null"
+
+
+def find_changes(before: Look, after: Look) -> list[Change]:
+    """Return what differs, in order of paths. A file that was only moved is one change, not two."""
+    changes = []
+    for path in sorted({*before.entries, *after.entries}):
+        old, new = before.entries.get(path), after.entries.get(path)
+        if old and new and old.is_link != new.is_link:
+            changes += [Change(path, path, old, None), Change(path, path, None, new)]
+        elif old is None or new is None or not _is_same(path, before, after):
+            changes.append(Change(path, path, old, new))
+    return _with_renames(changes, before, after)
+
+
+def _is_same(path: str, before: Look, after: Look) -> bool:
+    old, new = before.entries[path], after.entries[path]
+    if old.git_mode != new.git_mode or old.size != new.size:
+        return False
+    if old.stamp == new.stamp and not old.is_racy:
+        return True
+    if old.is_link:
+        return before.read(path, _CHUNK) == after.read(path, _CHUNK)
+    return before.digest(path) == after.digest(path)
+
+
+def _with_renames(changes: Sequence[Change], before: Look, after: Look) -> list[Change]:
+    """Join each file that is gone with a new one of the same content, if there is one."""
+    sizes = {change.new.size for change in changes if change.old is None and change.new is not None}
+    gone: dict[bytes, list[Change]] = {}
+    for change in changes:
+        if change.new is None and change.old is not None and change.old.size in sizes and change.old.size:
+            digest = before.digest(change.path)
+            if digest is not None:
+                gone.setdefault(digest, []).append(change)
+    joined, moved = [], set()
+    for change in changes:
+        same = gone.get(after.digest(change.path) or b"") if gone and change.old is None else None
+        if same:
+            source = same.pop(0)
+            moved.add(source.path)
+            joined.append(replace(change, old_path=source.path, old=source.old))
+        else:
+            joined.append(change)
+    return [change for change in joined if not (change.new is None and change.path in moved)]
+
+
+def capture(changes: Sequence[Change], before: Look, after: Look) -> Captured:
+    """Return changes as they are kept: the first 2,000 are listed, and shown as a diff of up to a mebibyte."""
+    diff = _Diff(before, after)
+    changed = tuple(diff.add(change) for change in changes[:MAX_CHANGED])
+    unlisted = len(changes) - len(changed)
+    notes = [f"{unlisted} more changed files are not listed"] if unlisted else []
+    if diff.left_out + unlisted:
+        notes.append(f"the diff is too large: {diff.left_out + unlisted} of {len(changes)} changed files are left out")
+        diff.parts.append(f"# {notes[-1]}\n")
+    return Captured("".join(diff.parts), changed, tuple(notes))
+
+
+class _Diff:
+    """A diff as it grows, file by file. `left_out` counts the files that it has no room for."""
+
+    def __init__(self, before: Look, after: Look) -> None:
+        self.parts: list[str] = []
+        self.left_out = 0
+        self._before = before
+        self._after = after
+        self._room = MAX_DIFF_CHARS
+        self._effort = Effort()
+
+    def add(self, change: Change) -> ChangedFile:
+        """Show one file, if there is room, and return it as it is listed."""
+        max_bytes = MAX_TEXT_BYTES + 1 if self._room else _LOOKED_AT_FOR_NUL
+        old = self._before.read(change.old_path, max_bytes) if change.old else b""
+        new = self._after.read(change.path, max_bytes) if change.new else b""
+        binary = any(b"\0" in (content or b"")[:_LOOKED_AT_FOR_NUL] for content in (old, new))
+        if self._room:
+            self._show(change, old, new, binary=binary)
+        else:
+            self.left_out += 1
+        return _listed(change, binary=binary)
+
+    def _show(self, change: Change, old: bytes | None, new: bytes | None, *, binary: bool) -> None:
+        head = _head(change)
+        body = self._body(change, old, new, binary=binary)
+        if len(head) + len(body) > self._room:
+            body = _named(change, "differ; too large to show")
+        if len(head) + len(body) > self._room:
+            self._room = 0
+            self.left_out += 1
+            return
+        self.parts.append(head + body)
+        self._room -= len(head) + len(body)
+
+    def _body(self, change: Change, old: bytes | None, new: bytes | None, *, binary: bool) -> str:
+        if old is None or new is None:
+            return _named(change, "differ; they cannot be read")
+        if old == new and len(old) <= MAX_TEXT_BYTES:
+            return ""
+        if binary:
+            return _named(change, "differ", binary=True)
+        if max(len(old), len(new)) > MAX_TEXT_BYTES:
+            return _named(change, "differ; too large to show")
+        hunks = unified_hunks(old.decode(errors="replace"), new.decode(errors="replace"), self._effort)
+        return "--- {}\n+++ {}\n".format(*change.sides) + hunks
+
+
+def _listed(change: Change, *, binary: bool) -> ChangedFile:
+    if change.new is None:
+        return ChangedFile(change.path, "deleted", binary=binary)
+    if change.old is None:
+        return ChangedFile(change.path, "added", change.new.size, binary=binary)
+    if change.old_path != change.path:
+        return ChangedFile(change.path, "renamed", change.new.size, change.old_path, binary)
+    return ChangedFile(change.path, "modified", change.new.size, binary=binary)
+
+
+def _head(change: Change) -> str:
+    lines = [f"diff --git {_quoted(f'a/{change.old_path}')} {_quoted(f'b/{change.path}')}"]
+    if change.old is None and change.new is not None:
+        lines.append(f"new file mode {change.new.git_mode}")
+    elif change.new is None and change.old is not None:
+        lines.append(f"deleted file mode {change.old.git_mode}")
+    elif change.old and change.new and change.old.git_mode != change.new.git_mode:
+        lines += [f"old mode {change.old.git_mode}", f"new mode {change.new.git_mode}"]
+    if change.old_path != change.path:
+        lines += ["similarity index 100%", f"rename from {_quoted(change.old_path)}"]
+        lines += [f"rename to {_quoted(change.path)}"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _named(change: Change, what: str, *, binary: bool = False) -> str:
+    return f"{'Binary files' if binary else 'Files'} {' and '.join(change.sides)} {what}\n"
+
+
+def _quoted(path: str) -> str:
+    """Return a path as git writes it: one that could be taken for something else stands in quotes, with escapes."""
+    if path.isprintable() and not set(path) & set('"\\'):
+        return path
+    escaped = (
+        char if char.isprintable() and char not in '"\\' else "".join(f"\\{byte:03o}" for byte in os.fsencode(char))
+        for char in path
+    )
+    return f'"{"".join(escaped)}"'

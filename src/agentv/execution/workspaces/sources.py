@@ -1,0 +1,109 @@
+"""What workspaces are copies of: fetched once in a process, so that every row starts from the same files."""
+
+import asyncio
+import json
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import Struct
+
+from agentv.execution.processes.tree import finish
+from agentv.execution.threads import call_in_thread
+from agentv.execution.workspaces.folder_trees import copy_tree, mend_links, remove_tree
+from agentv.execution.workspaces.git_clones import clone, ignored, missing_repository
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.protocols import SharedParts
+from agentv.types.workspaces import WorkspaceConfig
+
+R = TypeVar("R")
+
+
+class Source(Struct, frozen=True):
+    """The files that every workspace of one config starts with. Nobody works in `folder`: it is there to compare."""
+
+    folder: Path
+    scratch: Path
+
+    async def ignored(self, paths: Iterable[str]) -> frozenset[str]:
+        """Return those new paths that the source's own `.gitignore` covers; one that an agent wrote hides nothing."""
+        return await ignored(paths, self.folder, self.scratch)
+
+
+def missing_source(config: WorkspaceConfig, base_dir: Path) -> str | None:
+    """Return a sentence when what workspaces are to be copies of is not on this disk, None when it is or has a URL.
+
+    `base_dir` is the folder that a relative `template` or `git` starts from. Only looks: nothing is fetched or made.
+    """
+    if config.git is not None:
+        return missing_repository(config.git, base_dir)
+    template = _template(config, base_dir)
+    return None if template.is_dir() else f"workspace: there is no folder {template} to copy"
+
+
+def _template(config: WorkspaceConfig, base_dir: Path) -> Path:
+    return (base_dir / (config.template or "")).resolve()
+
+
+async def get_source(config: WorkspaceConfig, *, base_dir: Path, home: Path, shared: SharedParts) -> Source:
+    """Return what the workspaces of a config are copies of, fetched when first asked for in this process.
+
+    `base_dir` is the folder that a relative `template` or `git` starts from. Raises ProviderError when there is none.
+    """
+    key = json.dumps(["workspace", config.template, config.git, config.ref, str(base_dir)])
+    return await shared.get(key, lambda: _open_source(config, base_dir=base_dir, home=home))
+
+
+@asynccontextmanager
+async def _open_source(config: WorkspaceConfig, *, base_dir: Path, home: Path) -> AsyncIterator[Source]:
+    missing = missing_source(config, base_dir)
+    if missing is not None:
+        raise ProviderError(Failure("config_error", missing))
+    place = new_folder()
+    try:
+        folder = place / "source"
+        if config.git is not None:
+            await clone(config.git, config.ref, base_dir=base_dir, home=home, target=folder)
+        else:
+            template = _template(config, base_dir)
+            await in_thread(lambda stop: _take_template(template, folder, stop))
+        yield Source(folder, place / "rules.git")
+    finally:
+        remove_tree(place)
+
+
+def _take_template(template: Path, folder: Path, stop: threading.Event) -> None:
+    try:
+        copy_tree(template, folder, stop)
+        mend_links(folder, template)
+    except OSError as error:
+        raise ProviderError(Failure("config_error", f"workspace: {template} cannot be copied: {error}")) from error
+    if (folder / ".git").is_file():  # it says where the real repository is, and a commit in a copy would go there
+        (folder / ".git").unlink()
+
+
+def new_folder() -> Path:
+    """Make a folder for one workspace, away from every repository, whose instructions would guide an agent as well."""
+    return Path(tempfile.mkdtemp(prefix="agentv-")).resolve()
+
+
+async def in_thread(work: Callable[[threading.Event], R]) -> R:
+    """Do file work in a thread. On cancellation the event is set that `work` is given, and its end is awaited."""
+    stop = threading.Event()
+    task = asyncio.ensure_future(call_in_thread(work, stop, timeout_s=None))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        stop.set()
+        await finish(_ended(task))
+        raise
+
+
+async def _ended(task: "asyncio.Future[R]") -> None:
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()  # nobody wants to hear of it any more

@@ -1,0 +1,341 @@
+"""What the fake model says. Always the same for the same question, so that a suite can be tried without a key."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from agentv.fake.api import as_count, as_list, as_object, as_text, objects
+from agentv.fake.conversation import CHARACTERS_PER_TOKEN, Question, Reply, Tool, ToolUse
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import compact_json
+
+_DEPTH = 8
+_JOINING = frozenset({"$ref", "anyOf", "oneOf", "allOf"})
+_FORMATS: Mapping[str, str] = {
+    "date": "2026-01-01",
+    "date-time": "2026-01-01T00:00:00Z",
+    "email": "someone@example.com",
+    "uri": "https://example.com",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+}
+
+
+def example_object(schema: JsonObject) -> JsonObject:
+    """Return the arguments that a tool is called with: every required property, or all when none is required."""
+    made = example_of(schema)
+    return made if isinstance(made, Mapping) else {}
+
+
+def example_of(schema: JsonObject, *, name: str = "", root: JsonObject | None = None, depth: int = 0) -> JsonValue:
+    """Return the value: `const`, the first of `enum` or `examples`, `default`, else something small of the type.
+
+    `name` is the property it is for, which texts are made of. References within the schema are followed.
+    """
+    root = schema if root is None else root
+    schema = _merged(schema, root)
+    for key in ("const", "default"):
+        if key in schema:
+            return schema[key]
+    for key in ("enum", "examples"):
+        if as_list(schema.get(key)):
+            return as_list(schema[key])[0]
+    kind = _type_of(schema)
+    if depth >= _DEPTH:
+        return None
+    if kind == "object":
+        return _object(schema, root, depth)
+    if kind == "array":
+        count = as_count(schema.get("minItems")) or 1
+        item = example_of(as_object(schema.get("items")), name=name, root=root, depth=depth + 1)
+        return [item] * min(count, as_count(schema.get("maxItems")) or count)
+    return _scalar(schema, kind, name)
+
+
+def _object(schema: JsonObject, root: JsonObject, depth: int) -> JsonObject:
+    properties = as_object(schema.get("properties"))
+    required = [as_text(name) for name in as_list(schema.get("required"))]
+    return {
+        name: example_of(as_object(properties.get(name)), name=name, root=root, depth=depth + 1)
+        for name in required or properties
+    }
+
+
+def _scalar(schema: JsonObject, kind: str, name: str) -> JsonValue:
+    if kind in ("integer", "number"):
+        for bound in ("minimum", "exclusiveMinimum", "maximum"):
+            limit = schema.get(bound)
+            if isinstance(limit, int | float):
+                return limit + 1 if bound == "exclusiveMinimum" else limit
+        return 1
+    if kind in ("boolean", "null"):
+        return True if kind == "boolean" else None
+    text = _FORMATS.get(as_text(schema.get("format"))) or f"some {name or 'text'}"
+    text = text.ljust(as_count(schema.get("minLength")) or 0, ".")
+    return text[: as_count(schema.get("maxLength"))]
+
+
+def _type_of(schema: JsonObject) -> str:
+    kind = schema.get("type")
+    named = as_text(kind if isinstance(kind, str) else next(iter(as_list(kind)), None)).lower()
+    return named or ("object" if "properties" in schema else "array" if "items" in schema else "string")
+
+
+def _merged(schema: JsonObject, root: JsonObject) -> JsonObject:
+    """Put what a schema refers to, its first alternative and all its parts into one."""
+    for _ in range(_DEPTH):
+        parts = _parts(schema, root)
+        if not parts:
+            break
+        schema = {key: value for key, value in schema.items() if key not in _JOINING}
+        for part in parts:
+            schema = {**schema, **part}
+    return schema
+
+
+def _parts(schema: JsonObject, root: JsonObject) -> list[JsonObject]:
+    alternatives = [objects(schema.get(key))[:1] for key in ("anyOf", "oneOf")]
+    parts = [part for some in (*alternatives, objects(schema.get("allOf"))) for part in some]
+    place = as_text(schema.get("$ref"))
+    if place.startswith("#/"):
+        found: JsonObject = root
+        for step in place[2:].split("/"):
+            found = as_object(found.get(step))
+        parts.append(found)
+    return parts
+
+
+_ASKED = re.compile(r'^- "nonce": "([^"]+)", copied exactly\n- "(rubrics|cases)": ', re.MULTILINE)
+_SENTENCE = re.compile(r"[^.!?\n]+")
+_MOST = 3
+
+
+def generated_reply(question: Question) -> str | None:
+    """Return what is asked for, as JSON; None when nothing is to be made up."""
+    # Who has no place for instructions gets them in front of the question.
+    asked = _ASKED.search(f"{question.system}\n{question.said}")
+    if asked is None:
+        return None
+    nonce, key = asked.groups()
+    name = "expected_outcome" if key == "rubrics" else "record"
+    sentences = _sentences(question.said, name, nonce)
+    made: list[JsonValue] = [_rubric(text) if key == "rubrics" else _case(text) for text in sentences]
+    return compact_json({"nonce": nonce, key: made})
+
+
+def _sentences(said: str, name: str, nonce: str) -> list[str]:
+    fence = re.compile(rf"<<<{name} {re.escape(nonce)}>>>\n(.*?)\n<<<end of {name} {re.escape(nonce)}>>>", re.DOTALL)
+    found = fence.search(said)
+    texts = (text.strip(' "{}[]#*-') for text in _SENTENCE.findall(found[1] if found else said))
+    return [text for text in texts if text][:_MOST]
+
+
+def _rubric(text: str) -> JsonObject:
+    return {"id": "", "description": f"Says: {text}", "weight": 1, "required": False}
+
+
+def _case(text: str) -> JsonObject:
+    return {"id": "", "input": f"Tell me about: {text}", "expected_outcome": text, "rubrics": [_rubric(text)]}
+
+
+_NONCE = re.compile(r'"nonce": the text "([^"]+)"')
+_SECTION = re.compile(r"^\[\[ ## (\w+) ## \]\]\n", re.MULTILINE)
+_ITEM = re.compile(r"^- (.+?)(?: \(((?:required|graded 1 to 5|, )+)\))?: (.*)$", re.MULTILINE)
+_CRITERION = re.compile(r'^- ("(?:[^"\\]|\\.)*")(?:: (.*))? Score: (.*)$', re.MULTILINE)
+_RANGE = re.compile(r"a number from (\S+) \(worst\) to (\S+) \(best\)")
+_LABELS = re.compile(r"one of (.+) \(from worst to best\)")
+_WORD = re.compile(r"\w{4,}|\d+")
+_LINES = 4
+_ENOUGH = 0.5
+
+
+def judge_reply(question: Question) -> str | None:
+    """Return the verdict that a judge's prompt asks for, as JSON; None when it is no judge's prompt."""
+    asked = _NONCE.search(question.system)
+    if asked is None:
+        return None
+    nonce = asked.group(1)
+    if '"better"' in question.system:
+        return compact_json(_preference(nonce, question.said))
+    candidate, sections = _parts_of(question.said, nonce)
+    if '"checks"' in question.system:
+        return compact_json(_checks(nonce, candidate, sections.get("requirements", "")))
+    if '"criteria"' in question.system:
+        return compact_json(_scores(nonce, candidate, sections.get("criteria", "")))
+    return compact_json(_verdict(nonce, candidate, sections))
+
+
+def overlap(expected: str, candidate: str) -> tuple[list[str], list[str]]:
+    """Return the words of `expected` that the candidate has, and those it lacks, in their order."""
+    there = set(_words(candidate))
+    wanted = list(dict.fromkeys(_words(expected)))
+    return [word for word in wanted if word in there], [word for word in wanted if word not in there]
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _share(found: Iterable[str], missing: Iterable[str]) -> float:
+    hits, misses = len(list(found)), len(list(missing))
+    return hits / (hits + misses) if hits + misses else 0.0
+
+
+def _fence(nonce: str) -> re.Pattern[str]:
+    return re.compile(rf"<<<(\w+) {re.escape(nonce)}>>>\n(.*?)\n?<<<end of \1 {re.escape(nonce)}>>>", re.DOTALL)
+
+
+def _parts_of(prompt: str, nonce: str) -> tuple[str, Mapping[str, str]]:
+    """Return what is judged, and the prompt's sections without it; "" stands for one section that is all of it."""
+    fence = _fence(nonce)
+    candidate = "\n".join(found.group(2) for found in fence.finditer(prompt))
+    _, *named = _SECTION.split(fence.sub("", prompt))
+    return candidate, dict(zip(named[::2], named[1::2], strict=True)) or {"": fence.sub("", prompt)}
+
+
+def _verdict(nonce: str, candidate: str, sections: Mapping[str, str]) -> JsonObject:
+    expected = [sections.get(name, "") for name in ("expected_outcome", "reference_answer")]
+    tried = [overlap(text, candidate) for text in expected if text.strip() and text.strip() != "(none given)"]
+    found, missing = max(tried or [overlap("\n".join(sections.values()), candidate)], key=lambda pair: _share(*pair))
+    return {
+        "nonce": nonce,
+        "score": round(_share(found, missing), 2),
+        "hits": [f"says {word!r}" for word in found[:_LINES]],
+        "misses": [f"does not say {word!r}" for word in missing[:_LINES]],
+        "reasoning": f"{len(found)} of {len(found) + len(missing)} expected words are in the answer.",
+    }
+
+
+def _preference(nonce: str, prompt: str) -> JsonObject:
+    """Return which of two answers has more of the words that the rest of the prompt has."""
+    answers = {found.group(1): found.group(2) for found in _fence(nonce).finditer(prompt)}
+    rest = "\n".join(_parts_of(prompt, nonce)[1].values())
+    first, second = (len(overlap(rest, answers.get(name, ""))[0]) for name in ("answer_a", "answer_b"))
+    better = "tie" if first == second else "A" if first > second else "B"
+    return {"nonce": nonce, "reasoning": f"A shares {first} words, B {second}.", "better": better}
+
+
+def _checks(nonce: str, candidate: str, requirements: str) -> JsonObject:
+    checks = [_check(item, candidate) for item in _ITEM.finditer(requirements)]
+    return {"nonce": nonce, "checks": checks, "overall_reasoning": "Each requirement by the words it shares."}
+
+
+def _check(item: re.Match[str], candidate: str) -> JsonObject:
+    name, marks, description = item.groups()
+    found, missing = overlap(description, candidate)
+    share = _share(found, missing)
+    graded = "graded" in (marks or "")
+    given: JsonObject = {"score": 1 + round(4 * share)} if graded else {"satisfied": share >= _ENOUGH}
+    return {"id": name, **given, "reasoning": f"{len(found)} of {len(found) + len(missing)} words are in the answer."}
+
+
+def _scores(nonce: str, candidate: str, criteria: str) -> JsonObject:
+    scores = [_score(line, candidate) for line in _CRITERION.finditer(criteria)]
+    return {"nonce": nonce, "criteria": scores, "overall_reasoning": "Each criterion by the words it shares."}
+
+
+def _score(line: re.Match[str], candidate: str) -> JsonObject:
+    name = json.loads(line[1])
+    found, missing = overlap(line[2] or name, candidate)
+    reasoning = f"{len(found)} of {len(found) + len(missing)} words are in the answer."
+    return {"name": name, "score": _on_scale(_share(found, missing), line[3]), "reasoning": reasoning}
+
+
+def _on_scale(share: float, allowed: str) -> JsonValue:
+    """Return a share as one of the scores that a criterion's line allows."""
+    if bounds := _RANGE.fullmatch(allowed):
+        low, high = float(bounds[1]), float(bounds[2])
+        return round(low + (high - low) * share, 2)
+    if listed := _LABELS.fullmatch(allowed):
+        labels: list[JsonValue] = json.loads(f"[{listed[1]}]")
+        return labels[round(share * (len(labels) - 1))]
+    if allowed.startswith("a text"):
+        return "some" if share else "none"
+    passed = share >= _ENOUGH
+    return passed if allowed.startswith("true") else ("pass" if passed else "fail")
+
+
+CALLS_TOOL = "calls-tool"
+"""The model of this name calls the first tool it is given before it answers."""
+
+_ECHOED = 300
+_STEP = re.compile(r"^@(call|say) +(.+)$", re.MULTILINE)
+
+
+def answer(question: Question) -> Reply:
+    """Return the reply.
+
+    A judge's prompt gets a verdict (verdicts.py), that of `agentv generate` what it asks for (generated.py). Lines
+    `@call TOOL {"json": "arguments"}` and `@say TEXT` in what the user says are steps, one a turn. The model
+    `calls-tool`, and every model that is told to, calls a tool with arguments made from its schema. Who asks for JSON
+    gets an example of the schema; all others what they said.
+    """
+    reply = _reply_to(question)
+    if question.thinks:
+        reply = replace(reply, thinking="The user said something; I repeat it.")
+    limit = (question.max_tokens or 0) * CHARACTERS_PER_TOKEN
+    if question.max_tokens is not None and len(reply.text) > limit:
+        reply = replace(reply, text=reply.text[:limit], finish="length")
+    return reply
+
+
+def _reply_to(question: Question) -> Reply:
+    verdict = judge_reply(question)
+    if verdict is not None:
+        return Reply(verdict)
+    step = _scripted(question)
+    if step is not None:
+        return step
+    result = _result(question)
+    wants_tool = question.must_call is not None or question.base_model == CALLS_TOOL
+    if question.tools and wants_tool and result is None:
+        tool = next((tool for tool in question.tools if tool.name == question.must_call), question.tools[0])
+        return _calling(question, tool)
+    made = generated_reply(question)
+    if made is not None:
+        return Reply(made)
+    if question.schema is not None:
+        return Reply(compact_json(example_of(question.schema)))
+    return Reply(f"You said: {question.said[:_ECHOED]}" if result is None else f"The tool answered: {result[:_ECHOED]}")
+
+
+def _result(question: Question) -> str | None:
+    """Return what the tool answered that the model has yet to use; None when it waits for none."""
+    last = question.turns[-1] if question.turns else None
+    return last.text if last is not None and last.role == "tool" else None
+
+
+def _scripted(question: Question) -> Reply | None:
+    """Return the next step that the user's own words ask for; None when they ask for none."""
+    at = next((i for i in range(len(question.turns) - 1, -1, -1) if _is_script(question, i)), None)
+    if at is None:
+        return None
+    steps = _STEP.findall(question.turns[at].text)
+    done = sum(turn.role == "tool" for turn in question.turns[at:])
+    kind, words = steps[min(done, len(steps) - 1)]
+    if kind == "say":
+        return Reply(words)
+    if done >= len(steps):
+        return Reply(f"The tool answered: {(_result(question) or '')[:_ECHOED]}")
+    name, _, given = words.partition(" ")
+    tool = next((tool for tool in question.tools if tool.name == name), Tool(name, {}))
+    try:
+        arguments = as_object(json.loads(given)) if given else example_object(tool.schema)
+    except ValueError as error:
+        return Reply(f"The arguments of @call {name} are no JSON: {error}")
+    return Reply(tool_uses=(ToolUse(name, arguments, _id(question, done), tool.custom),), finish="tool")
+
+
+def _is_script(question: Question, index: int) -> bool:
+    turn = question.turns[index]
+    return turn.role == "user" and _STEP.search(turn.text) is not None
+
+
+def _calling(question: Question, tool: Tool) -> Reply:
+    arguments = {"input": "some input"} if tool.custom else example_object(tool.schema)
+    return Reply(tool_uses=(ToolUse(tool.name, arguments, _id(question, 0), tool.custom),), finish="tool")
+
+
+def _id(question: Question, step: int) -> str:
+    return f"call_{question.digest[:16]}{step}"

@@ -1,0 +1,182 @@
+"""Anthropic messages."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from agentv.fake.api import (
+    Api,
+    Problem,
+    as_count,
+    as_list,
+    as_object,
+    as_text,
+    event,
+    joined_texts,
+    objects,
+    pieces,
+    refused,
+)
+from agentv.fake.conversation import Finish, Question, Reply, Role, Tool, Turn
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import compact_json
+
+_ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant"}
+_FINISHES: Mapping[Finish, str] = {
+    "stop": "end_turn",
+    "tool": "tool_use",
+    "length": "max_tokens",
+    "filter": "refusal",
+    "blocked": "refusal",
+}
+_KINDS: Mapping[int, str] = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+_SERVER_ERRORS = 500
+
+
+def _read(body: JsonObject, model: str) -> Question:
+    if as_count(body.get("max_tokens")) is None:
+        raise refused("max_tokens: Field required")
+    return _read_any(body, model)
+
+
+def _read_any(body: JsonObject, model: str) -> Question:
+    if not as_list(body.get("messages")):
+        raise refused("messages: at least one message is required")
+    system = joined_texts(body.get("system"))
+    turns = [turn for message in objects(body["messages"]) for turn in _turns(message)]
+    return Question(
+        model=model,
+        turns=((Turn("system", system),) if system else ()) + tuple(turns),
+        tools=tuple(_tool(tool) for tool in objects(body.get("tools"))),
+        must_call=_forced(as_object(body.get("tool_choice"))),
+        schema=_schema(body),
+        max_tokens=as_count(body.get("max_tokens")),
+        stream=body.get("stream") is True,
+        thinks=_thinks(as_object(body.get("thinking")), as_count(body.get("max_tokens"))),
+    )
+
+
+def _turns(message: JsonObject) -> list[Turn]:
+    """Return a message as turns: what tools answered first, as the API demands it, then what was said."""
+    content = message.get("content")
+    role = _ROLES.get(as_text(message.get("role")))
+    if role is None:
+        raise refused(f"messages: Unexpected role {message.get('role')!r}. Allowed roles are 'user' or 'assistant'")
+    results = [part for part in objects(content) if part.get("type") == "tool_result"]
+    turns = [Turn("tool", joined_texts(part.get("content"))) for part in results]
+    said = joined_texts(content)
+    # A reminder that a client puts beside a tool's answer does not hide the answer.
+    return [Turn(role, said), *turns] if said or not turns else turns
+
+
+def _tool(tool: JsonObject) -> Tool:
+    name = as_text(tool.get("name"))
+    if not name:
+        raise refused("tools.0.name: Field required")
+    return Tool(name, as_object(tool.get("input_schema")))
+
+
+def _forced(choice: JsonObject) -> str | None:
+    if choice.get("type") == "any":
+        return ""
+    return as_text(choice.get("name")) or None
+
+
+def _schema(body: JsonObject) -> JsonObject | None:
+    wanted = as_object(as_object(body.get("output_config")).get("format")) or as_object(body.get("output_format"))
+    return as_object(wanted.get("schema")) or None
+
+
+def _thinks(thinking: JsonObject, max_tokens: int | None) -> bool:
+    if thinking.get("type") != "enabled":
+        return False
+    budget = as_count(thinking.get("budget_tokens"))
+    if budget is None:
+        raise refused("thinking.enabled.budget_tokens: Field required")
+    if max_tokens is not None and budget >= max_tokens:
+        raise refused("`max_tokens` must be greater than `thinking.budget_tokens`.")
+    return True
+
+
+def _blocks(reply: Reply) -> list[JsonObject]:
+    blocks: list[JsonObject] = []
+    if reply.thinking:
+        blocks.append({"type": "thinking", "thinking": reply.thinking, "signature": "ZmFrZQ=="})
+    if reply.text or not reply.tool_uses:
+        blocks.append({"type": "text", "text": reply.text})
+    ids = [use.id.replace("call_", "toolu_") for use in reply.tool_uses]
+    for identifier, use in zip(ids, reply.tool_uses, strict=True):
+        blocks.append({"type": "tool_use", "id": identifier, "name": use.name, "input": use.arguments})
+    return blocks
+
+
+def _message(question: Question, finish: str | None, blocks: Sequence[JsonObject], output: int) -> JsonObject:
+    usage = {"input_tokens": question.input_tokens, "output_tokens": output}
+    cache = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+    return {
+        "id": f"msg_{question.digest}",
+        "type": "message",
+        "role": "assistant",
+        "model": question.model,
+        "content": list(blocks),
+        "stop_reason": finish,
+        "stop_sequence": None,
+        "usage": {**usage, **cache},
+    }
+
+
+def _write(question: Question, reply: Reply) -> JsonObject:
+    return _message(question, _FINISHES[reply.finish], _blocks(reply), reply.output_tokens)
+
+
+def _stream(question: Question, reply: Reply) -> Iterator[str]:
+    yield _event({"type": "message_start", "message": _message(question, None, (), 0)})
+    yield _event({"type": "ping"})
+    for index, block in enumerate(_blocks(reply)):
+        opened, deltas = _opened(block)
+        yield _event({"type": "content_block_start", "index": index, "content_block": opened})
+        for delta in deltas:
+            yield _event({"type": "content_block_delta", "index": index, "delta": delta})
+        yield _event({"type": "content_block_stop", "index": index})
+    ended = {"stop_reason": _FINISHES[reply.finish], "stop_sequence": None}
+    yield _event({"type": "message_delta", "delta": ended, "usage": {"output_tokens": reply.output_tokens}})
+    yield _event({"type": "message_stop"})
+
+
+def _opened(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
+    """Return a block as it opens, still empty, and what then fills it."""
+    kind = as_text(block["type"])
+    if kind == "tool_use":
+        parts = pieces(compact_json(block["input"]))
+        return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in parts]
+    filling: list[JsonObject] = [{"type": f"{kind}_delta", kind: piece} for piece in pieces(as_text(block[kind]))]
+    if kind == "thinking":
+        filling.append({"type": "signature_delta", "signature": block["signature"]})
+    return {**block, kind: ""}, filling
+
+
+def _event(data: Mapping[str, JsonValue]) -> str:
+    return event(data, as_text(data["type"]))
+
+
+def _refuse(problem: Problem) -> JsonObject:
+    usual = "api_error" if problem.status >= _SERVER_ERRORS else "invalid_request_error"
+    error = {"type": _KINDS.get(problem.status, usual), "message": problem.message}
+    return {"type": "error", "error": error, "request_id": "req_fake"}
+
+
+def _count(question: Question, _: Reply) -> JsonObject:
+    return {"input_tokens": question.input_tokens}
+
+
+_VERSION = ("anthropic-version",)
+ANTHROPIC = Api("anthropic-messages", _read, _write, _refuse, _stream, needed_headers=_VERSION)
+ANTHROPIC_COUNT = Api(
+    "anthropic-count", _read_any, _count, _refuse, speaks=False, billed=False, needed_headers=_VERSION
+)

@@ -1,0 +1,99 @@
+"""What one model API is to the server: how its requests are read, and how replies and refusals are written."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from agentv.fake.conversation import Question, Reply
+from agentv.types.json_value import JsonObject, JsonValue
+
+CREATED = 1_767_225_600
+"""The moment at which everything was made, 2026-01-01: replies do not change from run to run."""
+
+_PIECE = re.compile(r"\S+\s*|\s+")
+
+
+class Problem(Struct, frozen=True):
+    """Why a request gets no answer, in the words of every API. `code` is what some APIs add for programs."""
+
+    status: int
+    message: str
+    code: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class RefusedError(Exception):
+    """A request that cannot be answered; the server turns it into the API's own form."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+class Api(Struct, frozen=True):
+    """One API. `read` raises RefusedError for what the real one would refuse.
+
+    `stream` yields a reply's events as they go over the wire. An API that does not speak counts or embeds what it is
+    sent; its replies say nothing.
+    """
+
+    name: str
+    read: Callable[[JsonObject, str], Question]
+    write: Callable[[Question, Reply], JsonObject]
+    refuse: Callable[[Problem], JsonObject]
+    stream: Callable[[Question, Reply], Iterator[str]] | None = None
+    speaks: bool = True
+    billed: bool = True
+    refuses_blocked_prompts: bool = True
+    needed_headers: tuple[str, ...] = ()
+    needed_query: tuple[str, ...] = ()
+
+
+def refused(message: str, *, status: int = 400) -> RefusedError:
+    """Return the error for a request that the API would refuse."""
+    return RefusedError(Problem(status, message))
+
+
+def event(data: JsonValue, name: str | None = None) -> str:
+    """Return one server-sent event; `data` becomes one line of JSON."""
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(data)}\n\n"
+
+
+def pieces(text: str) -> list[str]:
+    """Return a text word by word, as it is streamed."""
+    return _PIECE.findall(text)
+
+
+def as_object(value: JsonValue) -> JsonObject:
+    """Return a JSON object, {} for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def as_list(value: JsonValue) -> Sequence[JsonValue]:
+    """Return a JSON array, [] for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def as_text(value: JsonValue) -> str:
+    """Return a text, "" for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def as_count(value: JsonValue) -> int | None:
+    """Return a whole number, None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def objects(value: JsonValue) -> list[JsonObject]:
+    """Return the objects in a JSON array."""
+    return [item for item in as_list(value) if isinstance(item, Mapping)]
+
+
+def joined_texts(content: JsonValue) -> str:
+    """Return content as text: a text itself, or the `text` of each of its parts, one a line."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(text for part in objects(content) if (text := as_text(part.get("text"))))

@@ -1,0 +1,348 @@
+"""What files and batches have in common: numbered names, and a batch that is done after it was looked at n times."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+
+from aiohttp import web
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.fake.anthropic import ANTHROPIC
+from agentv.fake.api import CREATED, Api, Problem, RefusedError, as_object, as_text, objects, refused
+from agentv.fake.embeddings import OPENAI_EMBEDDINGS
+from agentv.fake.endpoints import Endpoints, check_form, json_response, read_object, start_call
+from agentv.fake.faults import OddBatch, choose_fault
+from agentv.fake.log import Call
+from agentv.fake.openai_chat import OPENAI_CHAT, refuse
+from agentv.fake.openai_responses import OPENAI_RESPONSES
+from agentv.types.json_value import JsonObject, JsonValue
+
+
+class Shelf(Struct):
+    """Things by their number. `polls` is how often a batch is looked at before it is done."""
+
+    polls: int
+    files: dict[str, tuple[JsonObject, bytes]] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def name(self, kind: str) -> str:
+        """Return a name that nothing else has."""
+        return f"{kind}-fake-{next(self._numbers)}"
+
+
+class Wait(Struct):
+    """How long a batch takes: `left` more looks, unless it is cancelled."""
+
+    left: int
+    cancelled: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the batch has ended, one way or the other."""
+        return self.cancelled or self.left <= 0
+
+    def look(self) -> None:
+        """Count one look."""
+        self.left -= 1
+
+
+def batch_fault(body: JsonObject) -> str:
+    """Return the name of the fault that strikes a request's place in its batch, "" for none."""
+    try:
+        chosen = choose_fault(as_text(body.get("model")))
+    except RefusedError:
+        return ""
+    return chosen.name if chosen is not None and isinstance(chosen.fault, OddBatch) else ""
+
+
+def json_lines(rows: Sequence[JsonObject]) -> bytes:
+    """Return one line of JSON for each row, the last row first: real batches keep no order either."""
+    return b"".join(json.dumps(row).encode() + b"\n" for row in reversed(rows))
+
+
+_APIS: Mapping[str, Api] = {
+    "/chat/completions": OPENAI_CHAT,
+    "/responses": OPENAI_RESPONSES,
+    "/embeddings": OPENAI_EMBEDDINGS,
+}
+_GOOD = 200
+
+
+class Batch(Struct):
+    """One batch: what it was made from, how long it takes, and what it comes to."""
+
+    id: str
+    request: JsonObject
+    wait: Wait
+    rows: list[JsonObject] = field(default_factory=list)
+    errors: list[JsonObject] = field(default_factory=list)
+    problems: list[JsonObject] = field(default_factory=list)
+    expired: bool = False
+    total: int = 0
+    files: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def status(self) -> str:
+        """The word for where it stands."""
+        if self.wait.cancelled:
+            return "cancelled"
+        if not self.wait.over:
+            return "in_progress"
+        if self.problems:
+            return "failed"
+        return "expired" if self.expired else "completed"
+
+
+class OpenAIBatches(Struct):
+    """The handlers of files and batches."""
+
+    endpoints: Endpoints
+    shelf: Shelf
+    _batches: dict[str, Batch] = field(default_factory=dict)
+
+    async def upload(self, request: web.Request) -> web.StreamResponse:
+        """Keep a file, sent as a form with `purpose` and `file`."""
+        form = await request.post()
+        file, purpose = form.get("file"), form.get("purpose")
+        if not isinstance(file, web.FileField) or not isinstance(purpose, str):
+            return _refuse(refused("The form needs 'purpose' and 'file'."))
+        return json_response(self._keep(file.file.read(), file.filename, purpose))
+
+    async def show_file(self, request: web.Request) -> web.StreamResponse:
+        """Describe a file."""
+        found = self.shelf.files.get(request.match_info["file"])
+        return json_response(found[0]) if found else _refuse(refused("No such File object.", status=404))
+
+    async def read_file(self, request: web.Request) -> web.StreamResponse:
+        """Return a file's bytes."""
+        found = self.shelf.files.get(request.match_info["file"])
+        if found is None:
+            return _refuse(refused("No such File object.", status=404))
+        return web.Response(body=found[1], content_type="application/octet-stream")
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """Begin a batch: `input_file_id`, `endpoint`, `completion_window`."""
+        try:
+            body = await read_object(request)
+            stored = self.shelf.files.get(as_text(body.get("input_file_id")))
+            api = _APIS.get(as_text(body.get("endpoint")).removeprefix("/v1"))
+            if stored is None or api is None or body.get("completion_window") != "24h":
+                raise refused("The batch needs an existing input_file_id, an endpoint, and completion_window '24h'.")
+        except RefusedError as error:
+            return _refuse(error)
+        batch = Batch(self.shelf.name("batch"), body, Wait(self.shelf.polls))
+        self._batches[batch.id] = batch
+        self._answer(batch, stored[1], api, replace(start_call(request, api.name), batch=batch.id))
+        return json_response({**self._show(batch), "status": "validating"})
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Describe a batch, and count the look."""
+        batch = self._batches.get(request.match_info["batch"])
+        if batch is None:
+            return _refuse(refused("No batch found with that id.", status=404))
+        batch.wait.look()
+        return json_response(self._show(batch))
+
+    async def cancel(self, request: web.Request) -> web.StreamResponse:
+        """Cancel a batch that is not over."""
+        batch = self._batches.get(request.match_info["batch"])
+        if batch is None:
+            return _refuse(refused("No batch found with that id.", status=404))
+        if batch.wait.over:
+            return _refuse(refused(f"Cannot cancel a batch with status '{batch.status}'.", status=409))
+        batch.wait.cancelled = True
+        return json_response({**self._show(batch), "status": "cancelling"})
+
+    async def list_all(self, _: web.Request) -> web.StreamResponse:
+        """Describe all batches, the newest first."""
+        data: list[JsonValue] = [self._show(batch) for batch in reversed(self._batches.values())]
+        return json_response({"object": "list", "data": data, "has_more": False})
+
+    def _keep(self, content: bytes, name: str, purpose: str) -> JsonObject:
+        identifier = self.shelf.name("file")
+        about: JsonObject = {
+            "id": identifier,
+            "object": "file",
+            "bytes": len(content),
+            "created_at": CREATED,
+            "filename": name,
+            "purpose": purpose,
+            "status": "processed",
+        }
+        self.shelf.files[identifier] = (about, content)
+        return about
+
+    def _answer(self, batch: Batch, content: bytes, api: Api, call: Call) -> None:
+        """Answer every line of a batch's file, or note what is wrong with the file."""
+        lines = content.splitlines()
+        batch.total = len(lines)
+        read = [_read_line(line, as_text(batch.request["endpoint"])) for line in lines]
+        names = [as_text(line.get("custom_id")) for line in read]
+        for number, line in enumerate(read, 1):
+            twice = names.count(names[number - 1]) > 1
+            if not line or twice or batch_fault(as_object(line["body"])) == "batch-failed":
+                message = "The custom_id is not unique." if twice else "This line is not a valid request."
+                batch.problems.append({"code": "invalid_request", "line": number, "message": message, "param": None})
+        if not batch.problems:
+            for line in read:
+                self._answer_line(batch, line, api, call)
+
+    def _answer_line(self, batch: Batch, line: JsonObject, api: Api, call: Call) -> None:
+        body = as_object(line["body"])
+        fault = batch_fault(body)
+        row: dict[str, JsonValue] = {"id": self.shelf.name("batch_req"), "custom_id": line["custom_id"]}
+        if fault == "batch-expired":
+            batch.expired = True
+            error = {"code": "batch_expired", "message": "This request was not executed before the batch expired."}
+            batch.errors.append({**row, "response": None, "error": error})
+        elif fault != "batch-lost":
+            status, answered = self.endpoints.answer_line(api, body, call)
+            response = {"status_code": status, "request_id": row["id"], "body": answered}
+            kept = batch.rows if status == _GOOD else batch.errors
+            kept.append({**row, "response": response, "error": None})
+
+    def _show(self, batch: Batch) -> JsonObject:
+        done = batch.status in ("completed", "expired")
+        for name, rows in (("output", batch.rows), ("error", batch.errors)):
+            if done and rows and name not in batch.files:
+                kept = self._keep(json_lines(rows), f"{batch.id}_{name}.jsonl", "batch_output")
+                batch.files[name] = as_text(kept["id"])
+        failed = batch.status == "failed"
+        counts = {"total": batch.total, "completed": len(batch.rows), "failed": len(batch.errors)}
+        return {
+            "id": batch.id,
+            "object": "batch",
+            "endpoint": batch.request["endpoint"],
+            "errors": {"object": "list", "data": batch.problems} if failed else None,
+            "input_file_id": batch.request["input_file_id"],
+            "completion_window": "24h",
+            "status": batch.status,
+            "output_file_id": batch.files.get("output"),
+            "error_file_id": batch.files.get("error"),
+            "created_at": CREATED,
+            "request_counts": counts if done else {**counts, "completed": 0, "failed": 0},
+            "metadata": batch.request.get("metadata"),
+        }
+
+
+def _read_line(line: bytes, endpoint: str) -> JsonObject:
+    """Return one request of a file, {} when it is none."""
+    try:
+        read = as_object(json.loads(line))
+    except ValueError:
+        return {}
+    good = read.get("custom_id") and read.get("method") == "POST" and read.get("url") == endpoint
+    return read if good and as_object(read.get("body")) else {}
+
+
+def _refuse(error: RefusedError) -> web.StreamResponse:
+    problem: Problem = error.problem
+    return json_response(refuse(problem), status=problem.status)
+
+
+_AT = "2026-01-01T00:00:00Z"
+_GOOD_MESSAGES = 200
+
+
+class MessageBatch(Struct):
+    """One batch: its results, and how long they take."""
+
+    id: str
+    wait: Wait
+    rows: list[JsonObject]
+
+    def results(self) -> list[JsonObject]:
+        """Return a result for each request; all are canceled when the batch was."""
+        if not self.wait.cancelled:
+            return self.rows
+        return [{**row, "result": {"type": "canceled"}} for row in self.rows]
+
+
+class MessageBatches(Struct):
+    """The handlers of message batches."""
+
+    endpoints: Endpoints
+    shelf: Shelf
+    _batches: dict[str, MessageBatch] = field(default_factory=dict)
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """Begin a batch of `requests`, each with `custom_id` and `params`."""
+        try:
+            check_form(request, ANTHROPIC)
+            asked = objects((await read_object(request)).get("requests"))
+            names = {as_text(one.get("custom_id")) for one in asked}
+            if not asked or "" in names or len(names) < len(asked):
+                raise refused("requests: each needs a custom_id that no other has")
+            if any(batch_fault(as_object(one.get("params"))) == "batch-failed" for one in asked):
+                raise refused("requests: this batch cannot be made")
+        except RefusedError as error:
+            return _refuse_messages(error)
+        identifier = self.shelf.name("msgbatch")
+        call = replace(start_call(request, ANTHROPIC.name), batch=identifier)
+        rows = [row for one in asked for row in self._rows(one, call)]
+        batch = self._batches[identifier] = MessageBatch(identifier, Wait(self.shelf.polls), rows)
+        return json_response(_show(batch, request))
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Describe a batch, and count the look."""
+        batch = self._batches.get(request.match_info["batch"])
+        if batch is None:
+            return _refuse_messages(refused("No such message batch", status=404))
+        batch.wait.look()
+        return json_response(_show(batch, request))
+
+    async def cancel(self, request: web.Request) -> web.StreamResponse:
+        """Cancel a batch that is not over."""
+        batch = self._batches.get(request.match_info["batch"])
+        if batch is None:
+            return _refuse_messages(refused("No such message batch", status=404))
+        batch.wait.cancelled = not batch.wait.over or batch.wait.cancelled
+        return json_response(_show(batch, request))
+
+    async def read_results(self, request: web.Request) -> web.StreamResponse:
+        """Return the results of a batch that is over, as lines."""
+        batch = self._batches.get(request.match_info["batch"])
+        if batch is None or not batch.wait.over:
+            return _refuse_messages(refused("The batch has no results yet", status=404))
+        return web.Response(body=json_lines(batch.results()), content_type="application/x-jsonl")
+
+    async def list_all(self, request: web.Request) -> web.StreamResponse:
+        """Describe all batches, the newest first."""
+        data: list[JsonValue] = [_show(batch, request) for batch in reversed(self._batches.values())]
+        return json_response({"data": data, "has_more": False, "first_id": None, "last_id": None})
+
+    def _rows(self, asked: JsonObject, call: Call) -> list[JsonObject]:
+        params, name = as_object(asked.get("params")), asked["custom_id"]
+        fault = batch_fault(params)
+        if fault == "batch-lost":
+            return []
+        if fault == "batch-expired":
+            return [{"custom_id": name, "result": {"type": "expired"}}]
+        status, answered = self.endpoints.answer_line(ANTHROPIC, params, call)
+        if status == _GOOD_MESSAGES:
+            return [{"custom_id": name, "result": {"type": "succeeded", "message": answered}}]
+        return [{"custom_id": name, "result": {"type": "errored", "error": answered}}]
+
+
+def _show(batch: MessageBatch, request: web.Request) -> JsonObject:
+    over = batch.wait.over
+    kinds = Counter(as_text(as_object(row["result"])["type"]) for row in batch.results() if over)
+    counted = {kind: kinds[kind] for kind in ("succeeded", "errored", "canceled", "expired")}
+    return {
+        "id": batch.id,
+        "type": "message_batch",
+        "processing_status": "ended" if over else "in_progress",
+        "request_counts": {"processing": 0 if over else len(batch.rows), **counted},
+        "created_at": _AT,
+        "expires_at": "2026-01-02T00:00:00Z",
+        "ended_at": _AT if over else None,
+        "archived_at": None,
+        "cancel_initiated_at": _AT if batch.wait.cancelled else None,
+        "results_url": f"{request.url.origin()}/v1/messages/batches/{batch.id}/results" if over else None,
+    }
+
+
+def _refuse_messages(error: RefusedError) -> web.StreamResponse:
+    return json_response(ANTHROPIC.refuse(error.problem), status=error.problem.status)

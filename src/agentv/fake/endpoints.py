@@ -1,0 +1,233 @@
+"""One request to a model, from its bytes to its answer: read, checked, counted, answered or spoilt, logged."""
+
+import asyncio
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import NamedTuple
+
+from aiohttp import web
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.fake.api import Api, Problem, RefusedError, as_text, refused
+from agentv.fake.conversation import Question, Reply
+from agentv.fake.faults import Chosen, OddBody, OddSending, Refusal, choose_fault, reply_for
+from agentv.fake.log import Call, CallLog, fingerprint, key_of
+from agentv.fake.quota import Permit, Quotas
+from agentv.fake.sending import Outgoing
+from agentv.types.json_value import JsonObject
+
+_JSON = "application/json"
+_EVENTS = "text/event-stream"
+_BLOCKED = Problem(400, "The prompt was refused by the content filter.", "content_filter")
+
+
+class Manner(Struct, frozen=True):
+    """How the server behaves: what it says, how long it takes, and what a refusal asks clients to wait."""
+
+    answer: Callable[[Question], Reply]
+    latency_s: float
+    retry_after_s: float
+
+
+class Asked(NamedTuple):
+    """A request that was understood: what it asks, and the fault that strikes it."""
+
+    question: Question
+    chosen: Chosen | None
+
+
+class Endpoints(Struct):
+    """What answers models' requests. `closing` is set when the server stops."""
+
+    manner: Manner
+    quotas: Quotas
+    log: CallLog
+    closing: asyncio.Event
+    _struck: Counter[bytes] = field(default_factory=Counter)
+
+    async def ask(self, request: web.Request, api: Api, *, model: str = "") -> web.StreamResponse:
+        """Answer one request; `model` is the one that its URL names."""
+        call = start_call(request, api.name)
+        try:
+            body = await read_object(request)
+            model = model or as_text(body.get("model"))
+            call = replace(call, model=model)
+            check_form(request, api)
+            asked = self.understand(api, body, model)
+        except RefusedError as error:
+            return self.refuse(api, error.problem, call)
+        call = replace(call, input_tokens=asked.question.input_tokens)
+        permit = self.quotas.take(call.key, asked.question.input_tokens)
+        if not permit.allowed:
+            return self.refuse(api, _over_quota(permit), call)
+        try:
+            await self._wait()
+            response = await self._send(request, api, asked, call, permit.headers)
+        finally:
+            self.quotas.give_back(call.key)
+        return response
+
+    def understand(self, api: Api, body: JsonObject, model: str) -> Asked:
+        """Return what a body asks of a model. Raises RefusedError for what the API would refuse."""
+        if not model:
+            raise refused("you must provide a model parameter")
+        question = api.read(body, model)
+        chosen = choose_fault(model)
+        return Asked(question, chosen if self._strikes(chosen, body) else None)
+
+    def reply_to(self, api: Api, asked: Asked) -> Reply:
+        """Return what the model says. Raises RefusedError when the fault is a refusal."""
+        reply = self.manner.answer(asked.question) if api.speaks else Reply()
+        if asked.chosen is None:
+            return reply
+        fault = asked.chosen.fault
+        if isinstance(fault, Refusal):
+            raise RefusedError(replace(fault.problem, headers=self._retry_after(fault.retry_after)))
+        reply = reply_for(asked.chosen.name, fault, reply)
+        if reply.finish == "blocked" and api.refuses_blocked_prompts:
+            raise RefusedError(_BLOCKED)
+        return reply
+
+    def answer_line(self, api: Api, body: JsonObject, call: Call) -> tuple[int, JsonObject]:
+        """Return the status and the body for one request of a batch. Faults of the connection do not strike there."""
+        call = replace(call, model=as_text(body.get("model")))
+        try:
+            asked = self.understand(api, body, call.model)
+            call = replace(call, fault="" if asked.chosen is None else asked.chosen.name)
+            reply = self.reply_to(api, asked)
+        except RefusedError as error:
+            self.log.calls.append(replace(call, status=error.problem.status))
+            return error.problem.status, api.refuse(error.problem)
+        tokens = (asked.question.input_tokens, reply.output_tokens)
+        done = replace(call, status=200, input_tokens=tokens[0], output_tokens=tokens[1], billed=api.billed)
+        self.log.calls.append(done)
+        return done.status, api.write(asked.question, reply)
+
+    def refuse(self, api: Api, problem: Problem, call: Call) -> web.Response:
+        """Log and return a refusal in the API's own form."""
+        self.log.calls.append(replace(call, status=problem.status))
+        return json_response(api.refuse(problem), status=problem.status, headers=problem.headers)
+
+    async def _send(
+        self, request: web.Request, api: Api, asked: Asked, call: Call, headers: Mapping[str, str]
+    ) -> web.StreamResponse:
+        question, chosen = asked
+        call = replace(call, fault="" if chosen is None else chosen.name)
+        try:
+            reply = self.reply_to(api, asked)
+        except RefusedError as error:
+            return self.refuse(api, error.problem, call)
+        events = _events(api, question, reply)
+        content_type = _EVENTS if events else _JSON
+        body = b"".join(events) or json.dumps(api.write(question, reply)).encode()
+        fault = None if chosen is None else chosen.fault
+        call = replace(call, status=200, output_tokens=reply.output_tokens, billed=api.billed)
+        if isinstance(fault, OddSending):
+            self.log.calls.append(replace(call, status=fault.status, billed=fault.status == call.status))
+            return await self._until_closing(fault.send(Outgoing(request, body, content_type)), request)
+        self.log.calls.append(call)
+        if isinstance(fault, OddBody):
+            return web.Response(
+                body=fault.change(body), headers={"Content-Type": fault.content_type or content_type, **headers}
+            )
+        if events:
+            return await _stream(request, events, headers)
+        return web.Response(body=body, headers={"Content-Type": _JSON, **headers})
+
+    async def _until_closing(
+        self, sending: Coroutine[None, None, web.StreamResponse], request: web.Request
+    ) -> web.StreamResponse:
+        """Let a fault take its time, but not longer than the server runs: what is not sent by then is dropped."""
+        task, closing = asyncio.ensure_future(sending), asyncio.ensure_future(self.closing.wait())
+        try:
+            await asyncio.wait({task, closing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            closing.cancel()
+            if not task.done():
+                task.cancel()
+                if request.transport is not None:
+                    request.transport.abort()
+        return task.result() if task.done() else web.Response(status=503)
+
+    def _strikes(self, chosen: Chosen | None, body: JsonObject) -> bool:
+        """Count a request, which is the same when its body is, and tell whether its fault still strikes."""
+        if chosen is None or chosen.times is None:
+            return chosen is not None
+        digest = hashlib.sha256(json.dumps(body).encode()).digest()
+        self._struck[digest] += 1
+        return self._struck[digest] <= chosen.times
+
+    def _retry_after(self, form: str) -> Mapping[str, str]:
+        wait_s = self.manner.retry_after_s
+        if form == "date":
+            return {"Retry-After": format_datetime(datetime.now(UTC) + timedelta(seconds=wait_s), usegmt=True)}
+        if form == "ms":
+            return {"retry-after-ms": f"{wait_s * 1000:g}"}
+        return {"Retry-After": f"{wait_s:g}"} if form else {}
+
+    async def _wait(self) -> None:
+        if self.manner.latency_s:
+            try:
+                async with asyncio.timeout(self.manner.latency_s):
+                    await self.closing.wait()
+            except TimeoutError:
+                pass
+
+
+def start_call(request: web.Request, api: str) -> Call:
+    """Return a request's line in the log as far as it is known at once. The query may hold a key and stays out."""
+    return Call(request.method, request.path, api, key=fingerprint(key_of(request.headers, request.query)))
+
+
+async def read_object(request: web.Request) -> JsonObject:
+    """Return a request's body, a JSON object. Raises RefusedError for anything else."""
+    try:
+        body = json.loads(await request.read())
+    except (ValueError, RecursionError):
+        raise refused("We could not parse the JSON body of your request.") from None
+    if not isinstance(body, dict):
+        raise refused("The body of the request must be a JSON object.")
+    return body
+
+
+def json_response(value: JsonObject, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    """Return a response of JSON."""
+    body = json.dumps(value).encode()
+    return web.Response(body=body, status=status, headers={"Content-Type": _JSON, **(headers or {})})
+
+
+def check_form(request: web.Request, api: Api) -> None:
+    """Raise RefusedError when the query or a header that the API needs is missing."""
+    for name in api.needed_query:
+        if name not in request.query:
+            raise refused(f"Resource not found: the query has no {name}.", status=404)
+    for name in api.needed_headers:
+        if name not in request.headers:
+            raise refused(f"{name}: header is required")
+
+
+def _over_quota(permit: Permit) -> Problem:
+    wait_s = permit.retry_after_s
+    told = {"retry-after": str(math.ceil(wait_s)), "retry-after-ms": str(math.ceil(wait_s * 1000)), **permit.headers}
+    headers = told if permit.headers else {}
+    return Problem(429, f"Rate limit reached. Please try again in {wait_s:.3f}s.", headers=headers)
+
+
+def _events(api: Api, question: Question, reply: Reply) -> list[bytes]:
+    if not question.stream or api.stream is None:
+        return []
+    return [event.encode() for event in api.stream(question, reply)]
+
+
+async def _stream(request: web.Request, events: list[bytes], headers: Mapping[str, str]) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": _EVENTS, "Cache-Control": "no-cache", **headers})
+    await response.prepare(request)
+    for event in events:
+        await response.write(event)
+    return response

@@ -1,0 +1,180 @@
+"""What can go wrong on purpose: the fault behind the @ in a model's name."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.fake import sending
+from agentv.fake.api import Problem, refused
+from agentv.fake.conversation import Reply
+from agentv.fake.sending import FILLING, Send
+from agentv.types.json_value import JsonValue
+
+_NAME = re.compile(r"([a-z0-9-]+?)(?:-x(\d+))?")
+
+
+class Refusal(Struct, frozen=True):
+    """The request gets an error status. `retry_after` is written as `seconds`, `date` or `ms`."""
+
+    summary: str
+    problem: Problem
+    retry_after: str = ""
+
+
+class OddReply(Struct, frozen=True):
+    """The model says something else."""
+
+    summary: str
+    change: Callable[[Reply], Reply]
+
+
+class OddBody(Struct, frozen=True):
+    """The reply's bytes are changed."""
+
+    summary: str
+    change: Callable[[bytes], bytes]
+    content_type: str = ""
+
+
+class OddSending(Struct, frozen=True):
+    """The reply is sent in another way, or not at all. `status` is what is sent, 0 for none."""
+
+    summary: str
+    send: Send
+    status: int = 200
+
+
+class OddBatch(Struct, frozen=True):
+    """Something happens to the request's place in a batch; outside of batches nothing does."""
+
+    summary: str
+
+
+Fault: TypeAlias = Refusal | OddReply | OddBody | OddSending | OddBatch
+
+
+def _filled(reply: Reply) -> Reply:
+    return replace(reply, text=FILLING, tool_uses=(), finish="stop")
+
+
+def _wrong(value: JsonValue) -> JsonValue:
+    """Return a value of another type."""
+    if isinstance(value, str | Mapping):
+        return 7
+    return "many" if value is None or isinstance(value, int | float) else {}
+
+
+def _no_number(value: JsonValue) -> JsonValue:
+    return math.nan if isinstance(value, int | float) else value
+
+
+def _each_leaf(change: Callable[[JsonValue], JsonValue]) -> Callable[[JsonValue], JsonValue]:
+    def of_value(value: JsonValue) -> JsonValue:
+        if isinstance(value, Mapping):
+            return {key: of_value(item) for key, item in value.items()}
+        return [of_value(item) for item in value] if isinstance(value, list) else change(value)
+
+    return of_value
+
+
+def _each_json(change: Callable[[JsonValue], JsonValue]) -> Callable[[bytes], bytes]:
+    """Return what changes a body of JSON, or every event of a stream."""
+
+    def of_line(line: bytes) -> bytes:
+        head, data = (b"data: ", line[6:]) if line.startswith(b"data: {") else (b"", line)
+        return head + json.dumps(change(json.loads(data))).encode() if data.startswith(b"{") else line
+
+    return lambda body: b"\n".join(of_line(line) for line in body.split(b"\n"))
+
+
+def _top_level(value: JsonValue) -> JsonValue:
+    return {key: _wrong(item) for key, item in value.items()} if isinstance(value, Mapping) else value
+
+
+_HTML = b"<!DOCTYPE html><html><body><h1>Sign in</h1></body></html>"
+_BUSY = "Too many requests. Slow down."
+_NESTED = b"[" * 200_000
+
+FAULTS: Mapping[str, Fault] = {
+    "429": Refusal("HTTP 429 with Retry-After in seconds", Problem(429, _BUSY), "seconds"),
+    "429-date": Refusal("HTTP 429 with Retry-After as a date", Problem(429, _BUSY), "date"),
+    "429-ms": Refusal("HTTP 429 with retry-after-ms", Problem(429, _BUSY), "ms"),
+    "429-bare": Refusal("HTTP 429 that does not say how long", Problem(429, _BUSY)),
+    "no-credit": Refusal("HTTP 429, code insufficient_quota", Problem(429, "Out of credit.", "insufficient_quota")),
+    "400": Refusal("HTTP 400", Problem(400, "The request is wrong.")),
+    "401": Refusal("HTTP 401", Problem(401, "Incorrect API key provided.")),
+    "403": Refusal("HTTP 403", Problem(403, "Not allowed to use this model.")),
+    "404": Refusal("HTTP 404", Problem(404, "The model does not exist.")),
+    "408": Refusal("HTTP 408", Problem(408, "The request took too long.")),
+    "500": Refusal("HTTP 500", Problem(500, "The server had an error.")),
+    "502": Refusal("HTTP 502", Problem(502, "Bad gateway.")),
+    "503": Refusal("HTTP 503", Problem(503, "The service is unavailable.")),
+    "504": Refusal("HTTP 504", Problem(504, "The gateway timed out.")),
+    "529": Refusal("HTTP 529", Problem(529, "Overloaded.")),
+    "content-filter": OddReply("a reply stopped by the content filter", lambda _: Reply(finish="filter")),
+    "blocked-prompt": OddReply("a prompt refused by the content filter", lambda _: Reply(finish="blocked")),
+    "length": OddReply("a reply cut off at the token limit", lambda said: replace(said, finish="length")),
+    "empty-text": OddReply("a reply without a word", lambda _: Reply()),
+    "prose": OddReply("prose in place of JSON", lambda _: Reply("Well, it depends on how you look at it.")),
+    "half-character": OddReply("a text with half a character (a lone surrogate)", lambda _: Reply("half \ud83d one")),
+    "empty": OddBody("an empty body", lambda _: b""),
+    "null": OddBody("the body `null`", lambda _: b"null"),
+    "truncated": OddBody("JSON that ends in the middle", lambda body: body[: len(body) // 2]),
+    "wrong-types": OddBody("values of wrong types at the top", _each_json(_top_level)),
+    "wrong-leaves": OddBody("texts and numbers mixed up", _each_json(_each_leaf(_wrong))),
+    "nan": OddBody("NaN in place of every number", _each_json(_each_leaf(_no_number))),
+    "not-utf8": OddBody("invalid UTF-8 in the text", lambda body: body.replace(FILLING.encode(), b"\xff\xfe\xfa")),
+    "nested": OddBody("200,000 brackets, one in another", lambda _: _NESTED),
+    "html": OddBody("a page in place of JSON", lambda _: _HTML, "text/html"),
+    "error-in-200": OddBody("an error with HTTP 200", lambda _: b'{"error": {"message": "It broke.", "code": 500}}'),
+    "reset": OddSending("the connection is reset", sending.reset, 0),
+    "hang-up": OddSending("the connection is closed without a word", sending.hang_up, 0),
+    "hang": OddSending("no reply, ever", sending.hang, 0),
+    "stall": OddSending("half a reply, then silence", sending.stall),
+    "cut": OddSending("half a reply, then the connection is closed", sending.cut),
+    "drip": OddSending("a space every 50 ms, for ever", sending.drip),
+    "huge": OddSending("a reply of 600 MB", sending.huge),
+    "gzip-bomb": OddSending("600 MB packed into 600 KB", sending.gzip_bomb),
+    "bad-gzip": OddSending("a body that says gzip and is not", sending.bad_gzip),
+    "redirect": OddSending("HTTP 307 to another path", sending.redirect, 307),
+    "batch-lost": OddBatch("in a batch: the request has no result"),
+    "batch-expired": OddBatch("in a batch: the request is not answered in time"),
+    "batch-failed": OddBatch("in a batch: the whole batch fails"),
+}
+"""Every fault by name. `NAME-xN` (`429-x2`) strikes the first N times that a request comes, then it is answered."""
+
+FILLED: frozenset[str] = frozenset({"not-utf8", "huge", "gzip-bomb"})
+"""Faults whose reply has one place to be filled as its text."""
+
+
+class Chosen(Struct, frozen=True):
+    """A fault and how many times each request meets it; None for always."""
+
+    name: str
+    fault: Fault
+    times: int | None = None
+
+
+def choose_fault(model: str) -> Chosen | None:
+    """Return the fault that a model's name asks for: after the last @, or as the whole name. Raises RefusedError."""
+    _, at, suffix = model.rpartition("@")
+    found = _NAME.fullmatch(suffix)
+    fault = FAULTS.get(found.group(1)) if found else None
+    if found is None or fault is None:
+        if at:
+            known = ", ".join(FAULTS)
+            raise refused(f"There is no fault {suffix!r}; there are {known}, each also as NAME-xN.", status=404)
+        return None
+    return Chosen(found.group(1), fault, int(found.group(2)) if found.group(2) else None)
+
+
+def reply_for(name: str, fault: Fault, reply: Reply) -> Reply:
+    """Return what the model says under a fault."""
+    if isinstance(fault, OddReply):
+        return fault.change(reply)
+    return _filled(reply) if name in FILLED else reply

@@ -1,0 +1,220 @@
+"""The fake model server as an object: start it, ask it, look into its log, stop it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import count
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+from msgspec import Struct
+
+from agentv.fake import embeddings
+from agentv.fake.answers import CALLS_TOOL
+from agentv.fake.answers import answer as usual_answer
+from agentv.fake.anthropic import ANTHROPIC, ANTHROPIC_COUNT
+from agentv.fake.api import CREATED, Api, Problem
+from agentv.fake.batches import MessageBatches, OpenAIBatches, Shelf
+from agentv.fake.conversation import Question, Reply
+from agentv.fake.endpoints import Endpoints, Manner, json_response, start_call
+from agentv.fake.faults import FAULTS
+from agentv.fake.gemini import GEMINI, GEMINI_COUNT, GEMINI_EVENTS
+from agentv.fake.log import Call, CallLog
+from agentv.fake.openai_chat import AZURE_CHAT, OPENAI_CHAT
+from agentv.fake.openai_responses import AZURE_RESPONSES, OPENAI_RESPONSES
+from agentv.fake.quota import Quota, Quotas
+from agentv.types.json_value import JsonObject, JsonValue
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_ASKED: Mapping[str, Api] = {
+    "/v1/chat/completions": OPENAI_CHAT,
+    "/v1/responses": OPENAI_RESPONSES,
+    "/v1/embeddings": embeddings.OPENAI_EMBEDDINGS,
+    "/openai/v1/chat/completions": OPENAI_CHAT,
+    "/openai/v1/responses": OPENAI_RESPONSES,
+    "/openai/v1/embeddings": embeddings.OPENAI_EMBEDDINGS,
+    "/openai/responses": AZURE_RESPONSES,
+    "/openai/deployments/{model}/chat/completions": AZURE_CHAT,
+    "/openai/deployments/{model}/embeddings": embeddings.AZURE_EMBEDDINGS,
+    "/v1/messages": ANTHROPIC,
+    "/v1/messages/count_tokens": ANTHROPIC_COUNT,
+}
+_GEMINI: Mapping[str, Api] = {
+    "generateContent": GEMINI,
+    "streamGenerateContent": GEMINI_EVENTS,
+    "countTokens": GEMINI_COUNT,
+    "embedContent": embeddings.GEMINI_EMBED,
+    "batchEmbedContents": embeddings.GEMINI_EMBED_MANY,
+}
+_VERTEX = "projects/{project}/locations/{location}/publishers/google/"
+
+
+def add_routes(app: web.Application, endpoints: Endpoints, polls: int) -> None:
+    """Tell the application where everything is; a batch is done after `polls` looks."""
+
+    def asks(api: Api) -> Handler:
+        async def ask(request: web.Request) -> web.StreamResponse:
+            return await endpoints.ask(request, api, model=request.match_info.get("model", ""))
+
+        return ask
+
+    for path, api in _ASKED.items():
+        app.router.add_post(path, asks(api))
+    for method, api in _GEMINI.items():
+        for folder in ("", _VERTEX):
+            app.router.add_post(
+                "/{version:v1|v1beta|v1beta1|v1alpha}/" + folder + "models/{model}:" + method, asks(api)
+            )
+    _add_batches(app, endpoints, Shelf(polls))
+    _add_log(app, endpoints)
+    app.router.add_get("/v1/models", _models)
+    app.router.add_get("/", _describe)
+
+
+def _add_batches(app: web.Application, endpoints: Endpoints, shelf: Shelf) -> None:
+    batches, messages = OpenAIBatches(endpoints, shelf), MessageBatches(endpoints, shelf)
+    for base in ("/v1", "/openai", "/openai/v1"):
+        app.router.add_post(f"{base}/files", batches.upload)
+        app.router.add_get(f"{base}/files/{{file}}", batches.show_file)
+        app.router.add_get(f"{base}/files/{{file}}/content", batches.read_file)
+        app.router.add_post(f"{base}/batches", batches.create)
+        app.router.add_get(f"{base}/batches", batches.list_all)
+        app.router.add_get(f"{base}/batches/{{batch}}", batches.show)
+        app.router.add_post(f"{base}/batches/{{batch}}/cancel", batches.cancel)
+    app.router.add_post("/v1/messages/batches", messages.create)
+    app.router.add_get("/v1/messages/batches", messages.list_all)
+    app.router.add_get("/v1/messages/batches/{batch}", messages.show)
+    app.router.add_post("/v1/messages/batches/{batch}/cancel", messages.cancel)
+    app.router.add_get("/v1/messages/batches/{batch}/results", messages.read_results)
+
+
+def _add_log(app: web.Application, endpoints: Endpoints) -> None:
+    log = endpoints.log
+
+    async def show(_: web.Request) -> web.StreamResponse:
+        return json_response(log.to_json())
+
+    async def forget(_: web.Request) -> web.StreamResponse:
+        log.calls.clear()
+        return json_response(log.to_json())
+
+    async def miss(request: web.Request) -> web.StreamResponse:
+        problem = Problem(404, f"There is nothing at {request.path}; GET / lists what there is.")
+        return endpoints.refuse(OPENAI_CHAT, problem, start_call(request, ""))
+
+    app.router.add_get("/calls", show)
+    app.router.add_delete("/calls", forget)
+    app.router.add_route("*", "/{rest:.+}", miss)
+
+
+async def _models(request: web.Request) -> web.StreamResponse:
+    names = ("fake", CALLS_TOOL)
+    if "anthropic-version" in request.headers:
+        about = {"type": "model", "created_at": "2026-01-01T00:00:00Z"}
+        data: list[JsonValue] = [{**about, "id": name, "display_name": name} for name in names]
+        return json_response({"data": data, "has_more": False, "first_id": names[0], "last_id": names[-1]})
+    data = [{"id": name, "object": "model", "created": CREATED, "owned_by": "agentv"} for name in names]
+    return json_response({"object": "list", "data": data})
+
+
+async def _describe(request: web.Request) -> web.StreamResponse:
+    about: JsonObject = {
+        "about": "The fake model server of agentv. Any model answers; MODEL@FAULT answers with a fault.",
+        "paths": [*_ASKED, *(f"/v1beta/models/{{model}}:{method}" for method in _GEMINI)],
+        "faults": {name: fault.summary for name, fault in FAULTS.items()},
+        "calls": f"{request.url.origin()}/calls",
+    }
+    return json_response(about)
+
+
+HOST = "127.0.0.1"
+_MAX_REQUEST_BYTES = 512 * 2**20
+
+
+class Received(Struct, frozen=True):
+    """One request as it came: the path with its query, header names in lower case. It holds the key."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class FakeServer:
+    """A server on this machine that speaks the model APIs. Use it with `async with`; `url` is known from then on.
+
+    `port` 0 takes a free one. `quota` limits every key. `retry_after_s` is what refusals ask for, `latency_s` how long
+    a reply takes, `batch_polls` how often a batch is looked at before it is done. With `keep_requests` everything
+    received is kept in `requests`. `answer` says what the model says in place of answers.answer.
+    """
+
+    def __init__(
+        self,
+        *,
+        port: int = 0,
+        quota: Quota | None = None,
+        retry_after_s: float = 1.0,
+        latency_s: float = 0.0,
+        batch_polls: int = 2,
+        keep_requests: bool = False,
+        answer: Callable[[Question], Reply] = usual_answer,
+    ) -> None:
+        self.port = port
+        self.requests: list[Received] = []
+        self._batch_polls = batch_polls
+        self._keep_requests = keep_requests
+        self._numbers = count(1)
+        self._log = CallLog()
+        self._manner = Manner(answer, latency_s, retry_after_s)
+        self._quotas = Quotas(quota)
+        self._closing = asyncio.Event()
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it is, without a path and a slash at the end."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def calls(self) -> list[Call]:
+        """Every request to a model, and every one that missed the paths, in the order in which they were answered."""
+        return list(self._log.calls)
+
+    async def __aenter__(self) -> Self:
+        app = web.Application(client_max_size=_MAX_REQUEST_BYTES, middlewares=[self._receive])
+        add_routes(app, Endpoints(self._manner, self._quotas, self._log, self._closing), self._batch_polls)
+        app.on_response_prepare.append(self._name_request)
+        # A client that hangs up ends its request: nothing waits for those who are gone.
+        runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, HOST, self.port).start()
+        except OSError:
+            await runner.cleanup()
+            raise
+        self.port = runner.addresses[0][1]
+        self._runner = runner
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing.set()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _name_request(self, _: web.Request, response: web.StreamResponse) -> None:
+        """Give a reply the name by which the APIs speak of a request; each has its own header for it."""
+        name = f"req_fake_{next(self._numbers)}"
+        for header in ("x-request-id", "request-id", "apim-request-id"):
+            response.headers[header] = name
+
+    @web.middleware
+    async def _receive(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        if self._keep_requests:
+            headers = {name.lower(): value for name, value in request.headers.items()}
+            self.requests.append(Received(request.method, request.path_qs, headers, await request.read()))
+        return await handler(request)

@@ -1,0 +1,1 @@
+"""What `agentv check` finds beyond single values: gates, names, the whole of a project."""

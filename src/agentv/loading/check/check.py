@@ -1,0 +1,187 @@
+"""Everything that `agentv check` tells: eval files whole, their targets files, the project's files.
+
+Nothing of a suite is executed or imported.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from agentv.loading.criteria.run_configs import read_run_config
+from agentv.loading.files.documents import JsonPath
+from agentv.loading.files.dotenv import load_env
+from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
+from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file
+from agentv.loading.models.reader import Reader, in_order
+from agentv.loading.project import find_criteria_file, read_named_parts, read_project
+from agentv.loading.suites.evaluators import EvaluatorScope
+from agentv.loading.suites.references import fill
+from agentv.loading.suites.suites import ReadSuite, read_suite
+from agentv.loading.targets.choice import choose_target
+from agentv.loading.targets.settings import check_target
+from agentv.loading.targets.targets import ReadTargets, open_targets, read_targets
+from agentv.registry import Specs
+from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, EvaluatorConfig
+from agentv.types.errors import ConfigError, EvalFileError, TargetError, UnknownNameError, nearest
+from agentv.types.problems import Problem, Severity
+from agentv.types.targets import TargetConfig
+
+
+def check_gate_names(read: ReadSuite, targets: Collection[str] | None) -> Iterator[Problem]:
+    """Yield the gates on an unknown name, at their place. `targets` are those of the targets file, None without one.
+
+    Nothing is said of a stream, whose rows are not known, or of a file whose cases could not all be read.
+    """
+    suite = read.suite
+    is_whole = all(problem.severity != "error" for problem in read.problems)
+    if suite is None or read.reader is None or not suite.gates or suite.cases.count is None or not is_whole:
+        return
+    known = _names(suite, targets)
+    reader = Reader(read.reader.document)
+    for index, expression in enumerate(suite.gates):
+        try:
+            gate = parse_gate(expression)
+        except ConfigError:  # told already
+            continue
+        names = known.get(gate.name)
+        if names is not None and gate.argument not in names:
+            unknown = UnknownNameError(gate.name, gate.argument or "", known=names)
+            reader.error(("gates", index), gate.wrong_argument(str(unknown)).line)
+    yield from reader.problems
+
+
+def _names(suite: EvalSuite, targets: Collection[str] | None) -> Mapping[str, Collection[str]]:
+    cases = [case for case in suite.cases if isinstance(case, EvalCase)]
+    evaluators = [each for case in cases for each in applicable_evaluators(case, suite)[0]]
+    known: dict[str, Collection[str]] = {
+        "dataset": {suite.dataset},
+        "tag": {tag for case in cases for tag in (*suite.tags, *case.tags)},
+        "evaluator": {each.name for each in evaluators if isinstance(each, EvaluatorConfig)},
+    }
+    return known if targets is None else {**known, "target": targets}
+
+
+class Checked(Struct, frozen=True):
+    """The files that were named or found, and every problem, in order."""
+
+    files: tuple[Path, ...]
+    problems: tuple[Problem, ...]
+
+
+def check_paths(paths: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], specs: Specs) -> Checked:
+    """Check eval files, and with them the targets and project files that they use; such files may be named, too.
+
+    JSON Lines files are read to their end. Raises ConfigError for a path that is not there.
+    """
+    files = find_eval_files(paths, cwd=cwd)
+    problems = [problem for file in files for problem in _check_file(file, cwd, env, specs)]
+    return Checked(files, in_order(problems))
+
+
+def _check_file(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:
+    kind = kind_of_file(path) if path.suffix in YAML_SUFFIXES else "eval"
+    if kind == "config":
+        yield from _check_config(path, specs)
+    elif kind == "targets":
+        root = find_repository_root(path)
+        project, _ = read_project(path.parent, root)
+        yield from read_targets(path, specs, unknown_provider=_unknown(project.plugins)).problems
+    elif kind == "evaluation":
+        project, _ = read_project(path.parent, find_repository_root(path))
+        yield from _check_evaluation(path, specs, _unknown(project.plugins))
+    else:
+        yield from _check_suite(path, cwd, env, specs)
+
+
+def _unknown(plugins: Sequence[str]) -> Severity:
+    """Plug-ins are not imported here, so what is unknown may be theirs."""
+    return "warning" if plugins else "error"
+
+
+def _check_config(path: Path, specs: Specs) -> Iterator[Problem]:
+    root = find_repository_root(path)
+    project, problems = read_project(path.parent, root)
+    yield from problems
+    scope = EvaluatorScope(specs.evaluators, str(path.parent), unknown_type=_unknown(project.plugins))
+    yield from read_named_parts(find_criteria_file(path.parent, root), scope)[1]
+
+
+def _check_evaluation(path: Path, specs: Specs, unknown_type: Severity) -> Iterator[Problem]:
+    try:
+        yield from read_run_config(path, specs, unknown_type=unknown_type)[1]
+    except EvalFileError as error:
+        yield from error.problems
+
+
+def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:
+    read = read_suite(path, specs, plugins_imported=False)
+    yield from read.problems
+    if read.suite is not None and read.suite.cases.count is None:
+        yield from _check_stream(read.suite.cases)
+    try:
+        values = load_env(path.resolve().parent, env)
+    except EvalFileError as error:
+        yield from error.problems
+        values = dict(env)
+    targets_file = find_targets_file(path.parent, find_repository_root(path), cwd, None)
+    if targets_file is not None:
+        targets = read_targets(targets_file, specs, unknown_provider=_unknown(read.project.plugins))
+        yield from targets.problems
+        yield from _check_choice(read, targets, targets_file)
+        yield from _check_use(read, targets, targets_file, values, specs)
+        yield from check_gate_names(read, [target.name for target in targets.targets])
+    else:
+        yield from check_gate_names(read, None)
+
+
+def _check_stream(cases: CaseSource) -> Iterator[Problem]:
+    try:
+        for case in cases:
+            if isinstance(case, BrokenCase):
+                yield from case.problems
+    except EvalFileError as error:
+        yield from error.problems
+
+
+def _check_choice(read: ReadSuite, targets: ReadTargets, targets_file: Path) -> Iterator[Problem]:
+    """Yield a problem when the suite names a target that is not there."""
+    name = read.suite.target if read.suite else None
+    names = [target.name for target in targets.targets]
+    if read.reader is None or name is None or name in names:
+        return
+    places: tuple[JsonPath, ...] = (("execution", "target"), ("target",))
+    at = next((place for place in places if read.reader.document.at(place) == name), ())
+    reader = Reader(read.reader.document)
+    allowed = f"there: {', '.join(names) or 'none'}"
+    message = f"there is no target {name!r} in {targets_file.name}"
+    reader.error(at, message, allowed=allowed, suggestion=nearest(name, names))
+    yield from reader.problems
+
+
+def _check_use(
+    read: ReadSuite, targets: ReadTargets, targets_file: Path, env: Mapping[str, str], specs: Specs
+) -> Iterator[Problem]:
+    """Yield what stands in the way of using the suite's target: unset variables are warnings here."""
+    try:
+        chosen = choose_target(targets.targets, read.suite.target if read.suite else None)
+        reader = open_targets(targets_file)
+    except (TargetError, EvalFileError):
+        return
+    for target in targets.targets:
+        if target.name in (chosen.name, chosen.settings.get("judge_target")):
+            yield from _fill_and_check(Reader(reader.document), target, env, specs)
+
+
+def _fill_and_check(reader: Reader, target: TargetConfig, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:
+    entries = reader.document.at(("targets",))
+    for index, raw in enumerate(entries if isinstance(entries, list) else ()):
+        if not isinstance(raw, Mapping) or raw.get("name") != target.name or raw.get("provider") not in specs.providers:
+            continue
+        at = ("targets", index)
+        filled = fill(reader, at, raw, env, target.name, unset="warning")
+        if isinstance(filled.value, dict):
+            check_target(reader, at, filled.value, specs.providers, whole=filled.whole)
+    yield from reader.problems

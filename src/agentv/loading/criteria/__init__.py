@@ -1,0 +1,1 @@
+"""Named criteria, and the configuration of the criteria door."""

@@ -1,0 +1,60 @@
+"""Named criteria: lists in eval files, and `.agentv/criteria.yaml` with evaluator profiles."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from agentv.loading.files.documents import JsonPath
+from agentv.loading.models.reader import Reader
+from agentv.loading.suites.models import CriterionModel
+from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
+from agentv.types.errors import nearest
+
+NamedCriteria: TypeAlias = Mapping[str, tuple[EvaluationCriteria, ...]]
+"""What a name in a list of criteria stands for: one criterion, or a set of them."""
+
+
+def named_criteria(
+    criteria: Mapping[str, EvaluationCriteria], sets: Mapping[str, tuple[EvaluationCriteria, ...]]
+) -> NamedCriteria:
+    """Return what the names of `.agentv/criteria.yaml` stand for in a list of criteria."""
+    return {**{name: (criterion,) for name, criterion in criteria.items()}, **sets}
+
+
+def read_criteria(reader: Reader, at: JsonPath, named: NamedCriteria) -> tuple[EvaluationCriteria, ...]:
+    """Return the criteria listed at a path: objects, or names of criteria or sets in .agentv/criteria.yaml."""
+    raw = reader.document.at(at)
+    if raw is None:
+        return ()
+    if not isinstance(raw, list | tuple):
+        reader.error(at, "must be a list of criteria", allowed="objects, or names from .agentv/criteria.yaml")
+        return ()
+    found: dict[str, EvaluationCriteria] = {}
+    for index, entry in enumerate(raw):
+        place = (*at, index)
+        for criterion in _named(reader, place, entry, named) if isinstance(entry, str) else _written(reader, place):
+            if criterion.name in found:
+                reader.error(place, f"a second criterion named {criterion.name!r}")
+            found.setdefault(criterion.name, criterion)
+    return tuple(found.values())
+
+
+def _named(reader: Reader, at: JsonPath, name: str, named: NamedCriteria) -> tuple[EvaluationCriteria, ...]:
+    if name not in named:
+        known = ", ".join(named) or "none"
+        near = nearest(name, named)
+        reader.error(at, f"no criterion {name!r} in .agentv/criteria.yaml", allowed=f"there: {known}", suggestion=near)
+    return named.get(name, ())
+
+
+def _written(reader: Reader, at: JsonPath) -> tuple[EvaluationCriteria, ...]:
+    model = reader.read(CriterionModel, at)
+    if model is None:
+        return ()
+    near = nearest(str(model.scale), NAMED_SCALES) if model.is_custom_scale else None
+    if near is not None:
+        message = f"{model.scale!r} is no known scale and will not be averaged; did you mean {near!r}?"
+        reader.warn((*at, "scale"), message)
+    criterion = model.to_criterion()
+    for fault in criterion.faults():
+        reader.error((*at, fault.split("`")[1]), fault)
+    return (criterion,)

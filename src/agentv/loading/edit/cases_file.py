@@ -1,0 +1,352 @@
+"""An eval file that is added to: its bytes as they were read, its cases as they stand, and the bytes it may become."""
+
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import yaml
+from msgspec import Struct, field
+
+from agentv.loading.files.composer import compose
+from agentv.loading.files.documents import Document, Mark, shown_path
+from agentv.loading.files.json_lines import parse_json
+from agentv.loading.files.kinds import CASE_KEYS
+from agentv.loading.files.text import BYTE_ORDER_MARK, decode, read_bytes, shown
+from agentv.loading.models.reader import Reader, raise_errors
+from agentv.loading.suites.models import CaseModel
+from agentv.loading.suites.suites import read_suite
+from agentv.registry import Specs
+from agentv.types.errors import EvalFileError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.problems import Problem
+
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_WRITTEN_BREAK = re.compile("\r\n|[\n\r]")
+_LAST_BREAK = re.compile(r"(?:\r\n|[\n\r])\Z")
+_BREAKS = "\n\r\x85\u2028\u2029"
+_STRIPPED = re.compile(r"[^\n\r]*?[|>]\d?-")
+_CASE_LEVEL = 3
+"""Values that are deeper than those of a case are only walked over."""
+
+
+class Entry(NamedTuple):
+    """A new key of a case: `block` is its lines from column 1 on, `flow` its value on one line."""
+
+    key: str
+    block: str
+    flow: str
+
+
+class _Node(Struct):
+    """A value in the text: where it starts and where its last character is followed by something else.
+
+    `end` is None when nothing can be put behind it.
+    """
+
+    start: Mark
+    end: int | None
+    is_flow: bool = False
+    is_alias: bool = False
+    keys: dict[str, "_Node"] = field(default_factory=dict)
+    items: list["_Node"] = field(default_factory=list)
+    column: int = 0
+    ends: list[int] = field(default_factory=list)
+
+
+def add_entries(text: str, path: str, entries: Mapping[int, Entry]) -> str:
+    """Return a suite's text with a new key at the end of some cases, named by their index.
+
+    Raises EvalFileError for a case that is an alias, or whose end cannot take more. Whether the rest of the file still
+    means the same is for the caller to check: what is aliased or merged elsewhere changes there, too.
+    """
+    cases = _cases(text, path)
+    compact = cases.column == 0 and not cases.is_flow
+    problems: list[Problem] = []
+    put: list[tuple[int, str]] = []
+    for index, entry in entries.items():
+        node = cases.items[index]
+        if node.is_alias or not node.ends:
+            what = "this case is an alias" if node.is_alias else "nothing can be added to this case as it is written"
+            problems.append(_problem(path, node, index, what, "write it out"))
+        elif node.is_flow:
+            put.append((node.ends[-1], f", {entry.key}: {entry.flow}"))
+        else:
+            put.append(_on_lines(text, node.ends[-1], _shifted(entry.block, node.column, compact=compact)))
+    if problems:
+        raise EvalFileError(path, problems)
+    return _with(text, put)
+
+
+def append_items(text: str, path: str, items: Sequence[str]) -> str:
+    """Return a suite's text with more cases at the end of its list. Raises EvalFileError when it has none of its own.
+
+    An item is its lines from column 1 on, the first with `- ` at its start.
+    """
+    cases = _cases(text, path)
+    if cases.is_flow or cases.end is None:
+        message = "cases can be added only to a list whose items start with '-' on lines of their own"
+        raise EvalFileError(path, [Problem(path, message, *cases.start, "$.evalcases")])
+    block = "".join(_indented(_lines(item), cases.column) for item in items)
+    return _with(text, [_on_lines(text, cases.end, block)])
+
+
+def _cases(text: str, path: str) -> _Node:
+    """Return the list of cases. Raises EvalFileError when they do not stand here."""
+    events = yaml.parse(text, Loader=yaml.CSafeLoader)
+    next(events)
+    next(events)
+    root = _node(next(events), events, text, 0)
+    found = next((root.keys[key] for key in CASE_KEYS if key in root.keys), None)
+    if found is not None and found.items:
+        return found
+    message = "the cases of this suite are not written here, where they could be added to"
+    place = root.start if found is None else found.start
+    raise EvalFileError(path, [Problem(path, message, *place, "$.evalcases", "name the file that they stand in")])
+
+
+def _problem(path: str, node: _Node, index: int, message: str, advice: str) -> Problem:
+    return Problem(path, message, *node.start, shown_path(("evalcases", index)), advice)
+
+
+def _node(event: yaml.Event, events: Iterator[yaml.Event], text: str, level: int) -> _Node:
+    start = cast(yaml.Mark, event.start_mark)
+    node = _Node(Mark(start.line + 1, start.column + 1), cast(yaml.Mark, event.end_mark).index, column=start.column)
+    if isinstance(event, yaml.AliasEvent):
+        node.is_alias = True
+    elif isinstance(event, yaml.ScalarEvent):
+        node.end = _scalar_end(event, text)
+    elif isinstance(event, yaml.SequenceStartEvent):
+        node.is_flow = bool(event.flow_style)
+        _fill_sequence(node, events, text, level + 1)
+    elif isinstance(event, yaml.MappingStartEvent):
+        node.is_flow = bool(event.flow_style)
+        _fill_mapping(node, events, text, level + 1, at=start.index)
+    return node
+
+
+def _fill_sequence(node: _Node, events: Iterator[yaml.Event], text: str, level: int) -> None:
+    item = None
+    while not isinstance(event := next(events), yaml.SequenceEndEvent):
+        item = _node(event, events, text, level)
+        if level < _CASE_LEVEL:
+            node.items.append(item)
+    if node.is_flow:
+        node.end = cast(yaml.Mark, event.end_mark).index
+    elif item is not None:
+        node.end = item.end
+
+
+def _fill_mapping(node: _Node, events: Iterator[yaml.Event], text: str, level: int, *, at: int) -> None:
+    value = None
+    while not isinstance(event := next(events), yaml.MappingEndEvent):
+        if value is None and not text.startswith("?", at):  # `? key` starts where its sign does
+            node.column = cast(yaml.Mark, event.start_mark).column
+        name = event.value if isinstance(event, yaml.ScalarEvent) else ""
+        _node(event, events, text, level)
+        value = _node(next(events), events, text, level)
+        if level <= _CASE_LEVEL and value.end is not None:
+            node.ends.append(value.end)
+        if level < _CASE_LEVEL:
+            node.keys[name] = value
+    if node.is_flow:
+        node.end = cast(yaml.Mark, event.end_mark).index
+    elif value is not None:
+        node.end = value.end
+
+
+def _scalar_end(event: yaml.ScalarEvent, text: str) -> int | None:
+    """Return where a scalar ends. Blank lines below a block text are not its own, unless it keeps them (`|+`).
+
+    A block text that ends with the file, without a line break, would get one if anything followed: None.
+    """
+    start, end = cast(yaml.Mark, event.start_mark).index, cast(yaml.Mark, event.end_mark).index
+    if event.style not in ("|", ">"):
+        return end
+    if text[end - 1] not in _BREAKS:
+        return end if _STRIPPED.match(text, start) else None
+    if event.value.endswith("\n\n") or event.value == "\n":
+        return end
+    while text[end - (width := 2 if text[end - 2 : end] == "\r\n" else 1) - 1] in _BREAKS:
+        end -= width
+    return end
+
+
+def _on_lines(text: str, end: int, block: str) -> tuple[int, str]:
+    """Return where lines go that follow the line on which a value ends, and the lines with that line's own break."""
+    at_start = end > 0 and text[end - 1] in _BREAKS
+    found = _BREAK.search(text, end)
+    place = end if at_start else found.end() if found else len(text)
+    before = _LAST_BREAK.search(text, max(0, place - 2), place) or _WRITTEN_BREAK.search(text)
+    newline = before[0] if before else "\n"
+    lines = block.replace("\n", newline)
+    return place, lines if at_start or found else newline + lines
+
+
+def _shifted(block: str, column: int, *, compact: bool) -> str:
+    """Return a block at a column. Where the file's own list of cases stands under its key's column, so does this."""
+    first, *others = _lines(block)
+    return _indented([first, *(line[2:] if compact and line else line for line in others)], column)
+
+
+def _lines(block: str) -> list[str]:
+    return block.removesuffix("\n").split("\n")
+
+
+def _indented(lines: Iterable[str], column: int) -> str:
+    return "".join(f"{' ' * column}{line}\n" if line else "\n" for line in lines)
+
+
+def _with(text: str, put: Iterable[tuple[int, str]]) -> str:
+    """Return the text with others put in, each at its index."""
+    pieces: list[str] = []
+    before = 0
+    for index, addition in sorted(put):
+        pieces += [text[before:index], addition]
+        before = index
+    return "".join([*pieces, text[before:]])
+
+
+class NewKey(Struct, frozen=True):
+    """A key that a case gets: its value, and its lines as YAML, from column 1 on."""
+
+    key: str
+    value: JsonValue
+    yaml: str
+    line: str
+    """The value as JSON on one line that a YAML reader takes, too."""
+
+
+class CasesFile(Struct, frozen=True):
+    """An eval file whose cases stand in it. `cases` are in the file's order; `data` is what was read."""
+
+    path: Path
+    data: bytes
+    cases: tuple[JsonObject, ...]
+
+    def with_keys(self, keys: Mapping[int, NewKey], specs: Specs) -> bytes:
+        """Return the file's bytes with a key added to some cases, by their index; the rest is as it was, to the byte.
+
+        Raises EvalFileError when the result would not be the same suite with these keys and nothing else.
+        """
+        if self.path.suffix == ".jsonl":
+            return self._lines_with(keys)
+        entries = {index: Entry(new.key, new.yaml, new.line) for index, new in keys.items()}
+        text = add_entries(self._text(), shown(self.path), entries)
+        wanted = [{**case, keys[i].key: keys[i].value} if i in keys else case for i, case in enumerate(self.cases)]
+        return self._checked(text, wanted, specs)
+
+    def with_cases(self, items: Sequence[JsonObject], yaml: Sequence[str], specs: Specs) -> bytes:
+        """Return the file's bytes with more cases at the end; `yaml` are the same as items of a list from column 1 on.
+
+        Raises EvalFileError as `with_keys` does.
+        """
+        if self.path.suffix == ".jsonl":
+            lines = [f"{json.dumps(item, ensure_ascii=False)}\n".encode() for item in items]
+            for number, line in enumerate(lines, len(_split(self.data)) + 1):
+                _check_line(line, shown(self.path), number)
+            return b"".join((self.data, b"" if self.data.endswith(b"\n") or not self.data else b"\n", *lines))
+        text = append_items(self._text(), shown(self.path), yaml)
+        return self._checked(text, [*self.cases, *items], specs)
+
+    def _text(self) -> str:
+        return decode(self.data, shown(self.path))
+
+    def _checked(self, text: str, wanted: Sequence[JsonValue], specs: Specs) -> bytes:
+        """Return a new text as bytes, after reading it as a suite."""
+        name = shown(self.path)
+        document, _ = compose(text, name)
+        top, _ = compose(self._text(), name)
+        if document is None or top is None:
+            advice = "write its cases as plain YAML, one key a line"
+            raise EvalFileError(
+                name, [Problem(name, "nothing can be added to this file as it is written", allowed=advice)]
+            )
+        key = _cases_key(top)
+        got = document.at((key,))
+        others = _without(top.value, key) == _without(document.value, key)
+        if not others or got != list(wanted):
+            raise EvalFileError(name, [_not_alone(top, key, got, wanted)])
+        mark = BYTE_ORDER_MARK if self.data.startswith(BYTE_ORDER_MARK) else b""
+        data = mark + text.encode()
+        raise_errors(name, read_suite(self.path, specs, content=data).problems)
+        return data
+
+    def _lines_with(self, keys: Mapping[int, NewKey]) -> bytes:
+        lines = _split(self.data)
+        numbers = [number for number, line in enumerate(lines) if line.removeprefix(BYTE_ORDER_MARK).strip()]
+        for index, new in keys.items():
+            number = numbers[index]
+            lines[number] = self._line_with(lines[number], number + 1, new)
+        return b"".join(lines)
+
+    def _line_with(self, line: bytes, number: int, new: NewKey) -> bytes:
+        end = line.rstrip().removesuffix(b"}").rstrip()
+        space = " " if b'": ' in line else ""
+        added = f',{space}"{new.key}":{space}{new.line}'.encode()
+        made = end + added + line[len(end) :]
+        _check_line(made, shown(self.path), number)
+        return made
+
+
+def open_cases(path: Path) -> CasesFile:
+    """Return an eval file to be added to. Raises EvalFileError when it cannot be read or its cases stand elsewhere."""
+    data, name = read_bytes(path), shown(path)
+    if path.suffix == ".jsonl":
+        return CasesFile(path, data, tuple(_json_cases(data, name)))
+    document, problems = compose(decode(data, name), name)
+    if document is None:
+        raise EvalFileError(name, problems)
+    key = _cases_key(document)
+    cases = document.at((key,))
+    if not isinstance(cases, list):
+        place = document.mark((key,))
+        advice = "give the JSON Lines file that they stand in, or write them here"
+        problem = Problem(name, "the cases of this suite stand in other files", *place, f"$.{key}", advice)
+        raise EvalFileError(name, [problem])
+    return CasesFile(path, data, tuple(case for case in cases if isinstance(case, Mapping)))
+
+
+def _json_cases(data: bytes, name: str) -> list[JsonObject]:
+    cases: list[JsonObject] = []
+    for number, line in enumerate(_split(data.removeprefix(BYTE_ORDER_MARK)), 1):
+        if line.strip():
+            document, problems = parse_json(decode(line, name, first_line=number).rstrip("\r\n"), name, number)
+            if document is None or not isinstance(document.value, Mapping):
+                raise EvalFileError(name, problems or [Problem(name, "a line must be a JSON object", number, 1)])
+            cases.append(document.value)
+    return cases
+
+
+def _split(data: bytes) -> list[bytes]:
+    """Return the lines with their ends; only a newline ends one, as everywhere that JSON Lines are read."""
+    return io.BytesIO(data).readlines()
+
+
+def _check_line(line: bytes, name: str, number: int) -> None:
+    """Raise EvalFileError unless a line is a case."""
+    document, problems = parse_json(decode(line, name, first_line=number).rstrip("\r\n"), name, number)
+    reader = Reader(document or Document(name, {}), problems)
+    reader.read(CaseModel)
+    raise_errors(name, reader.problems)
+
+
+def _cases_key(document: Document) -> str:
+    value = document.value
+    return next((key for key in CASE_KEYS if isinstance(value, Mapping) and key in value), CASE_KEYS[0])
+
+
+def _without(value: JsonValue, key: str) -> JsonValue:
+    return {name: inner for name, inner in value.items() if name != key} if isinstance(value, Mapping) else value
+
+
+def _not_alone(document: Document, key: str, got: JsonValue, wanted: Sequence[JsonValue]) -> Problem:
+    """Return the problem of an addition that changed more than it should: something is shared by anchor or merge."""
+    listed = got if isinstance(got, list) else []
+    index = next((i for i, (a, b) in enumerate(zip(listed, wanted, strict=False)) if a != b), 0)
+    place = document.mark((key, index))
+    advice = "write out what this case takes over by anchor, alias or merge key"
+    message = "what is added to another case would change this one, too"
+    return Problem(document.path, message, *place, f"$.{key}[{index}]", advice)

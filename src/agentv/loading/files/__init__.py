@@ -1,0 +1,1 @@
+"""Bytes of files: YAML, JSON and text with the position of every value, attachments, `.env`, safe writes."""

@@ -1,0 +1,155 @@
+"""Files that messages name: found, checked, read, and told apart into text, binary and guideline."""
+
+import functools
+import hashlib
+import mimetypes
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from agentv.loading.files.places import upward
+from agentv.types.errors import nearest
+from agentv.types.messages import FilePart
+
+_TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
+_MEANINGS = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+def matches_any(path: str, patterns: Iterable[str]) -> bool:
+    """Whether a relative path with `/` matches one of the patterns, from its beginning to its end."""
+    return any(_compiled(pattern).fullmatch(path) for pattern in patterns)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    tokens = _TOKEN.findall(pattern.replace("\\", "/").removeprefix("./").removeprefix("/"))
+    return re.compile("".join(_MEANINGS.get(token) or re.escape(token) for token in tokens), re.DOTALL)
+
+
+_BINARY_FAMILIES = ("image/", "audio/", "video/", "font/")
+_BINARY_TYPES = frozenset({"application/pdf", "application/zip", "application/gzip", "application/octet-stream"})
+_TEXT_TYPES = frozenset({"image/svg+xml"})
+_SNIFFED_BYTES = 8192
+_CACHED_FILES = 256
+
+
+class FileProblemError(Exception):
+    """A file that cannot be attached; `allowed` and `suggestion` complete the problem."""
+
+    def __init__(self, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> None:
+        self.message, self.allowed, self.suggestion = message, allowed, suggestion
+        super().__init__(message)
+
+
+class FileFinder(Struct, frozen=True):
+    """Finds and reads the files of one suite.
+
+    A path is tried beside the eval file, in that folder's parents up to the repository root, in the root, and in the
+    working directory. Only regular files whose real path lies under the root are read, unless `allow_outside`.
+    """
+
+    base_dir: Path
+    repository_root: Path
+    cwd: Path
+    guideline_patterns: tuple[str, ...] = ()
+    allow_outside: bool = False
+    _cache: dict[str, FilePart] = field(default_factory=dict)
+
+    def attach(self, written: str) -> FilePart:
+        """Return the file that `written` names. Raises FileProblemError."""
+        if written not in self._cache:
+            if len(self._cache) >= _CACHED_FILES:
+                self._cache.clear()
+            self._cache[written] = self._read(written, self.find(written))
+        return self._cache[written]
+
+    def find(self, written: str) -> Path:
+        """Return the real path of the file that `written` names. Raises FileProblemError."""
+        outside: Path | None = None
+        for candidate in self._candidates(written):
+            try:
+                real = candidate.resolve()
+                mode = real.stat().st_mode
+            except (OSError, ValueError, RuntimeError):
+                continue
+            if not self.allow_outside and not real.is_relative_to(self.repository_root):
+                outside = outside or real
+            elif not stat.S_ISREG(mode):
+                raise FileProblemError(f"{written!r} is not a regular file")
+            else:
+                return real
+        if outside is not None:
+            message = f"{written!r} leads outside the repository, to {outside}"
+            raise FileProblemError(message, allowed="allow it with `allow_outside: true` in .agentv.yaml")
+        raise self._missing(written)
+
+    def _roots(self) -> Iterator[Path]:
+        yield from upward(self.base_dir, self.repository_root)
+        yield self.repository_root
+        yield self.cwd
+
+    def _candidates(self, written: str) -> Iterator[Path]:
+        if written.startswith("/"):
+            yield Path(written)
+        for root in self._roots():
+            yield root / written.lstrip("/")
+
+    def _missing(self, written: str) -> FileProblemError:
+        searched = ", ".join(str(root) for root in dict.fromkeys(self._roots()))
+        folder = (self.base_dir / written.lstrip("/")).parent
+        siblings = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+        name = nearest(Path(written).name, siblings)
+        near = os.path.join(os.path.dirname(written), name) if name else None  # noqa: PTH118, PTH120 - keeps "./"
+        return FileProblemError(
+            f"the file {written!r} is not there", allowed=f"searched in {searched}", suggestion=near
+        )
+
+    def _read(self, written: str, real: Path) -> FilePart:
+        try:
+            data = real.read_bytes()
+        except OSError as error:
+            raise FileProblemError(f"{written!r} cannot be read: {error.strerror}") from None
+        media_type, _ = _types().guess_type(real.name)
+        text = None if _is_binary(data, media_type) else _text(data, written)
+        return FilePart(
+            path=written,
+            real_path=str(real),
+            text=text,
+            sha256=hashlib.sha256(data).hexdigest(),
+            size=len(data),
+            media_type=media_type or ("application/octet-stream" if text is None else "text/plain"),
+            is_guideline=self.is_guideline(real),
+        )
+
+    def is_guideline(self, real: Path) -> bool:
+        """Whether a file matches a guideline pattern, relative to the repository root."""
+        inside = real.is_relative_to(self.repository_root)
+        relative = real.relative_to(self.repository_root).as_posix() if inside else real.as_posix().lstrip("/")
+        return matches_any(relative, self.guideline_patterns)
+
+
+def _is_binary(data: bytes, media_type: str | None) -> bool:
+    if b"\x00" in data[:_SNIFFED_BYTES]:
+        return True
+    if media_type is None or media_type in _TEXT_TYPES:
+        return False
+    return media_type.startswith(_BINARY_FAMILIES) or media_type in _BINARY_TYPES
+
+
+def _text(data: bytes, written: str) -> str:
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        message = f"{written!r} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
+        raise FileProblemError(message, allowed="save it as UTF-8") from None
+
+
+@functools.cache
+def _types() -> mimetypes.MimeTypes:
+    """Return the types that Python knows, asked for with the first file: it reads the system's lists on the way."""
+    return mimetypes.MimeTypes()

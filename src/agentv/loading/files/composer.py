@@ -1,0 +1,282 @@
+"""YAML text → values with positions: libyaml's events under a composer of ours.
+
+The composer keeps three budgets (depth, values copied by aliases, values copied by merge keys), so that a small file
+cannot become a huge value, and it reads events one at a time, so that a bomb ends at the first event too many.
+"""
+
+import math
+import re
+from collections import ChainMap
+from collections.abc import Iterator, MutableMapping
+from typing import NamedTuple, cast
+
+import yaml
+
+from agentv.loading.files.documents import Document, JsonPath, Key, Mark, Spot, shown_path
+from agentv.loading.files.syntax_errors import syntax_problem
+from agentv.types.json_value import JsonValue
+from agentv.types.problems import Problem
+
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_OCTAL = re.compile(r"0o[0-7]+")
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+# Only text that starts with one of these can be anything but text.
+_SPECIAL_STARTS = frozenset("-+.0123456789~nNtTfF")
+
+
+def resolve_plain(text: str) -> bool | int | float | str | None:
+    """Return what an unquoted scalar means. Raises ValueError with a sentence for numbers that cannot be kept."""
+    if text and text[0] not in _SPECIAL_STARTS:
+        return text
+    if text in _NULLS:
+        return None
+    if text in _BOOLEANS:
+        return _BOOLEANS[text]
+    return _number(text)
+
+
+def _number(text: str) -> int | float | str:
+    if _INTEGER.fullmatch(text):
+        return to_integer(text)
+    if _OCTAL.fullmatch(text):
+        return int(text, 0)
+    if _HEXADECIMAL.fullmatch(text):
+        return int(text, 0)
+    if _FLOAT.fullmatch(text):
+        return to_float(text)
+    if _NOT_FINITE.fullmatch(text):
+        raise ValueError("infinity and NaN are not numbers here")
+    return text
+
+
+def to_integer(text: str) -> int:
+    """Return a decimal whole number. Raises ValueError with a sentence when it has thousands of digits."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"a number of {len(text):,} digits is too long") from None
+
+
+def to_float(text: str) -> float:
+    """Return a decimal fraction. Raises ValueError with a sentence when it is beyond what a float can hold."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("this number is too large to be kept")
+    return value
+
+
+MAX_DEPTH = 100
+MAX_EXPANSION = 1_000_000
+"""How many values aliases and merge keys may add to one file; a long text counts for each hundred characters."""
+
+
+class YamlLimitError(Exception):
+    """A limit of the composer was passed; `args[0]` is the problem."""
+
+
+class _Size(NamedTuple):
+    """How large a value is when every alias in it is written out: number of values, levels of nesting."""
+
+    values: int
+    depth: int
+
+
+_TEXT_UNIT = 100
+_MERGED_ENTRY = 4  # an entry that is merged is copied; a value that is aliased is shared
+_SCALAR = _Size(1, 0)
+
+
+class _Anchored(NamedTuple):
+    value: JsonValue
+    size: _Size
+
+
+def compose(text: str, path: str) -> tuple[Document | None, tuple[Problem, ...]]:
+    """Read one YAML document. Problems are located; with a syntax error or a passed limit there is no document."""
+    composer = _Composer(text, path)
+    try:
+        return composer.document(), tuple(composer.problems)
+    except YamlLimitError as error:
+        return None, (*composer.problems, cast(Problem, error.args[0]))
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        return None, (*composer.problems, syntax_problem(error, text, path))
+
+
+def _place(event: yaml.Event) -> Mark:
+    mark = cast(yaml.Mark, event.start_mark)
+    return Mark(mark.line + 1, mark.column + 1)
+
+
+class _Composer:
+    """Composes one document. `problems` are those that do not stop it: duplicate keys, tags, odd keys, odd numbers."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self.path = path
+        self.problems: list[Problem] = []
+        self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.CSafeLoader)
+        self._anchors: dict[str, _Anchored | None] = {}
+        self._marks: dict[int, MutableMapping[Key, Spot]] = {}
+        self._sizes: dict[int, _Size] = {}
+        self._expansion = 0
+        self._at: list[Key] = []
+
+    def document(self) -> Document | None:
+        """Compose the first document; a second one is a problem, none at all too."""
+        next(self._events)  # stream start
+        event = next(self._events)
+        if isinstance(event, yaml.StreamEndEvent):
+            self._report(Mark(1, 1), "the file is empty")
+            return None
+        first = next(self._events)
+        value = self._node(first)
+        next(self._events)  # document end
+        event = next(self._events)
+        if not isinstance(event, yaml.StreamEndEvent):
+            self._report(
+                _place(event), "a second document starts here", "one file holds one document; remove the '---'"
+            )
+        return Document(self.path, value, _place(first), self._marks)
+
+    def _report(self, place: Mark, message: str, allowed: str | None = None) -> None:
+        self.problems.append(self._problem(place, message, allowed))
+
+    def _problem(self, place: Mark, message: str, allowed: str | None = None) -> Problem:
+        shown = shown_path(cast(JsonPath, tuple(self._at)))
+        return Problem(self.path, message, place.line, place.column, shown, allowed)
+
+    def _node(self, event: yaml.Event) -> JsonValue:
+        """Compose the value that starts with `event`."""
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event)
+        if isinstance(event, yaml.ScalarEvent):
+            value = self._scalar(event)
+            if event.anchor is not None:
+                self._anchors[event.anchor] = _Anchored(value, self._size(value))
+            return value
+        if not isinstance(event, yaml.CollectionStartEvent):
+            raise TypeError(f"libyaml gave {event!r} where a value starts")
+        self._check_depth(len(self._at) + 1, event)
+        self._check_tag(event)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None  # not finished: an alias to it in here would contain itself
+        value, size = self._mapping() if isinstance(event, yaml.MappingStartEvent) else self._sequence()
+        self._sizes[id(value)] = size
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Anchored(value, size)
+        return value
+
+    def _check_depth(self, depth: int, event: yaml.Event) -> None:
+        if depth > MAX_DEPTH:
+            raise YamlLimitError(self._problem(_place(event), f"nested more than {MAX_DEPTH} levels deep"))
+
+    def _check_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
+        if event.tag is not None:
+            advice = "write the value itself, in quotes if it is text"
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+            self._report(_place(event), f"tags such as {tag!r} are not used here", advice)
+
+    def _alias(self, event: yaml.AliasEvent) -> JsonValue:
+        anchored = self._anchors.get(str(event.anchor))
+        if anchored is None:
+            inside = event.anchor in self._anchors
+            reason = "stands inside the very thing it names" if inside else "names no anchor above it"
+            self._report(_place(event), f"the alias *{event.anchor} {reason}")
+            return None
+        self._spend(anchored.size.values, event)
+        self._check_depth(len(self._at) + anchored.size.depth, event)
+        return anchored.value
+
+    def _spend(self, values: int, event: yaml.Event) -> None:
+        self._expansion += values
+        if self._expansion > MAX_EXPANSION:
+            message = f"aliases and merge keys would add more than {MAX_EXPANSION:,} values to this file"
+            raise YamlLimitError(self._problem(_place(event), message, "write the data out"))
+
+    def _scalar(self, event: yaml.ScalarEvent) -> JsonValue:
+        self._check_tag(event)
+        if event.style:
+            return event.value
+        try:
+            return resolve_plain(event.value)
+        except ValueError as error:
+            self._report(_place(event), str(error), "write it in quotes if it is meant as text")
+            return None
+
+    def _size(self, value: JsonValue) -> _Size:
+        if isinstance(value, dict | list):
+            return self._sizes.get(id(value), _SCALAR)
+        return _Size(1 + len(value) // _TEXT_UNIT, 0) if isinstance(value, str) else _SCALAR
+
+    def _sequence(self) -> tuple[JsonValue, _Size]:
+        items: list[JsonValue] = []
+        spots: dict[Key, Spot] = {}
+        values, depth = 1, 0
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            place = _place(event)
+            spots[len(items)] = Spot(place, place)
+            self._at.append(len(items))
+            items.append(self._node(event))
+            self._at.pop()
+            size = self._size(items[-1])
+            values, depth = values + size.values, max(depth, size.depth)
+        self._marks[id(items)] = spots
+        return items, _Size(values, depth + 1)
+
+    def _mapping(self) -> tuple[JsonValue, _Size]:
+        entries: dict[str, JsonValue] = {}
+        spots: dict[Key, Spot] = {}
+        merged: list[dict[str, JsonValue]] = []
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self._key(event, spots)
+            value_event = next(self._events)
+            self._at.append(key)
+            value = self._node(value_event)
+            if key == "<<" and isinstance(event, yaml.ScalarEvent) and not event.style:
+                merged += self._merge_sources(value, value_event)
+            else:
+                entries[key] = value
+                spots[key] = Spot(_place(event), _place(value_event))
+            self._at.pop()
+        for source in merged:
+            for key, value in source.items():
+                entries.setdefault(key, value)
+        # The places of merged entries are looked up where they came from: copying them would double the cost.
+        self._marks[id(entries)] = ChainMap(spots, *(self._marks[id(source)] for source in merged)) if merged else spots
+        sizes = [self._size(value) for value in entries.values()]
+        return entries, _Size(1 + sum(s.values for s in sizes), 1 + max((s.depth for s in sizes), default=0))
+
+    def _key(self, event: yaml.Event, seen: dict[Key, Spot]) -> str:
+        """Return a key as text; what is no text, or stands there already, is a problem."""
+        place = _place(event)
+        if not isinstance(event, yaml.ScalarEvent):
+            self._at.append("?")
+            value = self._node(event)
+            self._at.pop()
+            if not isinstance(value, str):
+                self._report(place, "a key must be text", "write it as one word or in quotes")
+            return str(value)
+        name: str = event.value
+        if not isinstance(self._scalar(event), str) and not event.style:
+            self._report(place, f"the key {name!r} must be text" if name else "a key is missing", f'write "{name}"')
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Anchored(name, _SCALAR)
+        if name in seen:
+            first = seen[name].key
+            self._report(place, f"the key {name!r} stands twice here, first in line {first.line}", "keep one of them")
+        return name
+
+    def _merge_sources(self, value: JsonValue, event: yaml.Event) -> list[dict[str, JsonValue]]:
+        """Return the objects that a merge key brings in; each is charged to the budget."""
+        sources = value if isinstance(value, list) else [value]
+        merged: list[dict[str, JsonValue]] = []
+        for source in sources:
+            if isinstance(source, dict):
+                self._spend(_MERGED_ENTRY * len(source), event)
+                merged.append(source)
+            else:
+                self._report(_place(event), "a merge key '<<' takes an object, or a list of objects")
+        return merged

@@ -1,0 +1,64 @@
+"""`.env` files: `NAME=value` lines, the first file found upward, never overriding what the process has."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from agentv.loading.files.places import upward
+from agentv.loading.files.syntax_errors import place_of
+from agentv.loading.files.text import read_text, shown
+from agentv.types.errors import EvalFileError
+from agentv.types.problems import Problem
+
+ENV_FILE = ".env"
+_STATEMENT = re.compile(
+    r"""
+    [ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*
+    (?: '(?P<single>[^']*)' | "(?P<double>(?:[^"\\]|\\.)*)" | (?P<bare>[^'"\s\#][^\n]*?)? )
+    [ \t]*(?:(?<=[\s='"])\#[^\n]*)?(?:\n|\Z)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_NOTHING = re.compile(r"[ \t]*(?:\#[^\n]*)?(?:\n|\Z)")
+_LINE = re.compile(r"[^\n]*(?:\n|\Z)")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def load_env(folder: Path, base: Mapping[str, str]) -> dict[str, str]:
+    """Return `base` with what the first `.env` from `folder` upward adds. Raises EvalFileError for a broken file."""
+    found = next((place / ENV_FILE for place in upward(folder.resolve()) if (place / ENV_FILE).is_file()), None)
+    if found is None:
+        return dict(base)
+    values, problems = parse_env(read_text(found), shown(found))
+    if problems:
+        raise EvalFileError(shown(found), problems)
+    return {**values, **base}
+
+
+def parse_env(text: str, path: str) -> tuple[dict[str, str], tuple[Problem, ...]]:
+    r"""Return the variables of a `.env` text, and its problems.
+
+    `#` starts a comment, `export` is allowed. Single quotes keep a value as it is, double quotes know `\n`, `\r`,
+    `\t`, `\"` and `\\`; quoted values may span lines. Nothing is expanded.
+    """
+    text = text.replace("\r\n", "\n")
+    values: dict[str, str] = {}
+    problems: list[Problem] = []
+    position = 0
+    while position < len(text):
+        match = _STATEMENT.match(text, position) or _NOTHING.match(text, position)
+        if match is None:
+            advice = "write NAME=value, or NAME='value' with both quotes"
+            problems.append(Problem(path, "this line sets no variable", *place_of(text, position), allowed=advice))
+            match = _LINE.match(text, position)
+        elif match.re is _STATEMENT:
+            values[match["name"]] = _value(match)
+        position = match.end() if match is not None else len(text)
+    return values, tuple(problems)
+
+
+def _value(match: re.Match[str]) -> str:
+    if match["double"] is not None:
+        return _ESCAPE.sub(lambda escape: _ESCAPED.get(escape[1], escape[1]), match["double"])
+    return match["single"] or match["bare"] or ""

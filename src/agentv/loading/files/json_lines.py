@@ -1,0 +1,162 @@
+"""JSON with positions: quick for lines that are fine, exact about places in lines that are not."""
+
+from collections.abc import Iterable
+from json.decoder import JSONDecodeError, JSONDecoder
+from typing import NoReturn, cast
+
+from agentv.loading.files.composer import MAX_DEPTH, to_float, to_integer
+from agentv.loading.files.documents import Document, JsonPath, Key, Mark, Spot, is_deeper, shown_path
+from agentv.types.json_value import JsonValue
+from agentv.types.messages_json import compact_json
+from agentv.types.problems import Problem
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number here")
+
+
+def _unique(pairs: Iterable[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    listed = list(pairs)
+    entries = dict(listed)
+    if len(entries) < len(listed):
+        raise ValueError("a key stands twice")
+    return entries
+
+
+_QUICK = JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=to_float, parse_int=to_integer)
+_SCALAR = JSONDecoder(parse_constant=_no_constant, parse_float=to_float, parse_int=to_integer)
+
+
+def quick_json(text: str, path: str, line: int) -> Document | None:
+    """Return one line's document without places inside the line; None when there is anything odd about it."""
+    try:
+        value = cast(JsonValue, _QUICK.decode(text))
+        if "\\ud" in text or "\\uD" in text:
+            compact_json(value).encode()
+        if text.count("[") + text.count("{") > MAX_DEPTH and is_deeper(value, MAX_DEPTH):
+            return None
+    except (ValueError, RecursionError):
+        return None
+    return Document(path, value, Mark(line, 1))
+
+
+def parse_json(text: str, path: str, line: int) -> tuple[Document | None, tuple[Problem, ...]]:
+    """Return one line's document with the place of every entry, and its problems; None when it is no JSON."""
+    parser = _Parser(text, path, line)
+    try:
+        value = parser.whole()
+    except JSONDecodeError as error:
+        message = _SENTENCES.get(error.msg, error.msg)
+        place = Mark(line, error.pos + 1)
+        return None, (*parser.problems, Problem(path, f"this line is no valid JSON: {message}", *place))
+    return Document(path, value, Mark(line, parser.skip(0) + 1), parser.marks), tuple(parser.problems)
+
+
+_SENTENCES = {
+    "Expecting value": "a value is missing here",
+    "Expecting ',' delimiter": "a ',' is missing here",
+    "Expecting ':' delimiter": "a ':' is missing here",
+    "Expecting property name enclosed in double quotes": "a key in double quotes is missing here",
+    "Unterminated string starting at": "a text starts here and is not closed",
+    "Invalid control character at": "a control character stands in a text; write it as an escape",
+    "Invalid \\escape": "this '\\' starts no known escape",
+    "Invalid \\uXXXX escape": "'\\u' needs four hexadecimal digits",
+}
+
+
+class _Parser:
+    """Parses one line; duplicate keys and numbers that cannot be kept do not stop it."""
+
+    def __init__(self, text: str, path: str, line: int) -> None:
+        self.text, self.path, self.line = text, path, line
+        self.marks: dict[int, dict[Key, Spot]] = {}
+        self.problems: list[Problem] = []
+
+    def whole(self) -> JsonValue:
+        """Parse the line's value. Raises JSONDecodeError."""
+        value, end = self.value(self.skip(0), ())
+        if self.skip(end) < len(self.text):
+            raise JSONDecodeError("something follows the end of the object", self.text, self.skip(end))
+        return value
+
+    def skip(self, index: int) -> int:
+        """Return the index of the next character that is no white space."""
+        while index < len(self.text) and self.text[index] in " \t\r\n":
+            index += 1
+        return index
+
+    def value(self, index: int, at: JsonPath) -> tuple[JsonValue, int]:
+        """Parse the value at `index`; return it and where it ends."""
+        start = self.text[index : index + 1]
+        if start in ("{", "[") and len(at) >= MAX_DEPTH:
+            raise JSONDecodeError(f"nested more than {MAX_DEPTH} levels deep", self.text, index)
+        if start == "{":
+            return self._object(index, at)
+        if start == "[":
+            return self._list(index, at)
+        if start == '"':
+            return self._string(index, at)
+        try:
+            return cast(tuple[JsonValue, int], _SCALAR.raw_decode(self.text, index))
+        except JSONDecodeError:
+            raise
+        except ValueError as error:
+            self._report(index, str(error), at)
+            end = index
+            while end < len(self.text) and self.text[end] not in ",]} \t":
+                end += 1
+            return None, end
+
+    def _string(self, index: int, at: JsonPath) -> tuple[str, int]:
+        text, end = cast(tuple[str, int], _SCALAR.raw_decode(self.text, index))
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            self._report(index, "half of a surrogate pair is no character", at)
+            text = text.encode("utf-8", "replace").decode()
+        return text, end
+
+    def _object(self, index: int, at: JsonPath) -> tuple[JsonValue, int]:
+        entries: dict[str, JsonValue] = {}
+        spots: dict[Key, Spot] = {}
+        index = self.skip(index + 1)
+        while self.text[index : index + 1] != "}":
+            if entries:
+                index = self.skip(self._expect(",", index))
+            if self.text[index : index + 1] != '"':
+                raise JSONDecodeError("Expecting property name enclosed in double quotes", self.text, index)
+            key_at = index
+            key, index = self._string(index, at)
+            index = self.skip(self._expect(":", self.skip(index)))
+            if key in entries:
+                self._report(key_at, f"the key {key!r} stands twice here", (*at, key))
+            spots[key] = Spot(self._mark(key_at), self._mark(index))
+            entries[key], index = self.value(index, (*at, key))
+            index = self.skip(index)
+        self.marks[id(entries)] = spots
+        return entries, index + 1
+
+    def _list(self, index: int, at: JsonPath) -> tuple[JsonValue, int]:
+        items: list[JsonValue] = []
+        spots: dict[Key, Spot] = {}
+        index = self.skip(index + 1)
+        while self.text[index : index + 1] != "]":
+            if items:
+                index = self.skip(self._expect(",", index))
+            place = self._mark(index)
+            spots[len(items)] = Spot(place, place)
+            item, index = self.value(index, (*at, len(items)))
+            items.append(item)
+            index = self.skip(index)
+        self.marks[id(items)] = spots
+        return items, index + 1
+
+    def _expect(self, sign: str, index: int) -> int:
+        if self.text[index : index + 1] != sign:
+            raise JSONDecodeError(f"Expecting {sign!r} delimiter", self.text, index)
+        return index + 1
+
+    def _mark(self, index: int) -> Mark:
+        return Mark(self.line, index + 1)
+
+    def _report(self, index: int, message: str, at: JsonPath) -> None:
+        place = self._mark(index)
+        self.problems.append(Problem(self.path, message, *place, shown_path(at)))

@@ -1,0 +1,106 @@
+"""What sort of file a YAML file is, told from its top-level keys without reading it whole."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import yaml
+
+from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES
+
+YAML_SUFFIXES = (".yaml", ".yml")
+CASE_KEYS = ("evalcases", "cases")
+CONFIG_FILES = (".agentv.yaml", ".agentv/config.yaml")
+CRITERIA_FILE = ".agentv/criteria.yaml"
+_START_BYTES = 2**20
+_EVAL_SCHEMA = "agentv-eval"
+_TARGETS_SCHEMA = "agentv-targets"
+_EVALUATION_SCHEMA = "agentv-evaluation"
+_EVALUATION_KEYS = ("evaluators", "evaluator_configs", "evaluatorConfigs")
+_CASES_LINE = re.compile(r"^['\"]?(?:evalcases|cases)['\"]?\s*:", re.MULTILINE)
+
+FileKind: TypeAlias = Literal["eval", "targets", "config", "evaluation", "other"]
+
+
+def kind_of_file(path: Path) -> FileKind:
+    """Return what a YAML file is: an eval file has cases or says so in `$schema`, a targets file has targets.
+
+    A configuration of the criteria door has evaluators and neither of these. A broken file is an eval file when one of
+    its lines starts with the key of the cases.
+    """
+    if f"/{path.as_posix()}".endswith(tuple(f"/{name}" for name in (*CONFIG_FILES, CRITERIA_FILE))):
+        return "config"
+    text = _start(path)
+    try:
+        return _kind_by_entries(_top_level_entries(text))
+    except yaml.YAMLError:
+        return "eval" if _CASES_LINE.search(text) else "other"
+
+
+def has_cases(path: Path) -> bool:
+    """Whether a YAML file has the key of the cases, as far as it can be read."""
+    text = _start(path)
+    try:
+        return any(key in CASE_KEYS for key, _ in _top_level_entries(text))
+    except yaml.YAMLError:
+        return _CASES_LINE.search(text) is not None
+
+
+def _start(path: Path) -> str:
+    """Return a regular file's text, of a large one the first mebibyte; nothing of what cannot be read."""
+    if not path.is_file():
+        return ""
+    try:
+        with path.open("rb") as file:
+            is_large = os.fstat(file.fileno()).st_size > MAX_BYTES
+            data = file.read(_START_BYTES if is_large else MAX_BYTES)
+    except OSError:
+        return ""
+    return data.removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
+
+
+def _kind_by_entries(entries: Iterable[tuple[str, str]]) -> FileKind:
+    found: FileKind = "other"
+    for entry in entries:
+        kind = _kind_by_entry(entry)
+        if kind == "evaluation":
+            found = kind
+        elif kind != "other":
+            return kind
+    return found
+
+
+def _kind_by_entry(entry: tuple[str, str]) -> FileKind:
+    key, value = entry
+    if key in CASE_KEYS or (
+        key == "$schema" and value.startswith(_EVAL_SCHEMA) and not value.startswith(_EVALUATION_SCHEMA)
+    ):
+        return "eval"
+    if key == "targets" or (key == "$schema" and value.startswith(_TARGETS_SCHEMA)):
+        return "targets"
+    if key in _EVALUATION_KEYS or (key == "$schema" and value.startswith(_EVALUATION_SCHEMA)):
+        return "evaluation"
+    return "other"
+
+
+def _top_level_entries(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a YAML file's object, with their values when those are scalars, reading no more than asked."""
+    depth = 0
+    key: str | None = None
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+            key = None if depth == 1 else key
+        elif isinstance(event, yaml.NodeEvent):
+            if depth == 0 and not isinstance(event, yaml.MappingStartEvent):
+                return
+            scalar = event.value if isinstance(event, yaml.ScalarEvent) else ""
+            if depth == 1 and key is None:
+                key = scalar
+                yield key, ""
+            elif depth == 1 and not isinstance(event, yaml.CollectionStartEvent):
+                yield str(key), scalar
+                key = None
+            depth += isinstance(event, yaml.CollectionStartEvent)

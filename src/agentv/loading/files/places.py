@@ -1,0 +1,139 @@
+"""Where things are: the repository root, the `.agentv` folder, the eval files of a folder, the targets file."""
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path
+
+from agentv.loading.files.kinds import YAML_SUFFIXES, has_cases, kind_of_file
+from agentv.types.errors import ConfigError
+
+TARGETS_FILES = ("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".agentv/targets.yml")
+HOME_FOLDER = ".agentv"
+
+
+def upward(folder: Path, last: Path | None = None) -> Iterator[Path]:
+    """Yield a folder and its parents; stop after `last` when it is one of them."""
+    for place in (folder, *folder.parents):
+        yield place
+        if place == last:
+            return
+
+
+def upward_in_project(folder: Path, repository_root: Path) -> Iterator[Path]:
+    """Yield a folder and its parents up to the repository root.
+
+    Where there is no repository the search ends at the first folder that belongs to somebody else: a file there may
+    name plug-ins, and nobody else's code is run unasked.
+    """
+    folder, root = folder.resolve(), repository_root.resolve()
+    if (root / ".git").exists():
+        return upward(folder, root)
+    there = next(place for place in upward(folder) if place.exists())
+    owner = there.stat().st_uid
+    return takewhile(lambda place: place.stat().st_uid == owner, upward(there))
+
+
+def find_repository_root(path: Path) -> Path:
+    """Return the nearest folder upward that has `.git`, else the folder itself (of a file: its folder)."""
+    folder = path.resolve()
+    if not folder.is_dir():
+        folder = folder.parent
+    return next((place for place in upward(folder) if (place / ".git").exists()), folder)
+
+
+def find_home(cwd: Path) -> Path:
+    """Return the `.agentv` folder that runs go to (decisions.md, "Where runs go"); it may not exist yet.
+
+    The search ends at the repository root: `~/.agentv`, where editors' agents live, must not collect every project's
+    runs.
+    """
+    cwd = cwd.resolve()
+    root = find_repository_root(cwd)
+    for place in upward_in_project(cwd, root):
+        if (place / HOME_FOLDER).is_dir():
+            return place / HOME_FOLDER
+    return root / HOME_FOLDER
+
+
+def find_targets_file(suite_dir: Path, repository_root: Path, cwd: Path, override: Path | None) -> Path | None:
+    """Return the targets file in use: from the suite's folder up to the repository root, then `cwd`; None if none.
+
+    Where there is no repository the search goes up as that for `.agentv.yaml` does. `override` is a file or a folder
+    that has one. Raises ConfigError when it has none.
+    """
+    if override is not None:
+        if override.is_file():
+            return override
+        found = _targets_in(override)
+        if found is None:
+            names = ", ".join(TARGETS_FILES)
+            raise ConfigError(f"no targets file at {override}; looked for the file itself and, inside it, {names}")
+        return found
+    places = _targets_places(suite_dir, repository_root, cwd)
+    return next((found for found in map(_targets_in, places) if found is not None), None)
+
+
+def targets_searched(suite_dir: Path, repository_root: Path, cwd: Path) -> str:
+    """Return where a targets file was looked for, for the message that there is none."""
+    *places, last = _targets_places(suite_dir, repository_root, cwd)
+    folders = str(places[0]) if len(places) == 1 else f"{places[0]} and the folders above it up to {places[-1]}"
+    beside = "" if last.resolve() in places else f", and in {last}"
+    return f"looked for {', '.join(TARGETS_FILES)} in {folders}{beside}"
+
+
+def _targets_places(suite_dir: Path, repository_root: Path, cwd: Path) -> tuple[Path, ...]:
+    return (*upward_in_project(suite_dir, repository_root), cwd)
+
+
+def _targets_in(folder: Path) -> Path | None:
+    return next((folder / name for name in TARGETS_FILES if (folder / name).is_file()), None)
+
+
+def find_eval_files(paths: Sequence[str | Path], *, cwd: Path) -> tuple[Path, ...]:
+    """Return the eval files that paths stand for, each once, in the order given; no path means the folder `evals`.
+
+    A folder stands for its eval files, at any depth (decisions.md, "What a folder means"). Raises ConfigError for a
+    path that is not there.
+    """
+    found: dict[Path, Path] = {}  # by its real path: links that lead to one file mean it once
+    for path in paths or ("evals",):
+        place = cwd / path
+        if place.is_dir():
+            for file in _eval_files_in(place, set()):
+                found.setdefault(file.resolve(), file)
+        elif place.exists():
+            found.setdefault(place.resolve(), place)
+        elif paths:
+            raise ConfigError(f"{path}: there is no such file or folder")
+        else:
+            raise ConfigError(f"no path is given, and there is no folder 'evals' in {cwd}")
+    return tuple(found.values())
+
+
+def side_file(dataset: Path) -> Path | None:
+    """Return the YAML file that gives a JSONL dataset its top-level keys; None when there is none.
+
+    A file of that name that has cases is a suite of its own; it may name the dataset as its cases.
+    """
+    candidates = (dataset.with_suffix(suffix) for suffix in YAML_SUFFIXES)
+    return next((path for path in candidates if path.is_file() and not has_cases(path)), None)
+
+
+def _eval_files_in(folder: Path, visited: set[Path]) -> Iterator[Path]:
+    """Yield the eval files of a folder at any depth; a folder that a link leads back to is visited once."""
+    if folder.resolve() in visited:
+        return
+    visited.add(folder.resolve())
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            if not path.name.startswith(".") and path.name != "node_modules":
+                yield from _eval_files_in(path, visited)
+        elif path.suffix == ".jsonl":
+            if side_file(path) is not None:
+                yield path
+        elif path.suffix in YAML_SUFFIXES and kind_of_file(path) == "eval" and not _is_side_file(path):
+            yield path
+
+
+def _is_side_file(path: Path) -> bool:
+    return path.with_suffix(".jsonl").is_file() and not has_cases(path)

@@ -1,0 +1,99 @@
+"""Bytes of a file → text: UTF-8 only, a bad byte is told with its place."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from agentv.loading.files.documents import Mark
+from agentv.types.errors import EvalFileError
+from agentv.types.problems import Problem
+
+_WIDE_STARTS = (b"\xff\xfe", b"\xfe\xff")
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+MAX_BYTES = 64 * 2**20
+"""How large a file that is read whole, or one line of a stream, may be."""
+
+TOO_LARGE = f"is larger than {MAX_BYTES // 2**20} MiB"
+
+
+def shown(path: Path) -> str:
+    """Return how messages call a file: relative to the working directory when it lies in there."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links, and people know the link
+    try:
+        return absolute.relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return str(absolute)
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file. Raises EvalFileError when it is not there, no file (a pipe, a device), or unreadable."""
+    name = shown(path)
+    try:
+        if path.exists() and not path.is_file():
+            raise EvalFileError(name, (Problem(name, "is not a regular file"),))
+        with path.open("rb") as file:
+            yield file
+    except FileNotFoundError:
+        raise EvalFileError(name, (Problem(name, "there is no such file"),)) from None
+    except OSError as error:
+        raise EvalFileError(name, (Problem(name, f"cannot be read: {error.strerror}"),)) from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return a regular file's bytes. Raises EvalFileError when it cannot be read or is larger than MAX_BYTES."""
+    with open_file(path) as file:
+        if os.fstat(file.fileno()).st_size <= MAX_BYTES:
+            return file.read()
+    advice = "put the cases of a large suite in a JSON Lines file, which is read line by line"
+    raise EvalFileError(shown(path), (Problem(shown(path), TOO_LARGE, 1, 1, allowed=advice),))
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Yield a regular file's lines; a line of more than MAX_BYTES comes cut after one byte more, and is the last.
+
+    Raises EvalFileError when the file cannot be read.
+    """
+    with open_file(path) as file:
+        while line := file.readline(MAX_BYTES + 1):
+            yield line
+            if len(line) > MAX_BYTES:
+                return
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a regular file, however large. Raises EvalFileError when it cannot be read."""
+    digest = hashlib.sha256()
+    with open_file(path) as file:
+        while data := file.read(2**20):
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def read_text(path: Path) -> str:
+    """Return a file's text. Raises EvalFileError when it cannot be read or is not UTF-8."""
+    return decode(read_bytes(path), shown(path))
+
+
+def decode(data: bytes, path: str, *, first_line: int = 1) -> str:
+    """Return UTF-8 bytes as text, without a byte order mark. Raises EvalFileError with the place of a bad byte."""
+    if data.startswith(_WIDE_STARTS):
+        raise EvalFileError(path, (Problem(path, "is UTF-16 text", 1, 1, allowed="save it as UTF-8"),))
+    data = data.removeprefix(BYTE_ORDER_MARK)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        problem = bad_byte(data, error, path, first_line=first_line)
+        raise EvalFileError(path, (problem,)) from None
+
+
+def bad_byte(data: bytes, error: UnicodeDecodeError, path: str, *, first_line: int = 1) -> Problem:
+    """Return the located problem of a byte that is not UTF-8."""
+    before = data[: error.start]
+    line_start = before.rfind(b"\n") + 1
+    place = Mark(before.count(b"\n") + first_line, len(before[line_start:].decode(errors="replace")) + 1)
+    message = f"byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8"
+    return Problem(path, message, *place, allowed="save the file as UTF-8")

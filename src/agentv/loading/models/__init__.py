@@ -1,0 +1,1 @@
+"""What may stand in a file: the base of file models, reading values by their types, JSON Schemas."""

@@ -1,0 +1,1 @@
+"""Eval files: suites, cases, their evaluators and attached files."""

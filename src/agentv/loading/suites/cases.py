@@ -1,0 +1,135 @@
+"""One eval case of a file → EvalCase."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.loading.criteria.criteria import read_criteria
+from agentv.loading.files.attached import FileFinder, FileProblemError
+from agentv.loading.files.documents import JsonPath
+from agentv.loading.models.reader import Reader, kind_of
+from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
+from agentv.loading.suites.models import CaseModel, MessageModel, PartModel, RubricItemModel, read_grader
+from agentv.types.cases import EvalCase, EvaluatorConfig, Location, RubricItem
+from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import Content, FilePart, Message, Part, TextPart
+
+
+def read_content(reader: Reader, at: JsonPath, message: JsonValue, files: FileFinder) -> Content | None:
+    """Return the content of a message, which stands at `at`, its files read; None when it has none.
+
+    Problems are noted.
+    """
+    if not isinstance(message, Mapping):
+        return None
+    raw = message.get("content")
+    place = (*at, "content")
+    if isinstance(raw, str | Mapping):
+        return raw
+    if isinstance(raw, list | tuple):
+        parts = [_part(reader, (*place, index), files) for index in range(len(raw))]
+        return tuple(part for part in parts if part is not None)
+    if raw is not None:
+        allowed = "put it in quotes" if isinstance(raw, int | float) else None
+        reader.error(place, f"must be text, a list of parts or an object, but is {kind_of(raw)}", allowed=allowed)
+    elif MessageModel.names().written(message, "tool_calls") is None:
+        reader.error(at, "a message needs `content`, or `tool_calls`")
+    return None
+
+
+def _part(reader: Reader, at: JsonPath, files: FileFinder) -> Part | None:
+    model = reader.read(PartModel, at)
+    if model is None:
+        return None
+    if model.type == "text":
+        return TextPart(model.value)
+    return _attach(reader, (*at, "value"), model.value, files)
+
+
+def _attach(reader: Reader, at: JsonPath, written: str, files: FileFinder) -> FilePart | None:
+    try:
+        return files.attach(written)
+    except FileProblemError as error:
+        reader.error(at, error.message, allowed=error.allowed, suggestion=error.suggestion)
+        return None
+
+
+class CaseScope(Struct, frozen=True):
+    """What a case may refer to. `file` names the file it stands in, relative to the repository root."""
+
+    evaluators: EvaluatorScope
+    files: FileFinder
+    file: str
+
+
+def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None:
+    """Return the case at a path; None when it cannot be made. Problems are noted, all of them."""
+    model = reader.read(CaseModel, at)
+    raw = reader.document.at(at)
+    if not isinstance(raw, Mapping):
+        return None
+    criteria = read_criteria(reader, (*at, "criteria"), scope.evaluators.criteria)
+    asked = _contents(reader, at, raw, "input_messages", scope.files)
+    expected = _contents(reader, at, raw, "expected_messages", scope.files)
+    evaluators = _evaluators(reader, at, scope.evaluators, criteria)
+    if model is None:
+        return None
+    check_single_form(reader, at, model, scope.evaluators)
+    execution = model.execution
+    return EvalCase(
+        id=model.id,
+        input_messages=_messages(model.input_messages, asked),
+        expected_outcome=model.expected_outcome,
+        expected_messages=_messages(model.expected_messages, expected),
+        conversation_id=model.conversation_id,
+        tags=tuple(model.tags),
+        metadata=model.metadata,  # type: ignore[arg-type] # JSON by birth
+        rubrics=_rubrics(reader, (*at, "rubrics"), model),
+        evaluators=evaluators,
+        evaluator=model.evaluator,
+        grader=read_grader(reader, at, model),
+        criteria=criteria,
+        trials=execution.trials if execution else None,
+        workspace=execution.workspace.given() if execution and execution.workspace else None,
+        location=Location(scope.file, reader.document.mark(at).line),
+    )
+
+
+def _evaluators(
+    reader: Reader, at: JsonPath, scope: EvaluatorScope, criteria: tuple[EvaluationCriteria, ...]
+) -> tuple[EvaluatorConfig, ...] | None:
+    """Return the case's own list: the one under `execution` before the one beside it. Both are checked."""
+    if scope.criteria_names is not None and criteria:
+        scope = replace(scope, criteria_names=scope.criteria_names | {criterion.name for criterion in criteria})
+    under_execution = read_evaluators(reader, (*at, "execution", "evaluators"), scope)
+    beside = read_evaluators(reader, (*at, "evaluators"), scope)
+    return beside if under_execution is None else under_execution
+
+
+def _contents(reader: Reader, at: JsonPath, case: JsonObject, name: str, files: FileFinder) -> list[Content | None]:
+    """Return the contents of messages as written: looked at even when something else is wrong with the case."""
+    key = CaseModel.names().written(case, name)
+    messages = None if key is None else case[key]
+    if key is None or not isinstance(messages, list | tuple):
+        return []
+    return [read_content(reader, (*at, key, index), message, files) for index, message in enumerate(messages)]
+
+
+def _messages(models: list[MessageModel], contents: list[Content | None]) -> tuple[Message, ...]:
+    return tuple(model.to_message(content) for model, content in zip(models, contents, strict=True))
+
+
+def _rubrics(reader: Reader, at: JsonPath, model: CaseModel) -> tuple[RubricItem, ...]:
+    """Return the rubric items; an item without an id is called by its position."""
+    items: list[RubricItem] = []
+    seen: set[str] = set()
+    for index, entry in enumerate(model.rubrics):
+        item = RubricItemModel(description=entry) if isinstance(entry, str) else entry
+        id_ = item.id or f"rubric-{index + 1}"
+        if id_ in seen:
+            reader.error((*at, index), f"a second rubric item with the id {id_!r}")
+        seen.add(id_)
+        items.append(RubricItem(id_, item.description, item.weight, item.required, item.scale))
+    return tuple(items)

@@ -1,0 +1,235 @@
+"""Evaluator entries of a file → EvaluatorConfig: common keys, the type's own settings, members of composites."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from msgspec import Struct, field
+
+from agentv.loading.criteria.criteria import NamedCriteria
+from agentv.loading.files.documents import JsonPath
+from agentv.loading.models.core_schema import reader_of
+from agentv.loading.models.file_model import names_of
+from agentv.loading.models.reader import Reader
+from agentv.loading.models.settings import (
+    content_problems,
+    criteria_named_by,
+    missing_files,
+    settings_type,
+    validate_settings,
+)
+from agentv.loading.suites.models import SINGLE_FORM_KEYS, EvaluatorModel, SingleFormModel
+from agentv.registry import Registry, Spec
+from agentv.scoring.results.sources import parse_source
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import PluginError, nearest
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.problems import Severity
+from agentv.types.struct_fields import struct_fields
+
+
+class EvaluatorScope(Struct, frozen=True):
+    """What evaluator entries may refer to: types, named profiles, named criteria, and the folder of their paths.
+
+    `unknown_type` is a warning when plug-ins are declared that were not imported: they may know it. `criteria_names`
+    None means that any name will do.
+    """
+
+    registry: Registry
+    base_dir: str
+    profiles: Mapping[str, EvaluatorConfig] = field(default_factory=dict)
+    criteria: NamedCriteria = field(default_factory=dict)
+    criteria_names: frozenset[str] | None = None
+    unknown_type: Severity = "error"
+
+
+def read_evaluators(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> tuple[EvaluatorConfig, ...] | None:
+    """Return the evaluators listed at a path; None when nothing is there. Problems are noted."""
+    raw = reader.document.at(at)
+    if raw is None:
+        return None
+    if not isinstance(raw, list | tuple):
+        reader.error(at, "must be a list of evaluators", allowed="each entry starts with '- name: …'")
+        return None
+    found = [read_evaluator(reader, (*at, index), scope) for index in range(len(raw))]
+    seen: set[str] = set()
+    for index, config in enumerate(found):
+        if config is not None and config.name in seen:
+            advice = "results are told apart by their evaluator's name"
+            reader.error((*at, index), f"a second evaluator named {config.name!r}", allowed=advice)
+        seen |= {config.name} if config is not None else set()
+    return tuple(config for config in found if config is not None)
+
+
+def read_evaluator(
+    reader: Reader, at: JsonPath, scope: EvaluatorScope, *, default_name: str | None = None
+) -> EvaluatorConfig | None:
+    """Return one evaluator: an object with `name` and `type`, or the name of a profile in .agentv/criteria.yaml."""
+    raw = reader.document.at(at)
+    if isinstance(raw, str):
+        return _profile(reader, at, raw, scope)
+    if not isinstance(raw, Mapping):
+        reader.error(at, "must be an object with name and type, or the name of an evaluator in .agentv/criteria.yaml")
+        return None
+    if "type" not in raw and raw.get("name") in scope.profiles:
+        name = raw["name"]
+        advice = f"write the name alone, {name}, or all that it is with what differs under a name of its own"
+        reader.error(at, f"{name!r} of .agentv/criteria.yaml is taken as it stands there", allowed=advice)
+        return None
+    written_type = raw.get("type")
+    spec = find_type(reader, (*at, "type"), written_type, scope) if isinstance(written_type, str) else None
+    _unnest(reader, at, spec)
+    names = EvaluatorModel.names()
+    common = {key: value for key, value in raw.items() if names.of(key)}
+    if default_name is not None:
+        common.setdefault("name", default_name)
+    model = reader.validate(partial(reader_of(EvaluatorModel), common), common, at)
+    settings = _settings(reader, at, raw, spec, scope)
+    if model is None:
+        return None
+    if model.cost is not None:
+        reader.warn((*at, "cost"), "`cost` is decided by the type and is not read here", on_key=True)
+    try:
+        parse_source(model.source)
+    except ValueError as error:
+        reader.error((*at, names.written(raw, "source") or "source"), str(error))
+    if model.aggregate != "mean" and not model.per_turn:
+        reader.error((*at, "aggregate"), "`aggregate` is about turns", allowed="write `per_turn: true` beside it")
+    if model.criterion is not None:
+        _check_criterion(reader, (*at, names.written(raw, "criterion") or "criterion"), model.criterion, scope)
+    return EvaluatorConfig(
+        name=model.name,
+        type=spec.name if spec is not None else model.type,
+        settings=settings,
+        weight=model.weight,
+        required=model.required,
+        negate=model.negate,
+        criterion=model.criterion,
+        source=model.source,
+        window=model.window,
+        per_turn=model.per_turn,
+        aggregate=model.aggregate,
+        timeout_s=model.timeout_seconds,
+        base_dir=scope.base_dir,
+    )
+
+
+def _unnest(reader: Reader, at: JsonPath, spec: Spec | None) -> None:
+    """Move what stands in an entry's `config:`, as the PRD nests it, beside its `type`, places and all."""
+    dataclass = settings_type(reader, (*at, "type"), spec) if spec is not None else None
+    if dataclass is None or names_of(dataclass).of("config") is not None:
+        return
+    for key in reader.document.lift(at, "config"):
+        reader.error((*at, key), f"`{key}` stands in `config` and beside it", on_key=True)
+
+
+def _settings(
+    reader: Reader, at: JsonPath, raw: JsonObject, spec: Spec | None, scope: EvaluatorScope
+) -> Mapping[str, JsonValue]:
+    """Return an entry's own settings as written, after they were checked against the type.
+
+    A common key that the type has among its settings, too, is given to both. A composite's members come as configs.
+    """
+    common = EvaluatorModel.names()
+    dataclass = settings_type(reader, (*at, "type"), spec) if spec is not None else None
+    if dataclass is None:
+        return {key: value for key, value in raw.items() if common.of(key) is None}
+    own = names_of(dataclass)
+    settings = {key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None}
+    made = validate_settings(reader, dataclass, settings, at, beside=common)
+    for entry in struct_fields(dataclass):
+        key = own.written(raw, entry.name)
+        if entry.extra.get("evaluators") and key is not None:
+            settings[key] = cast(JsonValue, read_evaluators(reader, (*at, key), scope))
+    for path in () if made is None else missing_files(made, scope.base_dir):
+        reader.error((*at, *_path_naming(path, settings)), f"there is no file {path}")
+    for name in filter(None, criteria_named_by(made) or ()):
+        _check_criterion(reader, (*at, *_path_of(name, settings)), name, scope)
+    for problem in () if made is None else content_problems(made, scope.base_dir):
+        if problem not in reader.problems:  # several cases may name one file
+            reader.problems.append(problem)
+    return settings
+
+
+def _path_naming(path: str, settings: JsonObject) -> JsonPath:
+    """Return where in the settings a file is named: at the shortest text that holds its name."""
+    name = Path(path).name
+    texts = [(text, at) for at, text in _texts(settings, ()) if name in text]
+    return min(texts, key=lambda found: len(found[0]))[1] if texts else ()
+
+
+def _path_of(text: str, settings: JsonObject) -> JsonPath:
+    """Return where in the settings a text stands as the whole value of a key that is about criteria, or in its list."""
+    places = (at for at, found in _texts(settings, ()) if found == text)
+    return next((at for at in places if any(str(key).startswith("criteri") for key in at[-2:])), ())
+
+
+def _texts(value: JsonValue, at: JsonPath) -> Iterator[tuple[JsonPath, str]]:
+    if isinstance(value, str):
+        yield at, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts(item, (*at, key))
+    elif isinstance(value, Sequence):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*at, index))
+
+
+def find_type(reader: Reader, at: JsonPath, written: str, scope: EvaluatorScope) -> Spec | None:
+    """Return the evaluator type of that name or alias; one that is unknown, or cannot be loaded, is noted."""
+    try:
+        if written in scope.registry:
+            return scope.registry.get(written)
+    except PluginError as error:
+        reader.error(at, str(error))
+        return None
+    _unknown(reader, at, f"unknown evaluator type {written!r}", scope)
+    return None
+
+
+def _unknown(reader: Reader, at: JsonPath, message: str, scope: EvaluatorScope) -> None:
+    written = message.rsplit("'", 2)[1]
+    allowed = f"known: {', '.join(scope.registry.canonical_names())}"
+    near = nearest(written, scope.registry.names())
+    if written in scope.profiles:
+        allowed = f"it is an evaluator of .agentv/criteria.yaml; name it in a list: `evaluators: [{written}]`"
+        near = None
+    elif scope.unknown_type == "warning":
+        # Most likely it is the plug-in's own; those there are help only who mistyped.
+        message += ", unless a plug-in of .agentv.yaml brings it"
+        allowed = "`agentv plugins` lists those there are"
+    reader.error(at, message, allowed=allowed, suggestion=near, severity=scope.unknown_type)
+
+
+def check_single_form(reader: Reader, at: JsonPath, model: SingleFormModel, scope: EvaluatorScope) -> None:
+    """Check the single form of the object at `at`: the type is known and needs no settings."""
+    for key in SINGLE_FORM_KEYS:
+        written = getattr(model, key)
+        if written is None:
+            continue
+        place = (*at, key)
+        spec = find_type(reader, place, written, scope)
+        dataclass = settings_type(reader, place, spec) if spec is not None else None
+        if dataclass is not None:
+            validate_settings(reader, dataclass, {}, place)
+
+
+def _profile(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> EvaluatorConfig | None:
+    if name in scope.profiles:
+        return scope.profiles[name]
+    if name in scope.registry:
+        reader.error(at, f"{name!r} is a type", allowed=f"write: {{name: {name}, type: {name}}}")
+        return None
+    known = ", ".join(scope.profiles) or "none"
+    near = nearest(name, scope.profiles)
+    reader.error(at, f"no evaluator {name!r} in .agentv/criteria.yaml", allowed=f"there: {known}", suggestion=near)
+    return None
+
+
+def _check_criterion(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> None:
+    if scope.criteria_names is None or name in scope.criteria_names:
+        return
+    known = ", ".join(sorted(scope.criteria_names)) or "none"
+    near = nearest(name, scope.criteria_names)
+    reader.error(at, f"no criterion {name!r} in `criteria`", allowed=f"there: {known}", suggestion=near)

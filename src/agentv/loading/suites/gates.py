@@ -1,0 +1,24 @@
+"""Gate expressions in files are parsed when they are read, so that a bad one is refused before the first call."""
+
+from functools import partial
+from typing import Annotated, TypeAlias
+
+from agentv.loading.models.file_model import Checked
+from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.metrics import METRICS, STREAM_METRICS, Metrics
+from agentv.scoring.gates.syntax import GateError
+
+
+def _check(expression: str, metrics: Metrics = METRICS) -> str:
+    try:
+        parse_gate(expression, metrics)
+    except GateError as error:
+        raise ValueError(error.line) from None
+    return expression
+
+
+Gates: TypeAlias = list[Annotated[str, Checked(_check)]]
+"""Expressions that a run must hold."""
+
+StreamGates: TypeAlias = list[Annotated[str, Checked(partial(_check, metrics=STREAM_METRICS))]]
+"""Expressions that a stream of given answers must hold."""

@@ -1,0 +1,249 @@
+"""The shape of eval files (formats.md, section 1). Parts whose shape depends on plug-ins or files are read later."""
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from msgspec import field
+
+from agentv.loading.files.documents import JsonPath
+from agentv.loading.models.file_model import DEPRECATED, DefinedAs, FileModel, Limits
+from agentv.loading.models.reader import Reader, in_order
+from agentv.loading.suites.gates import Gates
+from agentv.types.cases import TurnAggregate
+from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
+from agentv.types.messages import Content as MessageContent
+from agentv.types.messages import Message, Role, ToolCall
+from agentv.types.problems import Problem
+from agentv.types.workspaces import Keep, workspace_from_json
+
+EvaluatorType: TypeAlias = Annotated[str, Limits(min_length=1), DefinedAs("EvaluatorType")]
+
+_WARNING = "`grader` is deprecated"
+
+
+class SingleFormModel(FileModel, frozen=True, kw_only=True):
+    """What suites and cases have in common: the form that names one evaluator by its type."""
+
+    evaluator: EvaluatorType | None = None
+    grader: Annotated[EvaluatorType | None, DEPRECATED] = None
+
+
+SINGLE_FORM_KEYS = SingleFormModel.__struct_fields__
+
+
+def read_grader(reader: Reader, at: JsonPath, model: SingleFormModel) -> str | None:
+    """Return the legacy grader of the object at `at`, with a warning; None when `evaluator` stands beside it."""
+    if model.grader is None:
+        return None
+    reader.warn((*at, "grader"), _WARNING, allowed="write `evaluator` instead", on_key=True)
+    return None if model.evaluator is not None else model.grader
+
+
+def warned_once(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield problems in order, of the warnings about `grader` only the first in each file."""
+    warned: set[str] = set()
+    for problem in in_order(problems):
+        if problem.message == _WARNING:
+            if problem.path in warned:
+                continue
+            warned.add(problem.path)
+        yield problem
+
+
+Name: TypeAlias = Annotated[str, Limits(min_length=1)]
+Count: TypeAlias = Annotated[int, Limits(ge=1)]
+Seconds: TypeAlias = Annotated[float, Limits(gt=0)]
+Weight: TypeAlias = Annotated[float, Limits(ge=0)]
+Cases: TypeAlias = Annotated[object, DefinedAs("Cases")]
+Content: TypeAlias = Annotated[object, DefinedAs("Content")]
+Evaluators: TypeAlias = Annotated[object, DefinedAs("Evaluators")]
+Criteria: TypeAlias = Annotated[object, DefinedAs("Criteria")]
+Json: TypeAlias = object
+JsonFields: TypeAlias = dict[str, Json]
+
+
+class WorkspaceModel(FileModel, frozen=True, kw_only=True):
+    """A fresh folder for each row."""
+
+    template: Name | None = None
+    git: Name | None = None
+    ref: Name | None = None
+    setup: str | None = None
+    teardown: str | None = None
+    keep: Keep | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no workspace."""
+        workspace_from_json(self.given())
+
+
+class SuiteExecutionModel(FileModel, frozen=True, kw_only=True):
+    """How a suite is run."""
+
+    target: Name | None = None
+    evaluators: Evaluators = None
+    workers: Count | None = None
+    trials: Count | None = None
+    timeout_seconds: Seconds | None = None
+    evaluator_timeout_seconds: Seconds | None = None
+    workspace: WorkspaceModel | None = None
+
+
+class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
+    """What one case does differently."""
+
+    evaluators: Evaluators = None
+    trials: Count | None = None
+    workspace: WorkspaceModel | None = None
+
+
+_IN_EXECUTION = {
+    name: f"{name!r} stands under `execution:`"
+    for name in ("evaluators", "workers", "trials", "timeout_seconds", "evaluator_timeout_seconds", "workspace")
+}
+
+
+class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
+    """The top level of an eval file."""
+
+    ALIASES: ClassVar = {"cases": "evalcases"}
+    ELSEWHERE: ClassVar = _IN_EXECUTION
+    KEYS: ClassVar = {"schema_name": "$schema"}
+
+    schema_name: Literal["agentv-eval-v2"] | None = None
+    description: str | None = None
+    dataset: Name | None = None
+    tags: list[Name] = field(default_factory=list)
+    execution: SuiteExecutionModel | None = None
+    target: Name | None = None
+    gates: Gates | None = None
+    criteria: Criteria = None
+    evalcases: Cases = None
+
+
+class CaseFilesModel(FileModel, frozen=True, kw_only=True):
+    """Cases that stand in other files."""
+
+    file: Name
+
+
+class ToolCallModel(FileModel, frozen=True, kw_only=True):
+    """A call of a tool in an expected or given message."""
+
+    tool: Name
+    input: Json = None
+    output: Json = None
+    id: str | None = None
+    timestamp: str | None = None
+
+    def to_tool_call(self) -> ToolCall:
+        """Make the tool call."""
+        return ToolCall(self.tool, self.input, self.output, self.id, self.timestamp)  # type: ignore[arg-type] # JSON by birth
+
+
+class MessageModel(FileModel, frozen=True, kw_only=True):
+    """One message of a case."""
+
+    role: Role
+    content: Content = None
+    name: str | None = None
+    tool_calls: list[ToolCallModel] = field(default_factory=list)
+    tool_call_id: str | None = None
+    timestamp: str | None = None
+    metadata: JsonFields | None = None
+
+    def to_message(self, content: MessageContent | None) -> Message:
+        """Make the message around its content, which is read apart: it may name files."""
+        return Message(
+            role=self.role,
+            content=content,
+            name=self.name,
+            tool_calls=tuple(call.to_tool_call() for call in self.tool_calls),
+            tool_call_id=self.tool_call_id,
+            timestamp=self.timestamp,
+            metadata=self.metadata,  # type: ignore[arg-type] # JSON by birth
+        )
+
+
+class PartModel(FileModel, frozen=True, kw_only=True):
+    """One part of a message's content."""
+
+    type: Literal["text", "file", "image"]
+    value: str
+
+
+class RubricItemModel(FileModel, frozen=True, kw_only=True):
+    """One requirement that a rubric judge checks."""
+
+    id: Name | None = None
+    description: Name
+    weight: Weight = 1.0
+    required: bool = False
+    scale: Literal["likert5"] | None = None
+
+
+class CriterionModel(FileModel, frozen=True, kw_only=True):
+    """A named criterion."""
+
+    name: Name
+    description: str = ""
+    scale: Name | Annotated[list[Name], Limits(min_length=2)] = "binary"
+    weight: Weight = 1.0
+    min: float | None = None
+    max: float | None = None
+    labels: list[Name] = field(default_factory=list)
+
+    def to_criterion(self) -> EvaluationCriteria:
+        """Make the criterion; a list of labels is a scale of its own, from worst to best."""
+        scale, labels = self.scale, tuple(self.labels)
+        if not isinstance(scale, str):
+            scale, labels = "labels", tuple(scale)
+        return EvaluationCriteria(self.name, self.description, scale, self.weight, self.min, self.max, labels)
+
+    @property
+    def is_custom_scale(self) -> bool:
+        """Whether the scale is one of the user's own, which is kept but not averaged."""
+        return isinstance(self.scale, str) and self.scale not in NAMED_SCALES and not self.labels
+
+
+class CaseModel(SingleFormModel, frozen=True, kw_only=True):
+    """One eval case."""
+
+    ALIASES: ClassVar = {"outcome": "expected_outcome"}
+    ELSEWHERE: ClassVar = {name: _IN_EXECUTION[name] for name in ("trials", "workspace")}
+
+    id: Name
+    expected_outcome: Name
+    conversation_id: str | None = None
+    tags: list[Name] = field(default_factory=list)
+    metadata: JsonFields = field(default_factory=dict)
+    input_messages: Annotated[list[MessageModel], Limits(min_length=1)]
+    expected_messages: list[MessageModel] = field(default_factory=list)
+    rubrics: list[Name | RubricItemModel] = field(default_factory=list)
+    criteria: Criteria = None
+    evaluators: Evaluators = None
+    execution: CaseExecutionModel | None = None
+
+
+class EvaluatorModel(FileModel, frozen=True, kw_only=True):
+    """The keys that every evaluator has; its own settings stand beside them."""
+
+    ALIASES: ClassVar = {
+        "criterion_name": "criterion",
+        "source_field": "source",
+        "source_text_field": "source",
+        "is_required": "required",
+    }
+
+    name: Name
+    type: EvaluatorType
+    weight: Weight = 1.0
+    required: bool | Annotated[float, Limits(ge=0, le=1)] = False
+    negate: bool = False
+    criterion: Name | None = None
+    source: Name = "response"
+    window: Count | None = None
+    per_turn: bool = False
+    aggregate: TurnAggregate = "mean"
+    timeout_seconds: Seconds | None = None
+    cost: Literal["free", "paid"] | None = None

@@ -1,0 +1,133 @@
+"""One logged line → an input of the criteria door, with the file and line in every complaint."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from agentv.loading.files.json_lines import parse_json, quick_json
+from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, read_text, shown
+from agentv.types.criteria.evaluation_input import EvaluationInput
+from agentv.types.errors import EvalFileError
+from agentv.types.problems import Problem
+
+MAX_LINE_BYTES = MAX_BYTES
+"""How long one line may be."""
+
+
+def read_recorded_input(data: bytes, file: str, number: int) -> EvaluationInput:
+    """Return the input that a line holds, keys in either spelling. Raises EvalFileError with every problem."""
+    text = decode(data, file, first_line=number)
+    document = quick_json(text, file, number)
+    if document is None:
+        document, problems = parse_json(text, file, number)
+        if document is None or problems:
+            raise EvalFileError(file, problems)
+    try:
+        return EvaluationInput.from_dict(document.value)
+    except EvalFileError as error:
+        problems = tuple(replace(each, path=file, line=number, column=1) for each in error.problems)
+        raise EvalFileError(file, problems) from None
+
+
+MOST_CHARACTERS = 6_000
+"""How long a piece of a text is at most; a longer record of a table or log is left whole."""
+
+_HEADING = re.compile(r"#{1,6} ")
+_TABLES = {".csv": ",", ".tsv": "\t"}
+
+
+class Record(NamedTuple):
+    """One record: `place` is its file and line, as in `faq.md:12`."""
+
+    place: str
+    text: str
+
+
+def read_records_of(path: Path) -> Iterator[Record]:
+    """Yield a file's records, but blank ones. Raises EvalFileError with the place of what cannot be read."""
+    return (record for record in _records(path) if record.text.strip())
+
+
+def _records(path: Path) -> Iterator[Record]:
+    if path.suffix == ".jsonl":
+        yield from _json_lines(path)
+    elif path.suffix in _TABLES:
+        yield from _rows(path, _TABLES[path.suffix])
+    else:
+        for line, text in pieces(read_text(path)):
+            yield Record(f"{shown(path)}:{line}", text)
+
+
+def _json_lines(path: Path) -> Iterator[Record]:
+    name = shown(path)
+    for number, data in enumerate(read_lines(path), 1):
+        if len(data) > MAX_BYTES:
+            raise EvalFileError(name, [Problem(name, f"this line {TOO_LARGE}", number, 1)])
+        line = decode(data.removeprefix(BYTE_ORDER_MARK), name, first_line=number).rstrip("\r\n")
+        if not line.strip():
+            continue
+        document, problems = parse_json(line, name, number)
+        if document is None or problems:
+            raise EvalFileError(name, problems)
+        value = document.value
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+        yield Record(f"{name}:{number}", text)
+
+
+def _rows(path: Path, delimiter: str) -> Iterator[Record]:
+    name = shown(path)
+    reader = csv.DictReader(io.StringIO(read_text(path), newline=""), delimiter=delimiter, strict=True)
+    try:
+        for row in reader:
+            if None in row or None in row.values():  # csv's way to say too many, or too few
+                message = f"this row has not the {len(reader.fieldnames or ())} columns of the first line"
+                raise EvalFileError(name, [Problem(name, message, reader.line_num, 1)])
+            yield Record(f"{name}:{reader.line_num}", json.dumps(row, ensure_ascii=False, indent=2))
+    except csv.Error as error:
+        raise EvalFileError(name, [Problem(name, f"this is no table: {error}", reader.line_num, 1)]) from None
+
+
+def pieces(text: str) -> Iterator[tuple[int, str]]:
+    """Yield a text in pieces of at most 6,000 characters, each with the line it starts in.
+
+    A piece ends where the text does so best: before a heading, else after a paragraph, else after a line.
+    """
+    taken: list[str] = []
+    start = size = 0
+    for number, block in _blocks(text):
+        is_new_part = bool(_HEADING.match(block)) and size > MOST_CHARACTERS // 2
+        if taken and (is_new_part or size + len(block) > MOST_CHARACTERS):
+            yield start, "".join(taken).rstrip()
+            taken, size = [], 0
+        if not taken:
+            start = number
+        taken.append(block)
+        size += len(block)
+    if taken:
+        yield start, "".join(taken).rstrip()
+
+
+def _blocks(text: str) -> Iterator[tuple[int, str]]:
+    """Yield paragraphs with the blank lines behind them, each with its first line's number; long ones in parts."""
+    block, start = "", 1
+    ended = False
+    for number, line in enumerate(io.StringIO(text.replace("\r\n", "\n"), newline="\n"), 1):
+        if block and ((ended and line.strip()) or _HEADING.match(line) or len(block) + len(line) > MOST_CHARACTERS):
+            yield from _parts(start, block)
+            block = ""
+        if line.strip() and not block:
+            start = number
+        ended = not line.strip()
+        block += line if block or not ended else ""
+    yield from _parts(start, block)
+
+
+def _parts(start: int, block: str) -> Iterator[tuple[int, str]]:
+    for at in range(0, len(block), MOST_CHARACTERS):
+        yield start, block[at : at + MOST_CHARACTERS]

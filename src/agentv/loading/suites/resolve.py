@@ -1,0 +1,96 @@
+"""TargetConfig → ResolvedTarget: references filled, settings typed, secrets known."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from agentv.loading.files.documents import Document, JsonPath, Mark
+from agentv.loading.files.yaml import open_yaml
+from agentv.loading.models.reader import Reader, raise_errors
+from agentv.loading.suites.references import fill
+from agentv.loading.targets.models import TargetModel
+from agentv.loading.targets.settings import check_target
+from agentv.registry import Specs
+from agentv.types.errors import EvalFileError
+from agentv.types.json_value import JsonObject
+from agentv.types.targets import ResolvedTarget, TargetConfig
+
+
+def resolve_target(config: TargetConfig, *, env: Mapping[str, str], specs: Specs) -> ResolvedTarget:
+    """Return a target ready for use. Raises EvalFileError with every problem: unset variables, wrong settings.
+
+    Works for targets of a file and for those made in Python.
+    """
+    where = config.path or f"target {config.name!r}"
+    document = Document(where, _as_written(config), Mark(config.line, 1 if config.line else 0))
+    reader = Reader(document)
+    resolved = resolve_at(reader, (), config, env=env, specs=specs)
+    if resolved is None:
+        reader, at = _reopened(config) or (reader, ())
+        resolve_at(reader, at, config, env=env, specs=specs)
+        raise_errors(where, reader.problems)
+        raise EvalFileError(where, reader.problems)
+    return resolved
+
+
+def _as_written(config: TargetConfig) -> JsonObject:
+    return {"name": config.name, "provider": config.provider, **config.settings}
+
+
+def _reopened(config: TargetConfig) -> tuple[Reader, JsonPath] | None:
+    """Return the file that a target came from, and where it stands there: only now do its places matter."""
+    if not config.line:
+        return None
+    try:
+        document = open_yaml(Path(config.path)).document
+    except EvalFileError:
+        return None
+    entries = document.at(("targets",))
+    for index, raw in enumerate(entries if isinstance(entries, list) else ()):
+        if raw == _as_written(config):
+            return Reader(document), ("targets", index)
+    return None
+
+
+def resolve_at(
+    reader: Reader, at: JsonPath, config: TargetConfig, *, env: Mapping[str, str], specs: Specs
+) -> ResolvedTarget | None:
+    """Return the target that stands at `at`, or None when it has problems, which are noted."""
+    before = len(reader.problems)
+    filled = fill(reader, at, _as_written(config), env, config.name)
+    unset = len(reader.problems) > before
+    if not isinstance(filled.value, dict) or not isinstance(filled.public, dict):
+        return None
+    checked = check_target(reader, at, filled.value, specs.providers, whole=filled.whole)
+    if unset or checked.model is None or checked.spec is None or checked.settings is None:
+        return None
+    public = {key: value for key, value in filled.public.items() if key not in ("name", "provider")}
+    target = ResolvedTarget(
+        name=config.name,
+        provider=checked.spec.name,
+        settings=checked.settings,
+        public_settings=public,
+        secrets=tuple(sorted(filled.secrets)),
+        path=config.path,
+        line=config.line,
+        base_dir=config.base_dir,
+    )
+    return _with_common(target, checked.model)
+
+
+def _with_common(target: ResolvedTarget, model: TargetModel) -> ResolvedTarget:
+    return replace(
+        target,
+        workers=model.workers,
+        provider_batching=model.provider_batching,
+        batch_size=model.batch_size,
+        retry=model.to_retry_policy(),
+        timeout_s=model.timeout_seconds,
+        judge_target=model.judge_target,
+        system_prompt=model.system_prompt,
+        price=model.price.to_price() if model.price else None,
+        requests_per_minute=model.requests_per_minute,
+        tokens_per_minute=model.tokens_per_minute,
+        workspace=model.workspace.given() if model.workspace else None,
+    )

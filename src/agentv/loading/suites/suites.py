@@ -1,0 +1,264 @@
+"""An eval file → EvalSuite: the top level, what the project says, and a source of its cases."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.loading.criteria.criteria import named_criteria, read_criteria
+from agentv.loading.files.attached import FileFinder, FileProblemError
+from agentv.loading.files.documents import Document, JsonPath
+from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
+from agentv.loading.files.places import find_repository_root, side_file
+from agentv.loading.files.text import read_bytes, sha256_of, shown
+from agentv.loading.files.yaml import open_yaml
+from agentv.loading.models.reader import Reader, raise_errors
+from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_parts, read_project
+from agentv.loading.suites.case_sources import LINES_CHECKED_AT_LOAD, JoinedCases, JsonLinesCases, repeated_id
+from agentv.loading.suites.cases import CaseScope, read_case
+from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
+from agentv.loading.suites.models import CaseFilesModel, SuiteExecutionModel, SuiteModel, read_grader, warned_once
+from agentv.registry import Specs
+from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, ListedCases, Location
+from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.errors import EvalFileError
+from agentv.types.problems import Problem, Severity
+
+
+class CasesReader(Struct):
+    """Collects the sources of one suite's cases; `problems` are those of all files but the first."""
+
+    scope: CaseScope
+    parts: list[CaseSource] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    _ids: dict[str, Location] = field(default_factory=dict)
+
+    def source(self) -> CaseSource:
+        """Return all cases as one source."""
+        return JoinedCases(tuple(self.parts), self.scope.files.repository_root)
+
+    def read(self, reader: Reader) -> None:
+        """Read what stands under `evalcases` in the eval file itself."""
+        raw = reader.document.value
+        key = SuiteModel.names().written(raw, "evalcases")
+        if key is None:
+            reader.error((), "the key 'evalcases' is missing", allowed="it lists the cases, or names files with cases")
+            return
+        value = reader.document.at((key,))
+        if isinstance(value, str):
+            self._read_files(reader, (key,), value)
+        elif isinstance(value, Mapping):
+            model = reader.read(CaseFilesModel, (key,))
+            if model is not None:
+                self._read_files(reader, (key, "file"), model.file)
+        else:
+            self._read_list(reader, (key,), self.scope)
+
+    def _read_list(self, reader: Reader, at: JsonPath, scope: CaseScope) -> None:
+        raw = reader.document.at(at)
+        if not isinstance(raw, list | tuple) or not raw:
+            allowed = "a list with at least one case, {file: cases.jsonl}, or a pattern of files"
+            reader.error(at, "there are no cases", allowed=allowed)
+            return
+        cases = [self._read_case(reader, (*at, index), scope) for index in range(len(raw))]
+        self.parts.append(ListedCases(tuple(case for case in cases if case is not None)))
+
+    def _read_case(self, reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None:
+        case_id = reader.document.at((*at, "id"))
+        if isinstance(case_id, str):
+            place = Location(scope.file, reader.document.mark(at).line)
+            first = self._ids.setdefault(case_id, place)
+            if first is not place:
+                problem = repeated_id(case_id, place, first)
+                reader.error((*at, "id"), problem.message, allowed=problem.allowed)
+        return read_case(reader, at, scope)
+
+    def _read_files(self, reader: Reader, at: JsonPath, pattern: str) -> None:
+        """Read the cases of the files that a path or pattern names."""
+        files = self._matching(reader, at, pattern)
+        for path in files:
+            if path.suffix == ".jsonl":
+                self.read_json_lines(path)
+            elif path.suffix in YAML_SUFFIXES:
+                self._read_yaml(path)
+            else:
+                reader.error(at, f"{path.name!r} is no file of cases", allowed="allowed: .yaml, .yml, .jsonl")
+
+    def _matching(self, reader: Reader, at: JsonPath, pattern: str) -> Iterable[Path]:
+        finder = self.scope.files
+        if "*" not in pattern:
+            try:
+                return [finder.find(pattern)]
+            except FileProblemError as error:
+                reader.error(at, error.message, allowed=error.allowed, suggestion=error.suggestion)
+                return []
+        found = sorted(path for path in finder.base_dir.glob(pattern) if path.is_file())
+        if not found:
+            reader.error(at, f"no file matches {pattern!r}", allowed=f"searched in {finder.base_dir}")
+        return found
+
+    def _read_yaml(self, path: Path) -> None:
+        """Read a YAML file of cases: a list, an object with `evalcases`, or one case."""
+        try:
+            reader = open_yaml(path)
+        except EvalFileError as error:
+            self.problems += error.problems
+            return
+        raw = reader.document.value
+        scope = self._scope_of(path)
+        key = next((key for key in CASE_KEYS if isinstance(raw, Mapping) and key in raw), None)
+        if isinstance(raw, Mapping) and key is None:
+            case = self._read_case(reader, (), scope)
+            self.parts.append(ListedCases((case,) if case is not None else ()))
+        else:
+            self._read_list(reader, () if key is None else (key,), scope)
+        self.problems += reader.problems
+
+    def read_json_lines(self, path: Path) -> None:
+        """Add a JSON Lines file as a stream, after a look at its first lines."""
+        scope = self._scope_of(path)
+        try:
+            stream = JsonLinesCases(path, shown(path), scope).with_head(LINES_CHECKED_AT_LOAD)
+            self.parts.append(stream)
+            self.problems += self._first_problems(stream)
+        except EvalFileError as error:
+            self.problems += error.problems
+
+    def _first_problems(self, stream: JsonLinesCases) -> Iterator[Problem]:
+        empty = True
+        for case in islice(stream, LINES_CHECKED_AT_LOAD):
+            empty = False
+            if isinstance(case, BrokenCase):
+                yield from case.problems
+                continue
+            place = case.location or Location("")
+            first = self._ids.setdefault(case.id, place)
+            if first is not place:
+                yield replace(repeated_id(case.id, place, first), path=stream.shown)
+        if empty:
+            yield Problem(stream.shown, "the file has no cases", 1, 1, allowed="one case per line, as a JSON object")
+
+    def _scope_of(self, path: Path) -> CaseScope:
+        return replace(self.scope, file=relative_name(path, self.scope.files.repository_root))
+
+
+def relative_name(path: Path, root: Path) -> str:
+    """Return a file's name in reports: relative to the repository root, with `/`."""
+    real = path.resolve()
+    return real.relative_to(root).as_posix() if real.is_relative_to(root) else real.as_posix()
+
+
+class ReadSuite(Struct, frozen=True):
+    """What could be read of an eval file, and every problem of the files it consists of.
+
+    `reader` is that of its top level, which may note more.
+    """
+
+    suite: EvalSuite | None
+    problems: tuple[Problem, ...]
+    project: ProjectConfig = field(default_factory=ProjectConfig)
+    reader: Reader | None = None
+
+
+def load_suite(path: str | Path, *, specs: Specs) -> EvalSuite:
+    """Return an eval file as a suite. Raises EvalFileError with all its problems.
+
+    Of a JSON Lines file the first 1,000 lines are checked now, the others when they are read.
+    """
+    read = read_suite(Path(path), specs)
+    warnings = raise_errors(shown(Path(path)), read.problems)
+    if read.suite is None:  # there is none only when there are errors
+        raise EvalFileError(shown(Path(path)), read.problems)
+    return replace(read.suite, warnings=warnings)
+
+
+def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True, content: bytes | None = None) -> ReadSuite:
+    """Return what can be read of an eval file. Without its plug-ins an unknown type is only a warning.
+
+    `content` is what a YAML file is going to hold: it is read in the place of what stands there now, if anything does.
+    """
+    try:
+        data = b"" if path.suffix == ".jsonl" else read_bytes(path) if content is None else content
+        reader = _open_top_level(path, data)
+    except EvalFileError as error:
+        return ReadSuite(None, error.problems)
+    base = path.resolve().parent
+    root = find_repository_root(base)
+    project, problems = read_project(base, root)
+    unknown: Severity = "warning" if project.plugins and not plugins_imported else "error"
+    scope = EvaluatorScope(specs.evaluators, str(base), unknown_type=unknown)
+    named, criteria_problems = read_named_parts(find_criteria_file(base, root), scope)
+    criteria = read_criteria(reader, ("criteria",), named_criteria(named.criteria, named.sets))
+    scope = replace(
+        scope,
+        profiles=named.evaluators,
+        criteria=named_criteria(named.criteria, named.sets),
+        criteria_names=frozenset(criterion.name for criterion in criteria),
+    )
+    finder = FileFinder(base, root, Path.cwd(), project.guideline_patterns, project.allow_outside)
+    cases = CasesReader(CaseScope(scope, finder, relative_name(path, root)))
+    if path.suffix == ".jsonl":
+        cases.read_json_lines(path)
+    elif isinstance(reader.document.value, Mapping):
+        cases.read(reader)
+    suite = _suite(reader, scope, criteria, cases)
+    found = (*reader.problems, *cases.problems, *problems, *criteria_problems)
+    if suite is not None:
+        is_stream = path.suffix == ".jsonl" and not any(problem.severity == "error" for problem in found)
+        sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
+        suite = _with_surroundings(suite, sha256, finder, project)
+    return ReadSuite(suite, tuple(warned_once(found)), project, reader)
+
+
+def _open_top_level(path: Path, data: bytes) -> Reader:
+    """Return a reader of the suite's top level, which for a JSON Lines file stands in its side file, if anywhere."""
+    if path.suffix != ".jsonl":
+        return open_yaml(path, data)
+    beside = side_file(path)
+    if beside is None:
+        return Reader(Document(shown(path), {}))
+    return open_yaml(beside)
+
+
+def _suite(
+    reader: Reader, scope: EvaluatorScope, criteria: tuple[EvaluationCriteria, ...], cases: CasesReader
+) -> EvalSuite | None:
+    model = reader.read(SuiteModel)
+    evaluators = read_evaluators(reader, ("execution", "evaluators"), scope)
+    if model is None:
+        return None
+    check_single_form(reader, (), model, scope)
+    grader = read_grader(reader, (), model)
+    execution = model.execution or SuiteExecutionModel()
+    return EvalSuite(
+        path=cases.scope.file,
+        cases=cases.source(),
+        dataset=model.dataset or Path(cases.scope.file).stem,
+        description=model.description,
+        tags=tuple(model.tags),
+        target=execution.target or model.target,
+        evaluators=evaluators,
+        evaluator=model.evaluator or grader,
+        criteria=criteria,
+        workers=execution.workers,
+        trials=execution.trials or 1,
+        timeout_s=execution.timeout_seconds,
+        evaluator_timeout_s=execution.evaluator_timeout_seconds,
+        workspace=execution.workspace.given() if execution.workspace else None,
+        gates=tuple(model.gates or ()),
+    )
+
+
+def _with_surroundings(suite: EvalSuite, sha256: str, finder: FileFinder, project: ProjectConfig) -> EvalSuite:
+    """Add what comes from the file's place and from the project."""
+    return replace(
+        suite,
+        base_dir=str(finder.base_dir),
+        repository_root=str(finder.repository_root),
+        prices=project.prices,
+        redact=project.redact,
+        sha256=sha256,
+    )

@@ -1,0 +1,1 @@
+"""Targets files: targets, their settings, and the choice among them."""

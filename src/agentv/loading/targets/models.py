@@ -1,0 +1,101 @@
+"""The shape of targets files (formats.md, section 2), and of the keys that every target has."""
+
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from agentv.loading.models.file_model import DefinedAs, FileModel, Limits
+from agentv.loading.suites.models import Count, Name, Seconds, WorkspaceModel
+from agentv.types.targets import RetryPolicy
+from agentv.types.usage import Price
+
+
+class PriceModel(FileModel, frozen=True, kw_only=True):
+    """Dollars per million tokens."""
+
+    input_per_million: Annotated[float, Limits(ge=0)]
+    output_per_million: Annotated[float, Limits(ge=0)]
+
+    def to_price(self) -> Price:
+        """Make the price."""
+        return Price(self.input_per_million, self.output_per_million)
+
+
+Targets: TypeAlias = Annotated[list[object], DefinedAs("Targets")]
+Milliseconds: TypeAlias = Annotated[float, Limits(ge=0)]
+Times: TypeAlias = Annotated[int, Limits(ge=0)]
+Status: TypeAlias = Annotated[int, Limits(ge=100, le=599)]
+
+
+class TargetsFileModel(FileModel, frozen=True, kw_only=True):
+    """The top level of a targets file."""
+
+    KEYS: ClassVar = {"schema_name": "$schema"}
+
+    schema_name: Literal["agentv-targets-v2.2"] | None = None
+    targets: Targets
+
+
+class RetryModel(FileModel, frozen=True, kw_only=True):
+    """`retry:`, with or without the prefix that the flat keys have."""
+
+    ALIASES: ClassVar = {
+        "retry_initial_delay_ms": "initial_delay_ms",
+        "retry_max_delay_ms": "max_delay_ms",
+        "retry_backoff_factor": "backoff_factor",
+        "retry_status_codes": "status_codes",
+        "retryable_status_codes": "status_codes",
+    }
+
+    max_retries: Times | None = None
+    initial_delay_ms: Milliseconds | None = None
+    max_delay_ms: Milliseconds | None = None
+    backoff_factor: Annotated[float, Limits(ge=1)] | None = None
+    status_codes: list[Status] | None = None
+
+
+class TargetModel(FileModel, frozen=True, kw_only=True):
+    """The keys that every target has; the provider's own settings stand beside them."""
+
+    ALIASES: ClassVar = {
+        "initial_delay_ms": "retry_initial_delay_ms",
+        "max_delay_ms": "retry_max_delay_ms",
+        "backoff_factor": "retry_backoff_factor",
+        "retryable_status_codes": "retry_status_codes",
+        "status_codes": "retry_status_codes",
+    }
+
+    name: Name
+    provider: Name
+    judge_target: Name | None = None
+    workers: Count | None = None
+    provider_batching: bool = False
+    batch_size: Count | None = None
+    max_retries: Times | None = None
+    retry_initial_delay_ms: Milliseconds | None = None
+    retry_max_delay_ms: Milliseconds | None = None
+    retry_backoff_factor: Annotated[float, Limits(ge=1)] | None = None
+    retry_status_codes: list[Status] | None = None
+    retry: RetryModel | None = None
+    timeout_seconds: Seconds | None = None
+    requests_per_minute: Annotated[float, Limits(gt=0)] | None = None
+    tokens_per_minute: Annotated[float, Limits(gt=0)] | None = None
+    price: PriceModel | None = None
+    system_prompt: str | None = None
+    workspace: WorkspaceModel | None = None
+
+    def to_retry_policy(self) -> RetryPolicy:
+        """Make the policy; a flat key comes before its twin under `retry:`, and both before the default."""
+        nested = self.retry or RetryModel()
+        default = RetryPolicy()
+        initial_ms = _first(self.retry_initial_delay_ms, nested.initial_delay_ms, default.initial_delay_s * 1000)
+        codes = self.retry_status_codes if self.retry_status_codes is not None else nested.status_codes
+        return RetryPolicy(
+            max_retries=int(_first(self.max_retries, nested.max_retries, default.max_retries)),
+            initial_delay_s=initial_ms / 1000,
+            max_delay_s=_first(self.retry_max_delay_ms, nested.max_delay_ms, default.max_delay_s * 1000) / 1000,
+            backoff_factor=_first(self.retry_backoff_factor, nested.backoff_factor, default.backoff_factor),
+            status_codes=default.status_codes if codes is None else tuple(codes),
+        )
+
+
+def _first(*values: float | None) -> float:
+    return next(value for value in values if value is not None)

@@ -1,0 +1,110 @@
+"""One target of a file: its common keys and its provider's settings, checked apart, told at their places."""
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from agentv.loading.files.documents import JsonPath
+from agentv.loading.models.core_schema import reader_of
+from agentv.loading.models.file_model import SpellingNotes, names_of
+from agentv.loading.models.reader import Reader
+from agentv.loading.models.settings import settings_type
+from agentv.loading.suites.references import holds_reference, validated
+from agentv.loading.targets.models import TargetModel
+from agentv.registry import Registry, Spec
+from agentv.templating.environment import variables_in
+from agentv.templating.secrets import looks_secret
+from agentv.types.errors import PluginError, TemplateError, nearest
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.problems import Severity
+
+
+class CheckedTarget(Struct, frozen=True):
+    """A target whose keys were checked. `settings` is None when the provider is not known, or something is wrong."""
+
+    model: TargetModel | None
+    spec: Spec | None
+    settings: object | None
+
+
+def check_target(
+    reader: Reader,
+    at: JsonPath,
+    raw: JsonObject,
+    registry: Registry,
+    *,
+    whole: frozenset[JsonPath] = frozenset(),
+    unknown_provider: Severity = "error",
+) -> CheckedTarget:
+    """Check the target at `at`, whose content (perhaps with references filled) is `raw`. Problems are noted.
+
+    `whole` are the paths in `raw` of texts that were only a reference.
+    """
+    provider = raw.get("provider")
+    spec = None
+    if isinstance(provider, str):
+        spec = _find_provider(reader, (*at, "provider"), provider, registry, unknown_provider)
+    names = TargetModel.names()
+    common = {key: value for key, value in raw.items() if names.of(key)}
+    read_common = reader_of(TargetModel)
+    model = reader.validate(
+        lambda notes: validated(lambda value: read_common(value, notes), common, whole, notes),
+        common,
+        at,
+    )
+    settings = _check_settings(reader, at, raw, spec, whole) if spec is not None else None
+    return CheckedTarget(model if isinstance(model, TargetModel) else None, spec, settings)
+
+
+def _check_settings(
+    reader: Reader, at: JsonPath, raw: JsonObject, spec: Spec, whole: frozenset[JsonPath]
+) -> object | None:
+    """Check the provider's own keys. A common key that the provider has among its settings, too, is given to both."""
+    dataclass = settings_type(reader, (*at, "provider"), spec)
+    if dataclass is None:
+        return None
+    own = names_of(dataclass)
+    common = TargetModel.names()
+    settings: dict[str, JsonValue] = {
+        key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None
+    }
+    read_own: Callable[[object, SpellingNotes], object] = reader_of(dataclass)
+    return reader.validate(
+        lambda notes: validated(lambda value: read_own(value, notes), settings, whole, notes),
+        settings,
+        at,
+        beside=common,
+    )
+
+
+def _find_provider(reader: Reader, at: JsonPath, written: str, registry: Registry, severity: Severity) -> Spec | None:
+    try:
+        if written in registry:
+            return registry.get(written)
+    except PluginError as error:
+        reader.error(at, str(error))
+        return None
+    message = f"unknown provider {written!r}"
+    if severity == "warning":
+        message += ", unless a plug-in of .agentv.yaml brings it"
+    known = f"known: {', '.join(registry.canonical_names())}"
+    reader.error(at, message, allowed=known, suggestion=nearest(written, registry.names()), severity=severity)
+    return None
+
+
+def check_texts(reader: Reader, at: JsonPath, value: JsonValue, name: str = "") -> None:
+    """Note references that are malformed, and secrets that are written out, anywhere in a target."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            check_texts(reader, (*at, key), inner, key)
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            check_texts(reader, (*at, index), inner, name)
+    elif isinstance(value, str) and holds_reference(value):
+        try:
+            variables_in(value)
+        except TemplateError as error:
+            reader.error(at, str(error))
+    elif isinstance(value, str) and value and looks_secret(name):
+        advice = "write ${{ NAME }} and keep the value in the environment or in a .env file"
+        reader.warn(at, f"{name!r} looks like a secret and is written out here", allowed=advice)

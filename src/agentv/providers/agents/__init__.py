@@ -1,0 +1,1 @@
+"""Coding agents that run as programs: their commands, event streams and logs."""

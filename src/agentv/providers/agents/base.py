@@ -1,0 +1,325 @@
+"""A coding agent as a provider: its command is run in a folder, its events are read, its answer taken from them."""
+
+import asyncio
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.execution.processes.process import Command, Outcome, run_process
+from agentv.execution.workspaces.folder_trees import remove_tree
+from agentv.providers.agents.commands import how_it_ended, not_started
+from agentv.providers.agents.json import iso, objects_of, parse_object
+from agentv.providers.agents.log import AgentLog, LogFormat, log_path
+from agentv.providers.agents.prompt import build_agent_prompt
+from agentv.providers.agents.settings import AgentSettings
+from agentv.providers.agents.steps import Failed, Step, Transcript, summary_of
+from agentv.templating.secrets import Striker, secret_values
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure, FailureKind
+from agentv.types.json_value import JsonObject
+from agentv.types.protocols import Clock, ProviderTools
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+
+
+def find_program(executable: str, *, base_dir: Path, env: Mapping[str, str], install: str) -> str:
+    """Return the path of a program given by name (looked for in PATH) or by path (a relative one from `base_dir`).
+
+    Raises ProviderError that names the places and how to `install` the program.
+    """
+    if os.sep in executable:
+        path = base_dir / Path(executable).expanduser()
+        if path.is_file() and os.access(path, os.X_OK):
+            return str(path.absolute())
+        problem = "is not a program that can be run" if path.exists() else "is not there"
+        raise ProviderError(_missing(f"{path} {problem}; `executable` names it", install))
+    search = env.get("PATH", os.environ.get("PATH", os.defpath))
+    found = shutil.which(executable, path=search)
+    if found is None:
+        places = ", ".join(dict.fromkeys(place for place in search.split(os.pathsep) if place))
+        raise ProviderError(_missing(f"there is no {executable!r} in PATH ({places})", install))
+    return str(Path(found).absolute())
+
+
+def _missing(what: str, install: str) -> Failure:
+    message = f"{what}; install it with `{install}`, or name its path as `executable`"
+    return Failure("target_missing", message, stage="healthcheck")
+
+
+ReadEvent: TypeAlias = Callable[[JsonObject, str], Iterable[Step]]
+"""Turns one event into steps; also given the moment it arrived, as ISO 8601. Never raises, whatever the event."""
+
+MAX_STREAM_BYTES = 256 * 2**20
+MAX_KEPT_BYTES = 32 * 2**20
+"""Of lines that are events, or no events at all; what merely repeats them in pieces is not kept."""
+
+_TAIL = 2_000
+_TYPE = re.compile(r'\{"type":\s?"([^"\\]*)"')
+
+
+class AgentStream:
+    """Hears what an agent prints. `noise` are the types of events that only repeat others piece by piece.
+
+    Secrets are struck from each line before anything is made of it; noise is not even logged, since a secret may be
+    spread over its pieces. `tail` is the end of what was heard.
+    """
+
+    def __init__(
+        self, read: ReadEvent, log: AgentLog, *, striker: Striker, clock: Clock, noise: frozenset[str] = frozenset()
+    ) -> None:
+        self.transcript = Transcript()
+        self.log = log
+        self.tail = ""
+        self._read = read
+        self._striker = striker
+        self._clock: Callable[[], datetime] = clock
+        self._noise = noise
+        self._rest = bytearray()
+        self._plain: list[str] = []
+        self._heard = 0
+        self._kept = 0
+
+    def hear(self, chunk: bytes) -> bool:
+        """Take output as it comes; False when it is more than any answer can be."""
+        self._heard += len(chunk)
+        self._rest += chunk
+        if b"\n" in chunk:
+            *lines, rest = self._rest.split(b"\n")
+            self._rest = rest
+            for line in lines:
+                self._take(line)
+        return self._heard <= MAX_STREAM_BYTES and self._kept + len(self._rest) <= MAX_KEPT_BYTES
+
+    def end(self) -> None:
+        """Take what came after the last line end; output that is no lines of events may be one document of them."""
+        self._take(self._rest)
+        self._rest = bytearray()
+        text = "\n".join(self._plain)
+        document = parse_object(text) or parse_object(f'{{"events": {text}}}')
+        for event in _events_in(document or {}):
+            self._event(event)
+
+    def strike(self, text: str) -> str:
+        """Return a text without secrets."""
+        return self._striker.strike(text)
+
+    def note(self, text: str) -> None:
+        """Write a line of our own into the log."""
+        self.log.line(iso(self._clock()), self.strike(text))
+
+    def _take(self, raw: bytes | bytearray) -> None:
+        line = self.strike(raw.decode("utf-8", "replace").strip())
+        shape = _TYPE.match(line)
+        if not line or (shape and shape[1] in self._noise):
+            return
+        event = parse_object(line)
+        if event is None:
+            self._plain.append(line)
+        elif event.get("type") in self._noise:
+            return
+        self._kept += len(raw)
+        self.tail = f"{self.tail}\n{line}"[-_TAIL:]
+        self.log.raw(line)
+        if event is not None:
+            self._event(event)
+
+    def _event(self, event: JsonObject) -> None:
+        at = iso(self._clock())
+        for step in self._read(event, at):
+            if not self.transcript.knows(step):
+                self.log.line(at, summary_of(step))
+            self.transcript.add(step)
+
+
+def _events_in(document: JsonObject) -> tuple[JsonObject, ...]:
+    """Return the events of a document: of a list, as which it is wrapped here, or itself."""
+    return objects_of(document["events"]) if document.keys() == {"events"} else (document,) if document else ()
+
+
+_SERVER_ERRORS = 500
+_KINDS: dict[int, FailureKind] = {401: "auth", 403: "auth", 429: "rate_limited"}
+
+
+async def run_agent(command: Command, stream: AgentStream, *, name: str, timeout_s: float) -> None:
+    """Run an agent to its end; `stream` then holds what it did. Raises ProviderError when it brought no answer."""
+    try:
+        outcome = await run_process(command, timeout_s=timeout_s, listener=stream.hear)
+    except OSError as error:
+        advice = "shorten `args` or `system_prompt`"
+        failure = not_started(error, command.argv, Path(command.cwd or "."), too_long=advice)
+        raise ProviderError(failure) from None
+    except ValueError as error:
+        raise ProviderError(Failure("bad_request", f"{name} cannot be started: {error}")) from None
+    stream.end()
+    errors = stream.strike(outcome.stderr.strip())
+    stream.note(f"ends     exit code {outcome.exit_code} after {outcome.duration_s:.1f} s")
+    if errors:
+        stream.note(f"errors   {errors}")
+    failed = _failure(outcome, stream, name, timeout_s)
+    if failed is None:
+        return
+    logs = stream.log.paths
+    said = f"; standard error ends with:\n{errors}" if errors and stream.transcript.failed is None else ""
+    where = f"; log: {logs[0]}" if logs else ""
+    details = {"exit_code": outcome.exit_code, "stdout": stream.tail, "stderr": errors, "log_paths": list(logs)}
+    raise ProviderError(replace(failed, message=failed.message + said + where, details=details))
+
+
+def _failure(outcome: Outcome, stream: AgentStream, name: str, timeout_s: float) -> Failure | None:
+    if outcome.timed_out:
+        message = f"no answer within {timeout_s:g} s; {name} and all it had started were ended"
+        return Failure("target_timeout", message, retryable=True)
+    if outcome.too_large:
+        message = f"{name} printed more than {MAX_KEPT_BYTES / 2**20:g} MiB of events; the answer was not kept"
+        return Failure("too_large", message)
+    transcript = stream.transcript
+    if transcript.failed is not None:
+        return _told(transcript.failed, name)
+    if outcome.exit_code != 0:
+        return Failure("target_exit", how_it_ended(outcome.exit_code))
+    if transcript.answer is None and not transcript.has_calls:
+        return Failure("malformed_reply", f"{name} ended well, but none of its output is an answer")
+    return None
+
+
+def _told(failed: Failed, name: str) -> Failure:
+    """Return the failure that an agent told itself."""
+    kind = failed.kind or _kind_of(failed.status)
+    advice = "; check the key or the login that it uses" if kind == "auth" else ""
+    return Failure(kind, f"{name} failed: {failed.message.rstrip('. ')}{advice}", http_status=failed.status)
+
+
+def _kind_of(status: int | None) -> FailureKind:
+    if status is None:
+        return "target_exit"
+    return _KINDS.get(status, "server_error" if status >= _SERVER_ERRORS else "bad_request")
+
+
+PROMPT_FILE = "prompt.md"
+
+
+def utc_now() -> datetime:
+    """Return the present moment, for logs and for agents whose events have no time of their own."""
+    return datetime.now(UTC)
+
+
+class Agent(Struct, frozen=True, kw_only=True):
+    """What is particular to one agent.
+
+    `arguments` are made of a request and a folder for files on the side, from which `left_behind` reads steps when the
+    agent has ended. `noise` are the types of events that only repeat others piece by piece. `env` is added to the
+    environment; keys go there, never among the arguments. `leaves_prompt`: a fresh workspace gets `prompt.md`.
+    """
+
+    kind: str
+    executable: str
+    install: str
+    settings: AgentSettings
+    arguments: Callable[[ProviderRequest, Path], Sequence[str]]
+    read: ReadEvent
+    noise: frozenset[str] = frozenset()
+    env: Mapping[str, str] = field(default_factory=dict)
+    prompt: Callable[[ProviderRequest], str] = build_agent_prompt
+    leaves_prompt: bool = False
+    is_logged: bool = True
+    log_dir: str | None = None
+    log_format: LogFormat = "summary"
+    left_behind: Callable[[Path], Iterable[Step]] = lambda _: ()
+
+
+class AgentProvider:
+    """Runs an agent's command once for each call."""
+
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools, agent: Agent, *, clock: Clock = utc_now) -> None:
+        self._target = target
+        self._agent = agent
+        self._clock = clock
+        self._env = {**agent.settings.env, **agent.env}
+        folder = None if agent.log_dir is None else Path(target.base_dir, agent.log_dir).absolute()
+        self._logs = folder or Path(tools.home, "logs", agent.kind).absolute()
+
+    @property
+    def kind(self) -> str:
+        """The canonical provider name."""
+        return self._agent.kind
+
+    async def healthcheck(self) -> None:
+        """Raise ProviderError with kind `target_missing` when the agent is not installed."""
+        self._find()
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Return the agent's answer, with what it did on the way as output messages."""
+        if request.system_prompt is None:
+            request = replace(request, system_prompt=self._target.system_prompt)
+        prompt = self._agent.prompt(request)
+        log = self._open_log(request)
+        try:
+            async with _fresh_folder(self.kind) as folder:
+                command = Command(
+                    argv=(self._find(), *self._agent.arguments(request, folder)),
+                    cwd=str(self._cwd(request, folder, prompt)),
+                    env=self._env,
+                    stdin=prompt.encode(errors="replace"),
+                )
+                stream = self._stream(log)
+                timeout_s = request.timeout_s or self._target.try_timeout_s
+                await run_agent(command, stream, name=self.kind, timeout_s=timeout_s)
+                for step in self._agent.left_behind(folder):
+                    stream.transcript.add(step)
+        finally:
+            log.close()
+        response = stream.transcript.response()
+        return replace(
+            response,
+            exit_code=0,
+            log_paths=log.paths,
+            notes=(*response.notes, *([log.problem] if log.problem else [])),
+            request={"argv": list(command.argv), "cwd": command.cwd, "prompt": prompt},
+        )
+
+    def _find(self) -> str:
+        agent = self._agent
+        return find_program(
+            agent.executable, base_dir=Path(self._target.base_dir), env=self._env, install=agent.install
+        )
+
+    def _open_log(self, request: ProviderRequest) -> AgentLog:
+        agent = self._agent
+        if not agent.is_logged:
+            return AgentLog(None)
+        path = log_path(self._logs, request.eval_case_id, agent.log_format, now=self._clock())
+        return AgentLog(path, agent.log_format)
+
+    def _stream(self, log: AgentLog) -> AgentStream:
+        striker = Striker({*self._target.secrets, *secret_values({**os.environ, **self._env})})
+        return AgentStream(self._agent.read, log, striker=striker, clock=self._clock, noise=self._agent.noise)
+
+    def _cwd(self, request: ProviderRequest, folder: Path, prompt: str) -> Path:
+        """Return where the agent works; a fresh workspace is made when it is told no place."""
+        if request.workspace is not None:
+            return Path(request.workspace)
+        if self._agent.settings.cwd:
+            return Path(request.eval_dir or self._target.base_dir, self._agent.settings.cwd)
+        fresh = folder / "workspace"
+        fresh.mkdir()
+        if self._agent.leaves_prompt:
+            (fresh / PROMPT_FILE).write_text(prompt, encoding="utf-8", errors="replace")
+        return fresh
+
+
+@asynccontextmanager
+async def _fresh_folder(kind: str) -> AsyncIterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix=f"agentv-{kind}-"))
+    try:
+        yield folder
+    finally:
+        await asyncio.to_thread(remove_tree, folder)

@@ -1,0 +1,152 @@
+"""`claude`: Anthropic's coding agent on the command line, asked by `claude -p`."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, cast
+
+from msgspec import Meta
+
+from agentv.providers.agents.base import Agent, AgentProvider
+from agentv.providers.agents.json import amount_of, count_of, object_of, objects_of, parts_text, status_of, text_of
+from agentv.providers.agents.log import LogFormat
+from agentv.providers.agents.settings import AgentSettings
+from agentv.providers.agents.steps import Called, Concluded, Failed, Learned, Noted, Returned, Said, Step, Used
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest
+from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import Usage
+
+
+class ClaudeSettings(AgentSettings, frozen=True, kw_only=True):
+    """How Claude Code is run."""
+
+    executable: Annotated[str, Meta(description="The program's name in PATH, or its path.")] = "claude"
+    model: Annotated[str | None, Meta(description="The model's name or alias; default: the program's own.")] = None
+    max_turns: Annotated[int | None, Meta(description="At most this many turns of the model.")] = None
+    log_dir: Annotated[
+        str | None, Meta(description="Where logs go, relative to the targets file; default: .agentv/logs/claude.")
+    ] = None
+    log_format: Annotated[LogFormat, Meta(description="A log of lines for people, or of the events as they came.")] = (
+        "summary"
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse a limit that leaves no turn."""
+        if self.max_turns is not None and self.max_turns < 1:
+            raise ValueError("max_turns must be at least 1")
+
+
+def make_claude(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
+    """Make the provider of a `claude` target."""
+    settings = cast(ClaudeSettings, target.settings)
+    agent = Agent(
+        kind="claude",
+        executable=settings.executable,
+        install="npm install -g @anthropic-ai/claude-code",
+        settings=settings,
+        arguments=lambda request, _: claude_arguments(settings, request),
+        read=read_claude,
+        noise=frozenset({"stream_event"}),
+        log_dir=settings.log_dir,
+        log_format=settings.log_format,
+    )
+    return AgentProvider(target, tools, agent)
+
+
+def claude_arguments(settings: ClaudeSettings, request: ProviderRequest) -> Sequence[str]:
+    """Return the arguments; the prompt comes on standard input.
+
+    The files that the prompt names lie outside of the workspace: reading them, and nothing else, is allowed.
+    """
+    files = dict.fromkeys((*request.guideline_files, *request.input_files))
+    return (
+        *("-p", "--output-format", "stream-json", "--verbose"),
+        *(("--model", settings.model) if settings.model else ()),
+        *(("--max-turns", str(settings.max_turns)) if settings.max_turns else ()),
+        *(("--append-system-prompt", request.system_prompt) if request.system_prompt else ()),
+        *(f"--allowedTools=Read(/{path})" for path in files),
+        *settings.args,
+    )
+
+
+def read_claude(event: JsonObject, at: str) -> Iterator[Step]:
+    """Turn one event of `--output-format stream-json` into steps."""
+    match event.get("type"):
+        case "system":
+            yield from _read_system(event)
+        case "assistant" | "user":
+            yield from _read_message(event, text_of(event.get("timestamp")) or at)
+        case "result":
+            yield from _read_result(event)
+
+
+def _read_system(event: JsonObject) -> Iterator[Step]:
+    match event.get("subtype"):
+        case "init":
+            yield Learned(session=text_of(event.get("session_id")), model=text_of(event.get("model")))
+        case "api_retry":
+            why = f"{event.get('error_status') or 'no status'} {event.get('error') or ''}"
+            yield Noted(f"retry {event.get('attempt')} of {event.get('max_retries')}: {why}")
+        case "permission_denied":
+            yield Noted(f"denied {event.get('tool_name')}: {event.get('message')}")
+
+
+def _read_message(event: JsonObject, at: str) -> Iterator[Step]:
+    message = object_of(event.get("message"))
+    parent = text_of(event.get("parent_tool_use_id"))
+    is_error = event.get("is_api_error_message") is True
+    is_agent = event.get("type") == "assistant"
+    for block in objects_of(message.get("content")):
+        kind, text = str(block.get("type")), text_of(block.get("text"))
+        if kind == "text" and text and is_error:
+            yield _failed(text, event)
+        elif kind == "text" and text and is_agent:
+            yield Said(text, at, parent)
+        elif kind.endswith("tool_use"):
+            yield Called(str(block.get("id", "")), str(block.get("name", "")), block.get("input"), at, parent)
+        elif kind.endswith("tool_result"):
+            yield Returned(str(block.get("tool_use_id", "")), _output(block))
+
+
+def _output(block: JsonObject) -> JsonValue:
+    output = parts_text(block.get("content"))
+    return {"error": output} if block.get("is_error") is True else output
+
+
+def _failed(message: str, event: JsonObject) -> Failed:
+    is_login = event.get("error") == "authentication_failed"
+    return Failed(message, status_of(event.get("api_error_status")), "auth" if is_login else None)
+
+
+def _read_result(event: JsonObject) -> Iterator[Step]:
+    subtype = text_of(event.get("subtype"))
+    yield Learned(session=text_of(event.get("session_id")), finish_reason=text_of(event.get("stop_reason")))
+    cost_usd = amount_of(event.get("total_cost_usd"))
+    yield Used(_usage(object_of(event.get("usage")), event), cost_usd, in_all=True)
+    denied = dict.fromkeys(str(item.get("tool_name")) for item in objects_of(event.get("permission_denials")))
+    if denied:
+        advice = "permit tools by args, such as [--permission-mode, acceptEdits]"
+        yield Noted(f"claude was not permitted to use {', '.join(denied)}; {advice}", for_people=True)
+    text = text_of(event.get("result"))
+    if event.get("is_error") is not True and subtype in ("success", None):
+        if text:
+            yield Concluded(text)
+        return
+    errors = event.get("errors")
+    told = [item for item in errors if isinstance(item, str)] if isinstance(errors, list) else []
+    yield _failed(text or "; ".join(told) or subtype or "it says no more", event)
+
+
+def _usage(usage: JsonObject, event: JsonObject) -> Usage:
+    """Return the usage; what was read from or written to the cache is input as well."""
+    cached = count_of(usage.get("cache_read_input_tokens"))
+    sent = count_of(usage.get("input_tokens")) + cached + count_of(usage.get("cache_creation_input_tokens"))
+    received = count_of(usage.get("output_tokens"))
+    return Usage(
+        input=sent,
+        output=received,
+        cached_input=cached,
+        reasoning=count_of(object_of(usage.get("output_tokens_details")).get("thinking_tokens")),
+        total=sent + received,
+        requests=count_of(event.get("num_turns")),
+    )

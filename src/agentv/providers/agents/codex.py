@@ -1,0 +1,152 @@
+"""`codex`: OpenAI's coding agent on the command line, asked by `codex exec`."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, cast
+
+from msgspec import Meta
+
+from agentv.providers.agents.base import Agent, AgentProvider
+from agentv.providers.agents.json import count_of, object_of, objects_of, parts_text, text_of
+from agentv.providers.agents.log import LogFormat
+from agentv.providers.agents.settings import AgentSettings
+from agentv.providers.agents.steps import Called, Concluded, Failed, Learned, Noted, Returned, Said, Step, Used
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest
+from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import Usage
+
+_FIXED = ("--ask-for-approval", "never", "exec", "--json", "--color", "never", "--skip-git-repo-check")
+_MESSAGES = ("agent_message", "response", "output")
+_STATUS = re.compile(r"\bstatus:? ([45][0-9]{2})\b")
+
+
+class CodexSettings(AgentSettings, frozen=True, kw_only=True):
+    """How Codex is run."""
+
+    executable: Annotated[str, Meta(description="The program's name in PATH, or its path.")] = "codex"
+    log_dir: Annotated[
+        str | None, Meta(description="Where logs go, relative to the targets file; default: .agentv/logs/codex.")
+    ] = None
+    log_format: Annotated[LogFormat, Meta(description="A log of lines for people, or of the events as they came.")] = (
+        "summary"
+    )
+    stream_logs: Annotated[bool, Meta(description="Write a log of each call while it runs.")] = True
+
+
+def make_codex(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
+    """Make the provider of a `codex` target."""
+    settings = cast(CodexSettings, target.settings)
+    agent = Agent(
+        kind="codex",
+        executable=settings.executable,
+        install="npm install -g @openai/codex",
+        settings=settings,
+        arguments=lambda request, _: codex_arguments(settings, request),
+        read=read_codex,
+        leaves_prompt=True,
+        is_logged=settings.stream_logs,
+        log_dir=settings.log_dir,
+        log_format=settings.log_format,
+    )
+    return AgentProvider(target, tools, agent)
+
+
+def codex_arguments(settings: CodexSettings, request: ProviderRequest) -> Sequence[str]:
+    """Return the arguments; the prompt comes on standard input, a system prompt as developer instructions."""
+    instructions = request.system_prompt
+    config = ("-c", f"developer_instructions={_toml_text(instructions)}") if instructions else ()
+    return (*_FIXED, *config, *settings.args, "-")
+
+
+def _toml_text(text: str) -> str:
+    """Return a TOML string: as in JSON, but for the one control character that JSON takes as it is."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def read_codex(event: JsonObject, at: str) -> Iterator[Step]:
+    """Turn one event of `codex exec --json` into steps."""
+    match event.get("type"):
+        case "thread.started":
+            yield Learned(session=text_of(event.get("thread_id")))
+        case "item.started" | "item.updated" | "item.completed" as stage:
+            yield from _read_item(object_of(event.get("item")), at, is_completed=stage == "item.completed")
+        case "turn.completed":
+            yield Used(_usage(object_of(event.get("usage"))), in_all=True)
+        case "turn.failed":
+            yield _failed(text_of(object_of(event.get("error")).get("message")) or "it says no more")
+        case "error":
+            message = text_of(event.get("message")) or "it says no more"
+            yield Noted(message) if message.startswith("Reconnecting") else _failed(message)
+        case _:
+            yield from _read_other(event)
+
+
+def _read_item(item: JsonObject, at: str, *, is_completed: bool) -> Iterator[Step]:
+    kind, item_id = item.get("type"), str(item.get("id", ""))
+    if kind in _MESSAGES:
+        text = text_of(item.get("text")) or text_of(parts_text(item.get("content")))
+        if is_completed and text:
+            yield Said(text, at)
+        return
+    if kind == "error":
+        yield Noted(text_of(item.get("message")) or "an error")
+    call = _call(item)
+    if call is None:
+        return
+    tool, given, output = call
+    yield Called(item_id, tool, given, at)
+    if is_completed:
+        yield Returned(item_id, output)
+
+
+def _call(item: JsonObject) -> tuple[str, JsonValue, JsonValue] | None:
+    """Return the tool that an item stands for, its input and its output; None for an item of another kind."""
+    match item.get("type"):
+        case "command_execution":
+            output, code = item.get("aggregated_output", item.get("output")), item.get("exit_code")
+            failed = code not in (0, None)
+            given = {"command": item.get("command")}
+            return "command_execution", given, {"error": output, "exit_code": code} if failed else output
+        case "file_change":
+            return "file_change", {"changes": item.get("changes")}, item.get("status")
+        case "mcp_tool_call":
+            tool = f"mcp__{item.get('server')}__{item.get('tool')}"
+            error = item.get("error")
+            return tool, item.get("arguments"), {"error": error} if error else item.get("result")
+        case "web_search":
+            return "web_search", {"query": item.get("query")}, item.get("results", item.get("status"))
+        case _:
+            return None
+
+
+def _read_other(event: JsonObject) -> Iterator[Step]:
+    """Read an answer from where other versions of Codex put it."""
+    messages = [message for message in objects_of(event.get("messages")) if message.get("role") == "assistant"]
+    response = event.get("response")
+    places = (
+        messages[-1].get("content") if messages else None,
+        response.get("content") if isinstance(response, Mapping) else None,
+        event.get("output"),
+    )
+    text = next((text for place in places if (text := text_of(parts_text(place)))), None)
+    if text:
+        yield Concluded(text, is_last_resort=True)
+
+
+def _failed(message: str) -> Failed:
+    status = _STATUS.search(message)
+    return Failed(message, int(status[1]) if status else None)
+
+
+def _usage(usage: JsonObject) -> Usage:
+    sent, received = count_of(usage.get("input_tokens")), count_of(usage.get("output_tokens"))
+    return Usage(
+        input=sent,
+        output=received,
+        cached_input=count_of(usage.get("cached_input_tokens")),
+        reasoning=count_of(usage.get("reasoning_output_tokens")),
+        total=sent + received,
+    )

@@ -1,0 +1,151 @@
+"""`copilot`: GitHub's coding agent on the command line, asked in its non-interactive mode."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, cast
+
+from msgspec import Meta
+
+from agentv.providers.agents.base import Agent, AgentProvider
+from agentv.providers.agents.json import count_of, object_of, objects_of, parse_object, status_of, text_of
+from agentv.providers.agents.prompt import build_agent_prompt
+from agentv.providers.agents.settings import AgentSettings
+from agentv.providers.agents.steps import Called, Failed, Learned, Noted, Returned, Said, Step, Used
+from agentv.types.json_value import JsonObject
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest
+from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import Usage
+
+_USAGE_FILE = "usage.json"
+_NOISE = frozenset(
+    {
+        "assistant.message_delta",
+        "assistant.reasoning_delta",
+        "assistant.streaming_delta",
+        "assistant.tool_call_delta",
+        "session.background_tasks_changed",
+        "tool.execution_partial_result",
+        "tool.shell_output",
+    }
+)
+
+
+class CopilotSettings(AgentSettings, frozen=True, kw_only=True):
+    """How Copilot is run."""
+
+    executable: Annotated[str, Meta(description="The program's name in PATH, or its path.")] = "copilot"
+    model: Annotated[str | None, Meta(description="The model's name; default: the program's own.")] = None
+    log_dir: Annotated[
+        str | None, Meta(description="Where logs go, relative to the targets file; default: .agentv/logs/copilot.")
+    ] = None
+
+
+def make_copilot(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
+    """Make the provider of a `copilot` target."""
+    settings = cast(CopilotSettings, target.settings)
+    agent = Agent(
+        kind="copilot",
+        executable=settings.executable,
+        install="npm install -g @github/copilot",
+        settings=settings,
+        arguments=lambda request, folder: copilot_arguments(settings, request, folder),
+        prompt=copilot_prompt,
+        read=read_copilot,
+        noise=_NOISE,
+        log_dir=settings.log_dir,
+        left_behind=_read_usage_file,
+    )
+    return AgentProvider(target, tools, agent)
+
+
+def copilot_arguments(settings: CopilotSettings, request: ProviderRequest, folder: Path) -> Sequence[str]:
+    """Return the arguments; the prompt comes on standard input, `--allow-all-tools` is what its help demands for that.
+
+    The files that the prompt names lie outside of the workspace: it is let into their folders.
+    """
+    files = (*request.guideline_files, *request.input_files)
+    folders = dict.fromkeys(str(Path(path).parent) for path in files)
+    return (
+        *("--output-format", "json", "--allow-all-tools", "--no-ask-user", "--no-color", "--no-auto-update"),
+        *("--usage-output-file", str(folder / _USAGE_FILE)),
+        *(("--model", settings.model) if settings.model else ()),
+        *(word for path in folders for word in ("--add-dir", path)),
+        *settings.args,
+    )
+
+
+def copilot_prompt(request: ProviderRequest) -> str:
+    """Return the prompt; Copilot has no argument for a system prompt, so it stands in front of the question."""
+    return build_agent_prompt(request, instructions=request.system_prompt)
+
+
+def read_copilot(event: JsonObject, at: str) -> Iterator[Step]:
+    """Turn one event of `--output-format json` into steps."""
+    data = object_of(event.get("data"))
+    moment = text_of(event.get("timestamp")) or at
+    match event.get("type"):
+        case "assistant.message":
+            yield from _read_message(data, moment)
+        case "tool.execution_start":
+            yield Called(str(data.get("toolCallId", "")), str(data.get("toolName", "")), data.get("arguments"), moment)
+        case "tool.execution_complete":
+            yield from _read_result(data)
+        case "session.error":
+            status = status_of(data.get("statusCode"))
+            is_login = data.get("errorType") == "authentication"
+            yield Failed(text_of(data.get("message")) or "it says no more", status, "auth" if is_login else None)
+        case "session.warning" | "session.info":
+            yield Noted(text_of(data.get("message")) or "nothing more")
+        case "result":
+            yield Learned(session=text_of(event.get("sessionId")))
+
+
+def _read_message(data: JsonObject, at: str) -> Iterator[Step]:
+    parent = text_of(data.get("parentToolCallId"))
+    yield Learned(model=text_of(data.get("model")))
+    text = text_of(data.get("content"))
+    if text:
+        yield Said(text, at, parent)
+    for call in objects_of(data.get("toolRequests")):
+        yield Called(str(call.get("toolCallId", "")), str(call.get("name", "")), call.get("arguments"), at, parent)
+
+
+def _read_result(data: JsonObject) -> Iterator[Step]:
+    output = object_of(data.get("result")).get("content")
+    exit_code = object_of(data.get("shellExecution")).get("exitCode")
+    if data.get("success") is False:
+        error = object_of(data.get("error")).get("message", data.get("error"))
+        output = {"error": error if error is not None else output}
+    elif exit_code not in (0, None):
+        output = {"error": output, "exit_code": exit_code}
+    yield Returned(str(data.get("toolCallId", "")), output)
+
+
+def _read_usage_file(folder: Path) -> Iterator[Step]:
+    """Read the usage that Copilot wrote at its end; without the file nothing is known of it."""
+    try:
+        text = (folder / _USAGE_FILE).read_text("utf-8", "replace")
+    except OSError:
+        return
+    yield from read_usage(parse_object(text) or {})
+
+
+def read_usage(written: JsonObject) -> Iterator[Step]:
+    """Turn Copilot's own account of its usage into a step: the sum over its models."""
+    metrics = [object_of(value) for value in object_of(written.get("modelMetrics")).values()]
+    if metrics:
+        yield Used(sum(map(_usage, metrics), start=Usage()), in_all=True)
+
+
+def _usage(metrics: JsonObject) -> Usage:
+    used = object_of(metrics.get("usage"))
+    sent, received = count_of(used.get("inputTokens")), count_of(used.get("outputTokens"))
+    return Usage(
+        input=sent,
+        output=received,
+        cached_input=count_of(used.get("cacheReadTokens")),
+        reasoning=count_of(used.get("reasoningTokens")),
+        total=sent + received,
+        requests=count_of(object_of(metrics.get("requests")).get("count")),
+    )

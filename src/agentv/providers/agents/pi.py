@@ -1,0 +1,139 @@
+"""`pi`: the coding agent pi on the command line, asked by `pi --mode json --print`."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Literal, cast
+
+from msgspec import Meta
+
+from agentv.providers.agents.base import Agent, AgentProvider
+from agentv.providers.agents.json import amount_of, count_of, object_of, objects_of, parts_text, text_of, time_of_ms
+from agentv.providers.agents.settings import AgentSettings
+from agentv.providers.agents.steps import Called, Failed, Learned, Noted, Returned, Said, Step, Used
+from agentv.types.json_value import JsonObject
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest
+from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import Usage
+
+_NOISE = frozenset(
+    {"message_start", "message_update", "tool_execution_update", "turn_start", "turn_end", "agent_start", "agent_end"}
+)
+_DEFAULT_PROVIDER = "google"
+_KEY_NAMES: Mapping[str, str] = {
+    "azure-openai-responses": "AZURE_OPENAI_API_KEY",
+    "cloudflare-ai-gateway": "CLOUDFLARE_API_KEY",
+    "cloudflare-workers-ai": "CLOUDFLARE_API_KEY",
+    "github-copilot": "COPILOT_GITHUB_TOKEN",
+    "google": "GEMINI_API_KEY",
+    "google-vertex": "GOOGLE_CLOUD_API_KEY",
+    "huggingface": "HF_TOKEN",
+    "kimi-coding": "KIMI_API_KEY",
+    "moonshotai": "MOONSHOT_API_KEY",
+    "moonshotai-cn": "MOONSHOT_API_KEY",
+    "opencode-go": "OPENCODE_API_KEY",
+    "vercel-ai-gateway": "AI_GATEWAY_API_KEY",
+}
+"""The variables that pi looks for where they are not called PROVIDER_API_KEY."""
+
+_STATUS = re.compile(r"([45][0-9]{2})\b")
+
+
+class PiSettings(AgentSettings, frozen=True, kw_only=True):
+    """How pi is run."""
+
+    executable: Annotated[str, Meta(description="The program's name in PATH, or its path.")] = "pi"
+    pi_provider: Annotated[
+        str | None, Meta(description="Which of pi's providers is asked, such as anthropic; default: pi's own.")
+    ] = None
+    model: Annotated[str | None, Meta(description="The model's name, also as provider/name.")] = None
+    api_key: Annotated[
+        str | None, Meta(description="The key, as ${{ VARIABLE }}; handed over in the environment only.")
+    ] = None
+    tools: Annotated[
+        tuple[str, ...] | None,
+        Meta(description="The tools it may use, such as [read, bash, edit, write]; default: pi's own."),
+    ] = None
+    thinking: Annotated[
+        Literal["off", "minimal", "low", "medium", "high", "xhigh"] | None, Meta(description="How much it thinks.")
+    ] = None
+
+
+def make_pi(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
+    """Make the provider of a `pi` target."""
+    settings = cast(PiSettings, target.settings)
+    agent = Agent(
+        kind="pi",
+        executable=settings.executable,
+        install="npm install -g @mariozechner/pi-coding-agent",
+        settings=settings,
+        arguments=lambda request, _: pi_arguments(settings, request),
+        env={key_name(settings): settings.api_key} if settings.api_key else {},
+        read=read_pi,
+        noise=_NOISE,
+    )
+    return AgentProvider(target, tools, agent)
+
+
+def pi_arguments(settings: PiSettings, request: ProviderRequest) -> Sequence[str]:
+    """Return the arguments; the prompt comes on standard input."""
+    named = {
+        "--provider": settings.pi_provider,
+        "--model": settings.model,
+        "--tools": ",".join(settings.tools) if settings.tools else None,
+        "--thinking": settings.thinking,
+        "--append-system-prompt": request.system_prompt,
+    }
+    options = [word for name, value in named.items() if value for word in (name, value)]
+    no_tools = ["--no-tools"] if settings.tools == () else []
+    return ("--mode", "json", "--print", "--no-session", *options, *no_tools, *settings.args)
+
+
+def key_name(settings: PiSettings) -> str:
+    """Return the variable in which pi looks for the key of its provider."""
+    prefix, slash, _ = (settings.model or "").partition("/")
+    provider = settings.pi_provider or (prefix if slash else _DEFAULT_PROVIDER)
+    return _KEY_NAMES.get(provider) or re.sub(r"[^A-Za-z0-9]+", "_", provider).upper() + "_API_KEY"
+
+
+def read_pi(event: JsonObject, at: str) -> Iterator[Step]:
+    """Turn one event of `--mode json` into steps."""
+    match event.get("type"):
+        case "session":
+            yield Learned(session=text_of(event.get("id")))
+        case "message_end":
+            message = object_of(event.get("message"))
+            if message.get("role") == "assistant":
+                yield from _read_message(message, time_of_ms(message.get("timestamp")) or at)
+        case "tool_execution_start":
+            yield Called(str(event.get("toolCallId", "")), str(event.get("toolName", "")), event.get("args"), at)
+        case "tool_execution_end":
+            output = parts_text(object_of(event.get("result")).get("content"))
+            failed = event.get("isError") is True
+            yield Returned(str(event.get("toolCallId", "")), {"error": output} if failed else output)
+        case "auto_retry_start":
+            yield Noted(f"retry {event.get('attempt')} of {event.get('maxAttempts')}: {event.get('errorMessage')}")
+
+
+def _read_message(message: JsonObject, at: str) -> Iterator[Step]:
+    usage = object_of(message.get("usage"))
+    yield Learned(model=text_of(message.get("model")), finish_reason=text_of(message.get("stopReason")))
+    yield Used(_usage(usage), amount_of(object_of(usage.get("cost")).get("total")) or None)
+    for part in objects_of(message.get("content")):
+        text = text_of(part.get("text"))
+        if part.get("type") == "text" and text:
+            yield Said(text, at)
+        elif part.get("type") == "toolCall":
+            yield Called(str(part.get("id", "")), str(part.get("name", "")), part.get("arguments"), at)
+    if message.get("stopReason") in ("error", "aborted"):
+        said = text_of(message.get("errorMessage")) or "it says no more"
+        status = _STATUS.match(said)
+        yield Failed(said, int(status[1]) if status else None)
+
+
+def _usage(usage: JsonObject) -> Usage:
+    """Return the usage of one reply; what was read from or written to the cache is input as well."""
+    cached = count_of(usage.get("cacheRead"))
+    sent = count_of(usage.get("input")) + cached + count_of(usage.get("cacheWrite"))
+    received = count_of(usage.get("output"))
+    return Usage(input=sent, output=received, cached_input=cached, total=sent + received, requests=1)

@@ -1,0 +1,1 @@
+"""Model APIs over HTTP: requests built, replies parsed, embeddings, batches."""

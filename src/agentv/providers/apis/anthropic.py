@@ -1,0 +1,265 @@
+"""`anthropic`: a Claude model behind Anthropic's API, or any server that speaks it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, cast
+
+from msgspec import Meta, Struct
+
+from agentv.providers.apis.batches import CANCELLED, EXPIRED, LOST, BatchedModelProvider, Outcome, Send, parse_lines
+from agentv.providers.apis.credentials import bearer
+from agentv.providers.apis.dialogue import Prompt, Talk, Turn
+from agentv.providers.apis.http import HttpReply, HttpRequest
+from agentv.providers.apis.model_settings import ModelSettings, check_url
+from agentv.providers.apis.replies import count, filtered, member, objects, parse_object, text_or_none, wrong_shape
+from agentv.providers.apis.request_json import Image, function_of, json_bytes, json_request, output_text, without_none
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import ToolCall
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import BatchState
+from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import Usage
+
+ANTHROPIC_URL = "https://api.anthropic.com"
+API_VERSION = "2026-10-21"
+SAMPLING_VERSION = "2023-06-01"
+"""The last version of the API that takes a temperature; later ones refuse it for every model."""
+
+DEFAULT_MAX_TOKENS = 4096
+"""The API demands a limit; this is the largest that every model takes."""
+
+LEAST_THINKING = 1024
+
+
+class AnthropicSettings(ModelSettings, frozen=True, kw_only=True):
+    """Which model is asked, where, and how."""
+
+    model: Annotated[str, Meta(description="The model's name.")]
+    base_url: Annotated[str, Meta(description="Where the API is served, without /v1.")] = ANTHROPIC_URL
+    api_key: Annotated[str | None, Meta(description="The key, as ${{ VARIABLE }}; local servers need none.")] = None
+    thinking_budget: Annotated[
+        int | None, Meta(description="Let the model think first, with at most this many tokens (1024 or more).")
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what the API cannot accept."""
+        ModelSettings.__post_init__(self)
+        check_url("base_url", self.base_url)
+        is_anthropic = self.base_url.rstrip("/") == ANTHROPIC_URL
+        if not self.api_key and is_anthropic and not (self.has_header("Authorization") or self.has_header("x-api-key")):
+            raise ValueError(f"api_key is needed for {ANTHROPIC_URL}; write it as ${{{{ ANTHROPIC_API_KEY }}}}")
+        if self.thinking_budget is None:
+            return
+        if self.thinking_budget < LEAST_THINKING:
+            raise ValueError(f"thinking_budget must be at least {LEAST_THINKING}")
+        if self.max_output_tokens is not None and self.max_output_tokens <= self.thinking_budget:
+            raise ValueError("max_output_tokens must be larger than thinking_budget, which is part of it")
+        if self.temperature is not None:
+            raise ValueError("temperature cannot be chosen for a model that thinks first (thinking_budget)")
+
+
+class MessagesDialogue(Struct, frozen=True):
+    """Speaks the messages API."""
+
+    settings: AnthropicSettings
+
+    @property
+    def url(self) -> str:
+        """Where messages are asked for."""
+        return f"{self.settings.base_url.rstrip('/')}/v1/messages"
+
+    def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
+        """Return the turns as messages."""
+        return tuple({"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.shown())
+
+    def build_body(self, talk: Talk) -> JsonObject:
+        """Return the body that asks for the next message."""
+        settings, budget = self.settings, self.settings.thinking_budget
+        wishes = settings.wishes(talk.request)
+        body: dict[str, JsonValue] = {
+            "model": talk.request.model or settings.model,
+            "max_tokens": _limit(wishes.max_output_tokens, budget or 0),
+            "system": talk.system or None,
+            "messages": talk.items,
+            "temperature": None if budget else wishes.temperature,
+            "thinking": {"type": "enabled", "budget_tokens": budget} if budget else None,
+            "tools": [_tool(tool) for tool in settings.tools] or None,
+            "output_config": wishes.schema and {"format": {"type": "json_schema", "schema": wishes.schema}},
+        }
+        return {**without_none(body), **settings.extra_body}
+
+    def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
+        """Return the HTTP request that asks for the next message."""
+        body = self.build_body(talk)
+        return json_request(self.url, body, version_header([body]), auth, self.settings.extra_headers)
+
+    def parse(self, value: JsonObject) -> Turn:
+        """Return the message in a reply."""
+        content = value.get("content")
+        if not isinstance(content, list) or not all(map(_is_block, content)):
+            raise wrong_shape("no list of content blocks", value)
+        stop_reason = text_or_none(value.get("stop_reason"))
+        if stop_reason == "refusal":
+            why = text_or_none(member(value, "stop_details", "explanation"))
+            raise filtered(f"the provider refused to let the model answer{f': {why}' if why else ''}")
+        calls = [block for block in objects(content) if block.get("type") == "tool_use"]
+        return Turn(
+            text="".join(str(block.get("text")) for block in objects(content) if block.get("type") == "text"),
+            tool_calls=tuple(ToolCall(str(call["name"]), call.get("input"), id=str(call["id"])) for call in calls),
+            items=({"role": "assistant", "content": content},),
+            finish_reason=stop_reason,
+            is_cut=stop_reason in ("max_tokens", "model_context_window_exceeded"),
+            usage=_usage(value.get("usage")),
+            request_id=text_or_none(value.get("id")),
+            model=text_or_none(value.get("model")),
+        )
+
+    def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
+        """Return the answers of tools as one message of the user."""
+        results = [
+            {"type": "tool_result", "tool_use_id": call.id or "", "content": output_text(call)} for call in calls
+        ]
+        return ({"role": "user", "content": results},)
+
+
+def version_header(bodies: Sequence[JsonObject]) -> Mapping[str, str]:
+    """Return the header with the version of the API that takes all of the bodies."""
+    sampled = any(key in body for body in bodies for key in ("temperature", "top_p", "top_k"))
+    return {"anthropic-version": SAMPLING_VERSION if sampled else API_VERSION}
+
+
+def _is_block(value: JsonValue) -> bool:
+    """Whether a value is a block of content; of the kinds that are read, everything that is needed must be there."""
+    kind = member(value, "type")
+    needed = {"text": ("text",), "tool_use": ("id", "name")}.get(kind, ()) if isinstance(kind, str) else ("type",)
+    return all(isinstance(member(value, name), str) for name in needed)
+
+
+def _limit(wished: int | None, thinking: int) -> int:
+    """Return the limit of tokens, of which thinking is a part and never the whole."""
+    limit = wished or DEFAULT_MAX_TOKENS
+    return limit if limit > thinking and wished else limit + thinking
+
+
+def _content(text: str, images: Sequence[Image]) -> JsonValue:
+    if not images:
+        return text
+    return [{"type": "text", "text": text}, *map(_image, images)]
+
+
+def _image(image: Image) -> JsonObject:
+    return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": image.base64}}
+
+
+def _tool(tool: JsonObject) -> JsonObject:
+    function = function_of(tool)
+    if function is None:
+        return tool
+    others = {key: value for key, value in function.items() if key not in ("parameters", "strict")}
+    return {**others, "input_schema": function.get("parameters", {"type": "object"})}
+
+
+def _usage(value: JsonValue) -> Usage | None:
+    """Return the usage; what was written to the cache and read from it is counted as input as well."""
+    if not isinstance(value, Mapping):
+        return None
+    cached = count(value, "cache_read_input_tokens")
+    sent = count(value, "input_tokens") + count(value, "cache_creation_input_tokens") + cached
+    made = count(value, "output_tokens")
+    return Usage(
+        input=sent,
+        output=made,
+        cached_input=cached,
+        reasoning=count(value, "output_tokens_details", "thinking_tokens"),
+        total=sent + made,
+        requests=1,
+    )
+
+
+_VERSION = {"anthropic-version": API_VERSION}
+_STATUSES: Mapping[str, int] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_UNKNOWN_ERROR = 500
+
+
+class MessageBatches(Struct, frozen=True):
+    """Takes batches of messages at `url`."""
+
+    url: str
+
+    async def submit(self, bodies: Mapping[str, JsonObject], send: Send) -> str:
+        """Begin a batch, and return its id."""
+        requests: list[JsonObject] = [{"custom_id": name, "params": body} for name, body in bodies.items()]
+        reply = await send(json_request(self.url, {"requests": requests}, version_header(list(bodies.values()))))
+        batch = parse_object(reply.body)
+        batch_id = text_or_none(batch.get("id"))
+        if batch_id is None:
+            raise wrong_shape("no id", batch)
+        return batch_id
+
+    async def poll(self, batch_id: str, send: Send) -> BatchState:
+        """Tell how far a batch is."""
+        return parse_state(parse_object((await send(self._get(f"/{batch_id}"))).body))
+
+    async def fetch(self, batch_id: str, send: Send) -> Mapping[str, Outcome]:
+        """Return what became of the requests."""
+        # The address that the batch itself names is not asked: the key goes to the settings' server only.
+        reply = await send(self._get(f"/{batch_id}/results"))
+        return dict(map(parse_line, parse_lines(reply.body)))
+
+    def _get(self, path: str) -> HttpRequest:
+        return HttpRequest(f"{self.url}{path}", _VERSION, method="GET")
+
+
+def parse_state(batch: JsonObject) -> BatchState:
+    """Return how far a batch is."""
+    status = text_or_none(batch.get("processing_status"))
+    if status is None:
+        raise wrong_shape("no processing_status", batch)
+    counts = batch.get("request_counts")
+    done = sum(count(counts, name) for name in ("succeeded", "errored", "canceled", "expired"))
+    return BatchState(is_over=status == "ended", status=status, done=done, total=done + count(counts, "processing"))
+
+
+def parse_line(line: JsonObject) -> tuple[str, Outcome]:
+    """Return a request's name and what became of it."""
+    name = text_or_none(line.get("custom_id")) or ""
+    match member(line, "result", "type"):
+        case "succeeded":
+            return name, HttpReply(200, {}, json_bytes(member(line, "result", "message")))
+        case "errored":
+            error = member(line, "result", "error")
+            kind = text_or_none(member(error, "error", "type")) or text_or_none(member(error, "type")) or ""
+            return name, HttpReply(_STATUSES.get(kind, _UNKNOWN_ERROR), {}, json_bytes(error))
+        case "expired":
+            return name, EXPIRED
+        case "canceled":
+            return name, CANCELLED
+        case _:
+            return name, LOST
+
+
+class AnthropicProvider(BatchedModelProvider):
+    """Asks Anthropic."""
+
+    kind = "anthropic"
+
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
+        settings = cast(AnthropicSettings, target.settings)
+        dialogue = MessagesDialogue(settings)
+        super().__init__(
+            target,
+            tools,
+            dialogue=dialogue,
+            credentials=bearer(settings.api_key),
+            batches=MessageBatches(f"{dialogue.url}/batches"),
+        )

@@ -1,0 +1,113 @@
+"""`azure`: a deployment of a chat model on Azure OpenAI."""
+
+from typing import Annotated, cast
+from urllib.parse import quote
+
+from msgspec import Meta
+
+from agentv.providers.apis.batches import BatchedModelProvider
+from agentv.providers.apis.credentials import Credentials, FixedHeaders, entra_token
+from agentv.providers.apis.embedding_model import EmbeddingModelProvider
+from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
+from agentv.providers.apis.openai_batches import OpenAIBatches
+from agentv.providers.apis.openai_chat import ChatDialogue
+from agentv.providers.apis.openai_embeddings import OpenAIEmbeddings
+from agentv.types.protocols import ProviderTools
+from agentv.types.targets import ResolvedTarget
+
+NEW_LIMIT_SINCE = "2024-09-01"
+"""API versions since then know max_completion_tokens, which newer models demand."""
+
+
+class AzureSettings(ModelSettings, frozen=True, kw_only=True):
+    """Which deployment is asked, where, and how."""
+
+    deployment: Annotated[
+        str, Meta(description="The deployment's name.", extra={"aliases": ("deploymentName", "model")})
+    ]
+    endpoint: Annotated[
+        str | None,
+        Meta(description="The resource: its name or its URL.", extra={"aliases": ("resource", "resourceName")}),
+    ] = None
+    base_url: Annotated[
+        str | None, Meta(description="Instead of endpoint, for gateways: all that stands before /deployments.")
+    ] = None
+    api_key: Annotated[
+        str | None, Meta(description="The key, as ${{ VARIABLE }}; without one, an Entra ID token is used.")
+    ] = None
+    api_version: Annotated[str, Meta(description="The version of the API.")] = "2024-10-01-preview"
+    dimensions: Annotated[int | None, Meta(description=DIMENSIONS_HELP)] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be an address."""
+        ModelSettings.__post_init__(self)
+        check_dimensions(self.dimensions)
+        if (self.endpoint is None) == (self.base_url is None):
+            raise ValueError("endpoint is needed: the resource's name or URL (or else base_url, for a gateway)")
+        if self.base_url is not None:
+            check_url("base_url", self.base_url)
+        if self.endpoint is not None and ("/openai" in self.endpoint or "?" in self.endpoint):
+            raise ValueError("endpoint is the resource alone, such as https://NAME.openai.azure.com")
+
+    @property
+    def openai_url(self) -> str:
+        """Where the resource serves the API, without a deployment."""
+        if self.base_url is not None:
+            return self.base_url.rstrip("/").partition("/deployments")[0]
+        return f"{_resource_url(self.endpoint or '')}/openai"
+
+    def chat_url(self, deployment: str) -> str:
+        """Return where a deployment is asked for a message."""
+        return self.deployment_url(deployment, "chat/completions")
+
+    def deployment_url(self, deployment: str, path: str) -> str:
+        """Return where a deployment is asked for what `path` names."""
+        base = (self.base_url or "").rstrip("/")
+        place = base if "/deployments/" in base else f"{self.openai_url}/deployments/{quote(deployment, safe='')}"
+        return self.versioned(f"{place}/{path}")
+
+    @property
+    def limit_key(self) -> str:
+        """What this version of the API calls the limit of output tokens."""
+        return "max_completion_tokens" if self.api_version >= NEW_LIMIT_SINCE else "max_tokens"
+
+    def versioned(self, url: str) -> str:
+        """Return an address with the version of the API."""
+        return f"{url}?api-version={quote(self.api_version)}"
+
+
+def _resource_url(endpoint: str) -> str:
+    if endpoint.startswith(("http://", "https://")):
+        return endpoint.rstrip("/")
+    return f"https://{endpoint.rstrip('/')}" if "." in endpoint else f"https://{endpoint}.openai.azure.com"
+
+
+class AzureProvider(EmbeddingModelProvider, BatchedModelProvider):
+    """Asks Azure OpenAI, with a key or an Entra ID token."""
+
+    kind = "azure"
+
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
+        settings = cast(AzureSettings, target.settings)
+        super().__init__(
+            target,
+            tools,
+            dialogue=make_dialogue(settings),
+            credentials=make_credentials(settings),
+            batches=OpenAIBatches(lambda path: settings.versioned(f"{settings.openai_url}{path}"), "/chat/completions"),
+        )
+        url = settings.deployment_url(settings.deployment, "embeddings")
+        self.embeddings = OpenAIEmbeddings(url, settings.deployment, settings, settings.dimensions)
+
+
+def make_dialogue(settings: AzureSettings) -> ChatDialogue:
+    """Return how the deployment is spoken with."""
+    return ChatDialogue(settings.chat_url, settings.deployment, settings, settings.limit_key)
+
+
+def make_credentials(settings: AzureSettings) -> Credentials:
+    """Return the key, else what fetches tokens, unless a header of the settings lets us in."""
+    if settings.api_key:
+        return FixedHeaders({"api-key": settings.api_key})
+    has_own = settings.has_header("api-key") or settings.has_header("Authorization")
+    return FixedHeaders({}) if has_own else entra_token()

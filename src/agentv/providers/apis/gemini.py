@@ -1,0 +1,299 @@
+"""`gemini`: a model of Google, behind the Gemini API or on Vertex."""
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, cast
+from urllib.parse import quote
+
+from msgspec import Meta, Struct
+
+from agentv.providers.apis.credentials import Credentials, FixedHeaders, google_token
+from agentv.providers.apis.dialogue import Prompt, Talk, Turn
+from agentv.providers.apis.embedding_model import EmbeddingModelProvider, vector_of
+from agentv.providers.apis.http import HttpRequest
+from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
+from agentv.providers.apis.replies import count, filtered, member, objects, text_or_none, wrong_shape
+from agentv.providers.apis.request_json import Image, function_of, json_request, without_none
+from agentv.types.errors import ProviderError, TargetError
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import ToolCall
+from agentv.types.messages_json import compact_json
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import EmbeddingResponse
+from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import Usage
+
+GEMINI_URL = "https://generativelanguage.googleapis.com"
+GEMINI_VERSION, VERTEX_VERSION = "v1", "v1beta1"
+_VERSION = re.compile(r"/v\d\w*$")
+_FILTERED = frozenset(
+    [
+        *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "ESCALATION"),
+        *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "PUP_LIMITED_DISABLED"),
+    ]
+)
+_MALFORMED = frozenset(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"])
+
+
+class GeminiSettings(ModelSettings, frozen=True, kw_only=True):
+    """Which model is asked, where, and how."""
+
+    model: Annotated[str, Meta(description="The model's name.")] = "gemini-2.5-flash"
+    base_url: Annotated[
+        str | None,
+        Meta(description=f"Where the API is served, perhaps with its version. Default: {GEMINI_URL}, or Vertex."),
+    ] = None
+    api_key: Annotated[str | None, Meta(description="The key, as ${{ VARIABLE }}; Vertex needs none.")] = None
+    project: Annotated[
+        str | None, Meta(description="Ask Vertex, in this project, with Google's default credentials.")
+    ] = None
+    location: Annotated[str | None, Meta(description='Where Vertex is asked. Default: "global".')] = None
+    dimensions: Annotated[int | None, Meta(description=DIMENSIONS_HELP)] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what the API cannot accept."""
+        ModelSettings.__post_init__(self)
+        check_dimensions(self.dimensions)
+        if self.base_url is not None:
+            check_url("base_url", self.base_url)
+        if self.batch_api:
+            raise ValueError("batch_api is for azure, openai and anthropic; gemini is asked case by case")
+        if self.location and not self.project:
+            raise ValueError("location is for Vertex, which needs a project as well")
+        if self.project and self.api_key:
+            raise ValueError("api_key does not go with project: Vertex takes Google's default credentials")
+        if not (self.project or self.api_key or self.base_url or self.has_header("x-goog-api-key")):
+            raise ValueError("api_key is needed, or a project for Vertex; write the key as ${{ GEMINI_API_KEY }}")
+
+    def check_embeddings(self) -> None:
+        """Raise TargetError for Vertex: embeddings are asked of the Gemini API."""
+        if self.project:
+            raise TargetError("embeddings are asked of the Gemini API, with api_key; Vertex (project) is not supported")
+
+    @property
+    def root_url(self) -> str:
+        """Where the API is served, up to and with its version."""
+        where = f"{self.location}-" if self.location and self.location != "global" else ""
+        default = f"https://{where}aiplatform.googleapis.com" if self.project else GEMINI_URL
+        base_url = (self.base_url or default).rstrip("/")
+        if _VERSION.search(base_url):
+            return base_url
+        return f"{base_url}/{VERTEX_VERSION if self.project else GEMINI_VERSION}"
+
+
+class ContentDialogue(Struct, frozen=True):
+    """Speaks the generateContent API."""
+
+    settings: GeminiSettings
+
+    def url(self, model: str, method: str = "generateContent") -> str:
+        """Return where `model` is asked; a name with a slash is a whole path (`tunedModels/…`, `publishers/…`)."""
+        settings = self.settings
+        if settings.project is None:
+            path = model if "/" in model else f"models/{model}"
+        else:
+            place = f"projects/{settings.project}/locations/{settings.location or 'global'}"
+            path = f"{place}/{model if '/' in model else f'publishers/google/models/{model}'}"
+        return f"{settings.root_url}/{quote(path)}:{method}"
+
+    def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
+        """Return the turns as contents."""
+        return tuple(
+            {
+                "role": "model" if turn.role == "assistant" else "user",
+                "parts": [{"text": turn.content}, *map(_image, images)],
+            }
+            for turn, images in prompt.shown()
+        )
+
+    def build_body(self, talk: Talk) -> JsonObject:
+        """Return the body that asks for the next turn."""
+        wishes = self.settings.wishes(talk.request)
+        config: dict[str, JsonValue] = {
+            "temperature": wishes.temperature,
+            "maxOutputTokens": wishes.max_output_tokens,
+            "responseMimeType": wishes.schema and "application/json",
+            "responseJsonSchema": wishes.schema,
+        }
+        body: dict[str, JsonValue] = {
+            "contents": talk.items,
+            "systemInstruction": {"parts": [{"text": talk.system}], "role": "user"} if talk.system else None,
+            "generationConfig": without_none(config) or None,
+            "tools": _tools(self.settings.tools) or None,
+        }
+        return _merged(without_none(body), self.settings.extra_body)
+
+    def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
+        """Return the HTTP request that asks for the next turn."""
+        url = self.url(talk.request.model or self.settings.model)
+        return json_request(url, self.build_body(talk), auth, self.settings.extra_headers)
+
+    def parse(self, value: JsonObject) -> Turn:
+        """Return the first candidate of a reply."""
+        blocked = text_or_none(member(value, "promptFeedback", "blockReason"))
+        if blocked is not None:
+            raise filtered(f"the provider's filter blocked the prompt ({blocked})")
+        candidates = objects(value.get("candidates"))
+        if not candidates:
+            raise wrong_shape("no candidates[0]", value)
+        finish_reason = _finish_reason(candidates[0])
+        content = candidates[0].get("content")
+        parts = member(content, "parts")
+        if parts is None and finish_reason is not None:
+            parts = []  # whoever stops while still thinking says nothing
+        if not isinstance(parts, list) or not all(map(_is_part, parts)):
+            raise wrong_shape("no candidates[0].content.parts", value)
+        return Turn(
+            text="".join(str(part.get("text", "")) for part in objects(parts) if part.get("thought") is not True),
+            tool_calls=tuple(_tool_calls(parts)),
+            items=(content,) if isinstance(content, Mapping) else (),
+            finish_reason=finish_reason,
+            is_cut=finish_reason == "MAX_TOKENS",
+            usage=_usage(value.get("usageMetadata")),
+            request_id=text_or_none(value.get("responseId")),
+            model=text_or_none(value.get("modelVersion")),
+        )
+
+    def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
+        """Return the answers of tools as one turn of the user."""
+        return ({"role": "user", "parts": [{"functionResponse": _tool_response(call)} for call in calls]},)
+
+
+def _finish_reason(candidate: JsonObject) -> str | None:
+    """Return why the model stopped. Raises ProviderError when that leaves no answer."""
+    reason = text_or_none(candidate.get("finishReason"))
+    if reason in _FILTERED:
+        raise filtered(f"the provider's filter stopped the reply ({reason})")
+    if reason in _MALFORMED:
+        said = text_or_none(candidate.get("finishMessage"))
+        message = f"the model made a reply that the provider could not read ({reason}){f': {said}' if said else ''}"
+        raise ProviderError(Failure("malformed_reply", message))
+    return reason
+
+
+def _is_part(value: JsonValue) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("text", ""), str)
+
+
+def _image(image: Image) -> JsonObject:
+    # Keys and alphabet as Google's own client sends them; the API reads every spelling.
+    data = base64.urlsafe_b64encode(image.content).decode()
+    return {"inlineData": {"data": data, "mime_type": image.media_type}}
+
+
+def _tools(tools: Sequence[JsonObject]) -> list[JsonObject]:
+    """Return functions in one group, and the API's own tools each by itself."""
+    functions = [function for tool in tools if (function := function_of(tool)) is not None]
+    declared: list[JsonObject] = [{"functionDeclarations": [_declaration(function) for function in functions]}]
+    return [*(declared if functions else []), *(tool for tool in tools if function_of(tool) is None)]
+
+
+def _declaration(function: JsonObject) -> JsonObject:
+    others = {key: value for key, value in function.items() if key not in ("parameters", "strict")}
+    schema = function.get("parameters")
+    # As Google's own client spells it; `parameters` would be read as its own dialect of schemas.
+    return others if schema is None else {**others, "parameters_json_schema": schema}
+
+
+def _tool_calls(parts: JsonValue) -> list[ToolCall]:
+    calls = [member(part, "functionCall") for part in objects(parts)]
+    named = [(call, text_or_none(member(call, "name"))) for call in calls]
+    return [
+        ToolCall(name, member(call, "args"), id=text_or_none(member(call, "id")))
+        for call, name in named
+        if name is not None
+    ]
+
+
+def _tool_response(call: ToolCall) -> JsonObject:
+    """Return the answer of a tool; the API takes objects only."""
+    response = call.output if isinstance(call.output, Mapping) else {"result": call.output}
+    return without_none({"id": call.id, "name": call.tool, "response": response})
+
+
+def _merged(body: JsonObject, extra: JsonObject) -> JsonObject:
+    """Return a body with more keys, also inside the objects it has already, such as generationConfig."""
+    merged = dict(body)
+    for key, value in extra.items():
+        there = merged.get(key)
+        both = isinstance(there, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merged(there, value) if both else value  # type: ignore[arg-type] # `both` says what they are
+    return merged
+
+
+def _usage(value: JsonValue) -> Usage | None:
+    """Return the usage; thoughts are counted as output, as they are billed."""
+    if not isinstance(value, Mapping):
+        return None
+    sent = count(value, "promptTokenCount") + count(value, "toolUsePromptTokenCount")
+    thoughts = count(value, "thoughtsTokenCount")
+    made = count(value, "candidatesTokenCount") + thoughts
+    return Usage(
+        input=sent,
+        output=made,
+        cached_input=count(value, "cachedContentTokenCount"),
+        reasoning=thoughts,
+        total=count(value, "totalTokenCount") or sent + made,
+        requests=1,
+    )
+
+
+class GeminiEmbeddings(Struct, frozen=True):
+    """Asks for the vectors of the settings' model. `extra_body` (a `taskType`) is added to every text of a request."""
+
+    settings: GeminiSettings
+    texts_at_once: int = 100
+
+    @property
+    def space(self) -> str:
+        """The address and everything that is said of a text but the text."""
+        return f"{self._url} {compact_json(self._request(''))}"
+
+    def build_request(self, texts: Sequence[str], auth: Mapping[str, str]) -> HttpRequest:
+        """Return the HTTP request for the vectors of texts."""
+        body: JsonObject = {"requests": [self._request(text) for text in texts]}
+        return json_request(self._url, body, auth, self.settings.extra_headers)
+
+    def parse(self, value: JsonObject) -> EmbeddingResponse:
+        """Return the vectors in a reply."""
+        items = objects(value.get("embeddings"))
+        if not items:
+            raise wrong_shape("no `embeddings`", value)
+        tokens = count(value, "usageMetadata", "promptTokenCount")
+        return EmbeddingResponse(
+            tuple(vector_of(item.get("values")) for item in items),
+            usage=Usage(input=tokens, total=tokens, requests=1) if tokens else None,
+        )
+
+    @property
+    def _url(self) -> str:
+        return ContentDialogue(self.settings).url(self.settings.model, "batchEmbedContents")
+
+    def _request(self, text: str) -> JsonObject:
+        model = self.settings.model
+        request: dict[str, JsonValue] = {
+            "model": model if "/" in model else f"models/{model}",
+            "content": {"parts": [{"text": text}]},
+            "outputDimensionality": self.settings.dimensions,
+        }
+        return {**without_none(request), **self.settings.extra_body}
+
+
+class GeminiProvider(EmbeddingModelProvider):
+    """Asks Gemini with a key, or Vertex with Google's default credentials."""
+
+    kind = "gemini"
+
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
+        settings = cast(GeminiSettings, target.settings)
+        super().__init__(target, tools, dialogue=ContentDialogue(settings), credentials=make_credentials(settings))
+        self.embeddings = GeminiEmbeddings(settings)
+
+
+def make_credentials(settings: GeminiSettings) -> Credentials:
+    """Return the key, else for Vertex what fetches tokens, unless a header of the settings lets us in."""
+    if settings.api_key:
+        return FixedHeaders({"x-goog-api-key": settings.api_key})
+    return google_token() if settings.project and not settings.has_header("Authorization") else FixedHeaders({})

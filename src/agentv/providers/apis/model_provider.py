@@ -1,0 +1,164 @@
+"""A provider that talks to a model: the part that all model APIs share."""
+
+import asyncio
+import mimetypes
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from msgspec import structs
+from msgspec.structs import replace
+
+from agentv.execution.user_code import DeadlineError, call_foreign, load_callable, raised_at
+from agentv.providers.apis.credentials import Credentials
+from agentv.providers.apis.dialogue import Dialogue, Talk, Turn, go_on, open_talk, parse_reply
+from agentv.providers.apis.http import HttpRequest
+from agentv.providers.apis.model_settings import ModelSettings
+from agentv.providers.apis.request_json import Image
+from agentv.providers.apis.transport import send
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import Message, ToolCall
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+from agentv.types.usage import Usage
+
+_PREFIX = "python:"
+
+
+class CannedTools:
+    """Answers by tool name: any JSON, or `python:path.py:function`, called with the tool's input.
+
+    The function may also be written as a mapping, `{python: path.py:function}`.
+    """
+
+    def __init__(self, answers: JsonObject, base_dir: str) -> None:
+        self._answers = answers
+        self._functions = {
+            name: load_callable(reference, base_dir)
+            for name, answer in answers.items()
+            if (reference := _function_reference(answer)) is not None
+        }
+
+    async def answer(self, calls: Sequence[ToolCall], *, timeout_s: float) -> tuple[ToolCall, ...]:
+        """Return the calls with their outputs; nothing when one of them has no answer here, so that nobody goes on.
+
+        A function may take `timeout_s`. Raises ProviderError when it takes longer or raises.
+        """
+        if not all(call.tool in self._answers for call in calls):
+            return ()
+        return tuple([replace(call, output=await self._output(call, timeout_s)) for call in calls])
+
+    async def _output(self, call: ToolCall, timeout_s: float) -> JsonValue:
+        function = self._functions.get(call.tool)
+        if function is None:
+            return self._answers[call.tool]
+        try:
+            return cast(JsonValue, await call_foreign(function, call.input, timeout_s=timeout_s))
+        except DeadlineError:
+            message = f"the answer of tool {call.tool!r} did not come within {round(timeout_s, 2):g} s"
+            raise ProviderError(Failure("deadline", message)) from None
+        except (Exception, SystemExit) as error:
+            message = f"the answer of tool {call.tool!r} raised {type(error).__name__}: {error}{raised_at(error)}"
+            raise ProviderError(Failure("plugin_error", message)) from error
+
+
+def _function_reference(answer: JsonValue) -> str | None:
+    if isinstance(answer, str) and answer.startswith(_PREFIX):
+        return answer.removeprefix(_PREFIX).strip()
+    if isinstance(answer, Mapping) and answer.keys() == {"python"}:
+        return str(answer["python"])
+    return None
+
+
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+
+
+class ModelProvider:
+    """Asks for one turn, and for more when tools have canned answers."""
+
+    kind = "model"
+    keeps_deadlines = True
+
+    def __init__(
+        self, target: ResolvedTarget, tools: ProviderTools, *, dialogue: Dialogue, credentials: Credentials
+    ) -> None:
+        self._settings = cast(ModelSettings, target.settings)
+        self._target = target
+        self._shared = tools.shared
+        self._dialogue = dialogue
+        self._credentials = credentials
+        self._tools = CannedTools(self._settings.tool_responses, target.base_dir)
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Return the model's answer, with every tool call on the way as output messages.
+
+        A ProviderError of a later turn says in `details.usage` what the turns before it used.
+        """
+        now = asyncio.get_running_loop().time
+        ends_at = now() + (request.timeout_s or self._target.try_timeout_s)
+        talk = self._open(request)
+        turns: list[Message] = []
+        usage: Usage | None = None
+        while True:
+            try:
+                turn = await self._next_turn(talk, timeout_s=ends_at - now())
+                usage = turn.usage if usage is None or turn.usage is None else usage + turn.usage
+                asked = turn.tool_calls if len(turns) < self._settings.max_steps else ()
+                calls = await self._tools.answer(asked, timeout_s=ends_at - now()) if asked else ()
+            except ProviderError as error:
+                if usage is None:
+                    raise
+                raise _telling_usage(error, usage) from error
+            turns.append(to_message(turn, calls))
+            if not calls:
+                return to_response(turn, turns, usage)
+            talk = go_on(self._dialogue, talk, turn, calls)
+
+    def _open(self, request: ProviderRequest) -> Talk:
+        if request.system_prompt is None and self._target.system_prompt is not None:
+            request = replace(request, system_prompt=self._target.system_prompt)
+        return open_talk(self._dialogue, request, _images(request.input_files))
+
+    async def _next_turn(self, talk: Talk, *, timeout_s: float) -> Turn:
+        now = asyncio.get_running_loop().time
+        ends_at = now() + timeout_s
+        auth = await self._credentials.headers(timeout_s=timeout_s)
+        request: HttpRequest = self._dialogue.build_request(talk, auth)
+        return parse_reply(self._dialogue, await send(request, self._shared, timeout_s=ends_at - now()))
+
+
+def to_message(turn: Turn, calls: Sequence[ToolCall] = ()) -> Message:
+    """Return a turn as a message; `calls` are its tool calls with their answers, where there are any."""
+    return Message("assistant", turn.text or None, tool_calls=tuple(calls) or turn.tool_calls)
+
+
+def to_response(turn: Turn, turns: Sequence[Message], usage: Usage | None) -> ProviderResponse:
+    """Return the last turn as the answer; `turns` are kept when tools were called on the way."""
+    used_tools = any(message.tool_calls for message in turns)
+    return ProviderResponse(
+        text=turn.text,
+        output_messages=tuple(turns) if used_tools else None,
+        usage=usage,
+        finish_reason=turn.finish_reason,
+        request_id=turn.request_id,
+        model=turn.model,
+        quota=turn.quota,
+        notes=("the reply was cut off at the limit of output tokens",) if turn.is_cut else (),
+    )
+
+
+def _telling_usage(error: ProviderError, usage: Usage) -> ProviderError:
+    """Add what was used before to a failure: it is paid for, whatever comes after."""
+    details = {**(error.failure.details or {}), "usage": structs.asdict(usage)}
+    return ProviderError(replace(error.failure, details=details), calls=error.calls)
+
+
+def _images(paths: Sequence[str]) -> list[Image]:
+    """Read the pictures among a case's files; text files stand in the question already."""
+    if not paths:
+        return []
+    typed = ((path, mimetypes.guess_type(path)[0]) for path in paths)
+    return [Image(media_type, Path(path).read_bytes()) for path, media_type in typed if media_type in IMAGE_TYPES]

@@ -1,0 +1,188 @@
+"""`openai`: a chat model behind the OpenAI API or any server that speaks it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal, cast
+
+from msgspec import Meta, Struct
+
+from agentv.providers.apis.batches import BatchedModelProvider
+from agentv.providers.apis.credentials import bearer
+from agentv.providers.apis.dialogue import Dialogue, Prompt, Talk, Turn
+from agentv.providers.apis.embedding_model import EmbeddingModelProvider
+from agentv.providers.apis.http import HttpRequest
+from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
+from agentv.providers.apis.openai_batches import OpenAIBatches
+from agentv.providers.apis.openai_chat import ChatDialogue
+from agentv.providers.apis.openai_embeddings import OpenAIEmbeddings
+from agentv.providers.apis.replies import filtered, member, objects, text_or_none, usage_of, wrong_shape
+from agentv.providers.apis.request_json import Image, function_of, json_request, output_text, without_none
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure, FailureKind
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import ToolCall
+from agentv.types.messages_json import tool_call_from_json
+from agentv.types.protocols import ProviderTools
+from agentv.types.targets import ResolvedTarget
+
+OPENAI_URL = "https://api.openai.com/v1"
+
+
+class OpenAISettings(ModelSettings, frozen=True, kw_only=True):
+    """Which model is asked, where, and how."""
+
+    model: Annotated[str, Meta(description="The model's name.")]
+    base_url: Annotated[str, Meta(description="Where the API is served, up to and with /v1.")] = OPENAI_URL
+    api_key: Annotated[str | None, Meta(description="The key, as ${{ VARIABLE }}; local servers need none.")] = None
+    api: Annotated[Literal["chat", "responses"], Meta(description="Which of the APIs is spoken.")] = "chat"
+    dimensions: Annotated[int | None, Meta(description=DIMENSIONS_HELP)] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no server can accept."""
+        ModelSettings.__post_init__(self)
+        check_dimensions(self.dimensions)
+        check_url("base_url", self.base_url)
+        if not self.api_key and self.is_openai and not self.has_header("Authorization"):
+            raise ValueError(f"api_key is needed for {OPENAI_URL}; write it as ${{{{ OPENAI_API_KEY }}}}")
+
+    @property
+    def is_openai(self) -> bool:
+        """Whether this is OpenAI itself, not a server that speaks its language."""
+        return self.base_url.rstrip("/") == OPENAI_URL
+
+    @property
+    def knows_schemas(self) -> bool:
+        """Whether judges send the schema of their reply: to OpenAI itself, or when told so."""
+        return self.is_openai if self.structured_output is None else self.structured_output
+
+
+_KINDS: Mapping[str, FailureKind] = {"server_error": "server_error", "rate_limit_exceeded": "rate_limited"}
+
+
+class ResponsesDialogue(Struct, frozen=True):
+    """Speaks the responses API at `url`."""
+
+    url: str
+    model: str
+    settings: ModelSettings
+
+    def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
+        """Return the turns as input items."""
+        return tuple({"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.shown())
+
+    def build_body(self, talk: Talk) -> JsonObject:
+        """Return the body that asks for the next turn."""
+        wishes = self.settings.wishes(talk.request)
+        body: dict[str, JsonValue] = {
+            "model": talk.request.model or self.model,
+            "instructions": talk.system or None,
+            "input": talk.items,
+            "temperature": wishes.temperature,
+            "max_output_tokens": wishes.max_output_tokens,
+            "tools": [_tool(tool) for tool in self.settings.tools] or None,
+            "text": wishes.schema and _text_format(wishes.schema),
+        }
+        return {**without_none(body), **self.settings.extra_body}
+
+    def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
+        """Return the HTTP request that asks for the next turn."""
+        return json_request(self.url, self.build_body(talk), auth, self.settings.extra_headers)
+
+    def parse(self, value: JsonObject) -> Turn:
+        """Return the turn in a reply."""
+        if value.get("status") == "failed":
+            raise _failed(value.get("error"))
+        output, texts = value.get("output"), _texts(value.get("output"))
+        if texts is None:
+            raise wrong_shape("no list of output items", value)
+        reason = text_or_none(member(value, "incomplete_details", "reason"))
+        if reason == "content_filter":
+            raise filtered("the provider's content filter stopped the reply")
+        calls = [_tool_call(item) for item in objects(output) if item.get("type") == "function_call"]
+        return Turn(
+            text="".join(texts),
+            tool_calls=tuple(call for call in calls if call is not None),
+            items=tuple(objects(output)),
+            finish_reason=reason or text_or_none(value.get("status")),
+            is_cut=reason == "max_output_tokens",
+            usage=usage_of(value.get("usage"), sent="input_tokens", made="output_tokens"),
+            request_id=text_or_none(value.get("id")),
+            model=text_or_none(value.get("model")),
+        )
+
+    def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
+        """Return the answers of tools as input items."""
+        return tuple(
+            {"type": "function_call_output", "call_id": call.id or "", "output": output_text(call)} for call in calls
+        )
+
+
+def _content(text: str, images: Sequence[Image]) -> JsonValue:
+    if not images:
+        return text
+    return [
+        {"type": "input_text", "text": text},
+        *({"type": "input_image", "image_url": image.data_url} for image in images),
+    ]
+
+
+def _tool(tool: JsonObject) -> JsonObject:
+    function = function_of(tool)
+    return tool if function is None else {"type": "function", **function}
+
+
+def _text_format(schema: JsonObject) -> JsonObject:
+    return {"format": {"type": "json_schema", "name": "reply", "schema": schema, "strict": True}}
+
+
+def _failed(error: JsonValue) -> ProviderError:
+    """Return why the model made no reply, which this API tells in a good status."""
+    code, said = text_or_none(member(error, "code")) or "", text_or_none(member(error, "message"))
+    is_policy = "policy" in code
+    kind = "content_filter" if is_policy else _KINDS.get(code, "bad_request")
+    return ProviderError(
+        Failure(kind, f"the reply failed: {said or code or 'no reason given'}", retryable=code in _KINDS)
+    )
+
+
+def _texts(output: JsonValue) -> list[str] | None:
+    """Return all that was said, and a refusal is said, too; None when the output is not of the form it should have."""
+    if not isinstance(output, list) or not all(isinstance(member(item, "type"), str) for item in output):
+        return None
+    parts = [part for item in objects(output) if item["type"] == "message" for part in objects(item.get("content"))]
+    said = [part.get("text", part.get("refusal")) for part in parts]
+    return [text for text in said if isinstance(text, str)] if all(isinstance(text, str) for text in said) else None
+
+
+def _tool_call(item: JsonObject) -> ToolCall | None:
+    return tool_call_from_json({"id": item.get("call_id"), "function": item})
+
+
+PATHS = {"chat": "/chat/completions", "responses": "/responses"}
+
+
+class OpenAIProvider(EmbeddingModelProvider, BatchedModelProvider):
+    """Asks OpenAI."""
+
+    kind = "openai"
+
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
+        settings = cast(OpenAISettings, target.settings)
+        base_url = settings.base_url.rstrip("/")
+        super().__init__(
+            target,
+            tools,
+            dialogue=make_dialogue(settings),
+            credentials=bearer(settings.api_key),
+            batches=OpenAIBatches(lambda path: f"{base_url}{path}", f"/v1{PATHS[settings.api]}"),
+        )
+        self.embeddings = OpenAIEmbeddings(f"{base_url}/embeddings", settings.model, settings, settings.dimensions)
+
+
+def make_dialogue(settings: OpenAISettings) -> Dialogue:
+    """Return how the API is spoken that the settings name."""
+    url = f"{settings.base_url.rstrip('/')}{PATHS[settings.api]}"
+    if settings.api == "responses":
+        return ResponsesDialogue(url, settings.model, settings)
+    # OpenAI's newer models refuse max_tokens; servers that only follow its older API know nothing else.
+    limit_key = "max_completion_tokens" if settings.is_openai else "max_tokens"
+    return ChatDialogue(lambda _model: url, settings.model, settings, limit_key)

@@ -1,0 +1,107 @@
+"""The chat API of OpenAI, which Azure and many others speak: a conversation → requests, replies → turns. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from agentv.providers.apis.dialogue import Prompt, Talk, Turn
+from agentv.providers.apis.http import HttpRequest
+from agentv.providers.apis.model_settings import ModelSettings
+from agentv.providers.apis.replies import filtered, name_of, objects, text_or_none, usage_of, wrong_shape
+from agentv.providers.apis.request_json import Image, function_of, json_request, output_text, without_none
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import ToolCall
+from agentv.types.messages_json import tool_call_from_json
+
+
+class ChatDialogue(Struct, frozen=True):
+    """Speaks the chat API at the address that `url` gives for a model.
+
+    `limit_key` is what the server calls the limit of output tokens.
+    """
+
+    url: Callable[[str], str]
+    model: str
+    settings: ModelSettings
+    limit_key: str = "max_completion_tokens"
+
+    def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
+        """Return the turns as chat messages."""
+        return tuple({"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.shown())
+
+    def build_body(self, talk: Talk) -> JsonObject:
+        """Return the body that asks for the next message."""
+        wishes = self.settings.wishes(talk.request)
+        system: tuple[JsonObject, ...] = ({"role": "system", "content": talk.system},) if talk.system else ()
+        body: dict[str, JsonValue] = {
+            "model": talk.request.model or self.model,
+            "messages": [*system, *talk.items],
+            "temperature": wishes.temperature,
+            self.limit_key: wishes.max_output_tokens,
+            "tools": [_tool(tool) for tool in self.settings.tools] or None,
+            "response_format": wishes.schema and _response_format(wishes.schema),
+        }
+        return {**without_none(body), **self.settings.extra_body}
+
+    def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
+        """Return the HTTP request that asks for the next message."""
+        url = self.url(talk.request.model or self.model)
+        return json_request(url, self.build_body(talk), auth, self.settings.extra_headers)
+
+    def parse(self, value: JsonObject) -> Turn:
+        """Return the message in a reply."""
+        choices = objects(value.get("choices"))
+        message = choices[0].get("message") if choices else None
+        if not isinstance(message, Mapping):
+            raise wrong_shape("no choices[0].message", value)
+        finish_reason = text_or_none(choices[0].get("finish_reason"))
+        if finish_reason == "content_filter":
+            raise filtered("the provider's content filter stopped the reply")
+        content, calls = message.get("content"), message.get("tool_calls")
+        text = _content_text(content if content is not None else message.get("refusal"))
+        if text is None:
+            raise wrong_shape(f"a content that is {name_of(content)}", value)
+        read = [tool_call_from_json(call) for call in objects(calls)]
+        return Turn(
+            text=text,
+            tool_calls=tuple(call for call in read if call is not None),
+            items=({"role": "assistant", "content": content, "tool_calls": calls},),
+            finish_reason=finish_reason,
+            is_cut=finish_reason == "length",
+            usage=usage_of(value.get("usage"), sent="prompt_tokens", made="completion_tokens"),
+            request_id=text_or_none(value.get("id")),
+            model=text_or_none(value.get("model")),
+        )
+
+    def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
+        """Return the answers of tools as messages to the model."""
+        return tuple({"role": "tool", "tool_call_id": call.id or "", "content": output_text(call)} for call in calls)
+
+
+def _content(text: str, images: Sequence[Image]) -> JsonValue:
+    if not images:
+        return text
+    return [{"type": "text", "text": text}, *map(_image, images)]
+
+
+def _image(image: Image) -> JsonObject:
+    return {"type": "image_url", "image_url": {"url": image.data_url}}
+
+
+def _tool(tool: JsonObject) -> JsonObject:
+    function = function_of(tool)
+    return tool if function is None else {"type": "function", "function": function}
+
+
+def _response_format(schema: JsonObject) -> JsonObject:
+    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": True}}
+
+
+def _content_text(content: JsonValue) -> str | None:
+    """Return a message's content as text: none is empty, parts are joined; None for anything else."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        return None
+    parts = (part.get("text") for part in objects(content))
+    return "\n".join(part for part in parts if isinstance(part, str))

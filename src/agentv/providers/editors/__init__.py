@@ -1,0 +1,1 @@
+"""Agents of open editors, called through files."""

@@ -1,0 +1,139 @@
+"""The folders in which an editor's agents work: `subagent-1`, `subagent-2`, … each with one request at a time.
+
+A folder is locked by a lock of the system on its `subagent.lock`. It is gone when its holder ends, however that
+happens, so that no lock can be left behind; the file only tells people who holds it.
+"""
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+from agentv.execution.workspaces.folder_trees import open_beneath
+from agentv.providers.agents.commands import decode, too_large
+from agentv.providers.apis.replies import objects
+from agentv.providers.editors.prompts import Exchange
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject, JsonValue
+
+LOCK = "subagent.lock"
+DISPATCH_LOCK = "dispatch.lock"
+MESSAGES = "messages"
+_NAME = re.compile(r"subagent-([1-9][0-9]*)")
+
+Sleep: TypeAlias = Callable[[float], Awaitable[None]]
+PAUSE_S = 0.2
+"""How long to wait before a file or a lock is looked at again."""
+
+
+def subagents(root: Path) -> list[Path]:
+    """Return the folders that are provisioned, in order of their numbers; the first one if there is none yet."""
+    numbers = [int(found[1]) for path in root.glob("subagent-*") if (found := _NAME.fullmatch(path.name))]
+    return [root / f"subagent-{number}" for number in sorted(numbers)] or [root / "subagent-1"]
+
+
+@asynccontextmanager
+async def claim(root: Path, *, at_most: int, sleep: Sleep) -> AsyncIterator[list[Path]]:
+    """Hold up to `at_most` free folders until the end of the block; wait as long as there is none."""
+    held: dict[Path, int] = {}
+    try:
+        while not (held := _lock_free(root, at_most)):
+            await sleep(PAUSE_S)
+        yield list(held)
+    finally:
+        for descriptor in held.values():
+            os.close(descriptor)
+
+
+def _lock_free(root: Path, at_most: int) -> dict[Path, int]:
+    held: dict[Path, int] = {}
+    for folder in subagents(root):
+        if len(held) == at_most:
+            break
+        (folder / MESSAGES).mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = _try_lock(folder / LOCK)
+        if descriptor is not None:
+            held[folder] = descriptor
+    return held
+
+
+def _try_lock(path: Path) -> int | None:
+    """Lock a file, or return None when somebody else has it locked."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, json.dumps({"pid": os.getpid()}).encode())
+    return descriptor
+
+
+@asynccontextmanager
+async def one_at_a_time(root: Path, sleep: Sleep) -> AsyncIterator[None]:
+    """Let nobody else talk to the editor meanwhile: its last active window is the one that is talked to."""
+    while (descriptor := _try_lock(root / DISPATCH_LOCK)) is None:
+        await sleep(PAUSE_S)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def read_answer(exchange: Exchange, max_bytes: int) -> tuple[str, tuple[str, ...]]:
+    """Return the answer that was written, and notes about it. Raises ProviderError when it is no file, or too large."""
+    descriptor = open_beneath(exchange.answer.parent, exchange.answer.name)
+    if descriptor is None:
+        raise ProviderError(
+            Failure("malformed_reply", f"{exchange.answer} is not a file of its own, but a link or folder")
+        )
+    with os.fdopen(descriptor, "rb") as file:
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise ProviderError(too_large("the answer file", max_bytes))
+    return decode(content, "the answer file")
+
+
+def read_workspace_template(path: Path) -> JsonObject:
+    """Return a `.code-workspace` file, its relative folders made absolute; of a folder, a workspace with just that.
+
+    Raises ProviderError with kind `config_error` when it cannot be read.
+    """
+    if path.is_dir():
+        return {"folders": [{"path": str(path)}]}
+    try:
+        value: JsonValue = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        advice = "it must be a folder, or a .code-workspace file without comments"
+        raise ProviderError(
+            Failure("config_error", f"workspace_template {path} cannot be read: {error}; {advice}")
+        ) from None
+    if not isinstance(value, Mapping) or not isinstance(value.get("folders", []), list):
+        raise ProviderError(
+            Failure("config_error", f"workspace_template {path} is no workspace: it has no list of folders")
+        )
+    return {**value, "folders": [_absolute(entry, path.parent) for entry in objects(value.get("folders"))]}
+
+
+def _absolute(entry: JsonObject, base: Path) -> JsonObject:
+    path = entry.get("path")
+    return {**entry, "path": str((base / path).resolve())} if isinstance(path, str) else entry
+
+
+def write_workspace(folder: Path, template: JsonObject, row: str | None) -> Path:
+    """Write a subagent's `.code-workspace`: its own folder first, then the row's, then the template's; return its path.
+
+    One that would not change is left alone, since the editor reloads it.
+    """
+    own: list[JsonValue] = [{"path": "."}, *([{"path": row}] if row is not None else [])]
+    content = json.dumps({**template, "folders": [*own, *objects(template.get("folders"))]}, indent=2) + "\n"
+    path = folder / f"{folder.name}.code-workspace"
+    if not path.is_file() or path.read_text(encoding="utf-8") != content:
+        path.write_text(content, encoding="utf-8")
+    return path

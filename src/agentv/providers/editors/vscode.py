@@ -1,0 +1,184 @@
+"""`vscode` and `vscode-insiders`: the editor's agent answers, asked through files (formats.md, "Coding agents")."""
+
+import asyncio
+import os
+import secrets
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, cast
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from agentv.providers.editors.folders import Sleep, claim, read_workspace_template, subagents
+from agentv.providers.editors.sessions import Editor, Job, dispatch, make_job, settle, wait_for
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.protocols import Clock, ProviderTools
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+
+SUBAGENT_ROOT = "~/.agentv/vscode-agents"
+
+
+class VscodeSettings(Struct, frozen=True):
+    """How the editor is started, and where its agents find their requests."""
+
+    command: Annotated[
+        str | None, Meta(description="The editor's command, with arguments if need be. Default: code, code-insiders.")
+    ] = None
+    workspace_template: Annotated[
+        str | None,
+        Meta(description="A folder or a .code-workspace file, relative to the targets file, that the agents see."),
+    ] = None
+    wait: Annotated[bool, Meta(description="Wait for the answer; false hands the request over, no more.")] = True
+    dry_run: Annotated[bool, Meta(description="Start nothing; return what would be asked, without text.")] = False
+    subagent_root: Annotated[
+        str, Meta(description="The folder of subagent-1, subagent-2, …; as many requests at once as there are of them.")
+    ] = SUBAGENT_ROOT
+
+    def __post_init__(self) -> None:
+        """Refuse a command that cannot be read; the message starts with the setting's name."""
+        try:
+            words = shlex.split(self.command) if self.command is not None else ["code"]
+        except ValueError as error:
+            raise ValueError(f"command cannot be read: {error}") from None
+        if not words:
+            raise ValueError("command is empty")
+
+
+def utc_now() -> datetime:
+    """Return the present moment, for the names of requests."""
+    return datetime.now(UTC)
+
+
+def make_vscode(target: ResolvedTarget, tools: ProviderTools) -> "VscodeProvider":
+    """Make the provider for VS Code."""
+    return VscodeProvider(target, tools, kind="vscode", command="code")
+
+
+def make_vscode_insiders(target: ResolvedTarget, tools: ProviderTools) -> "VscodeProvider":
+    """Make the provider for VS Code Insiders."""
+    return VscodeProvider(target, tools, kind="vscode-insiders", command="code-insiders")
+
+
+class VscodeProvider:
+    """Puts requests into subagents' folders, tells the editor, and waits for the answer files."""
+
+    supports_batch = True
+
+    def __init__(
+        self,
+        target: ResolvedTarget,
+        _tools: ProviderTools,
+        *,
+        kind: str,
+        command: str,
+        clock: Clock = utc_now,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        settings = cast(VscodeSettings, target.settings)
+        self.kind = kind
+        self._target = target
+        self._settings = settings
+        self._command = shlex.split(settings.command or command)
+        self._base_dir = Path(target.base_dir).absolute()
+        self._root = self._base_dir / Path(settings.subagent_root).expanduser()
+        self._clock = clock
+        self._sleep = sleep
+
+    @property
+    def max_workers(self) -> int:
+        """How many requests it can answer at once: one for each subagent that is provisioned."""
+        return len(subagents(self._root))
+
+    async def healthcheck(self) -> None:
+        """Raise ProviderError when the editor is not installed, or its workspace template cannot be read."""
+        if not self._settings.dry_run:
+            self._editor()
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Return the answer of an editor's agent to one case."""
+        answer = (await self.invoke_batch([request]))[request.eval_case_id]
+        if isinstance(answer, Failure):
+            raise ProviderError(answer)
+        return answer
+
+    async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> Mapping[str, ProviderResponse | Failure]:
+        """Return the answers to many cases, dealt out to all subagents that are free; each is told once."""
+        if self._settings.dry_run:
+            return {request.eval_case_id: self._dry_answer(request) for request in requests}
+        editor = self._editor()
+        timeout_s = requests[0].timeout_s or self._target.try_timeout_s
+        deadline = asyncio.timeout(timeout_s)
+        jobs: list[Job] = []
+        try:
+            async with deadline, claim(self._root, at_most=len(requests), sleep=self._sleep) as folders:
+                await self._ask(editor, requests, folders, jobs)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+        except OSError as error:
+            message = f"the subagents' folders under {self._root} cannot be used: {error}"
+            raise ProviderError(Failure("config_error", message)) from None
+        if not jobs:
+            message = f"no subagent under {self._root} was free within {timeout_s:g} s"
+            raise ProviderError(Failure("target_timeout", message, retryable=True))
+        return {job.request.eval_case_id: job.outcome or job.timed_out(timeout_s) for job in jobs}
+
+    async def _ask(
+        self, editor: Editor, requests: Sequence[ProviderRequest], folders: Sequence[Path], jobs: list[Job]
+    ) -> None:
+        """Deal the requests out to folders, add them to `jobs`, and wait for their outcomes."""
+        name = self._request_name()
+        for number, folder in enumerate(folders):
+            share = requests[number :: len(folders)]
+            dealt = [make_job(editor, folder, self._whole(one), f"{name}-{index}") for index, one in enumerate(share)]
+            jobs += dealt
+            await dispatch(editor, dealt, name=name, sleep=self._sleep)
+        if self._settings.wait:
+            await wait_for(jobs, sleep=self._sleep)
+            return
+        for job in jobs:
+            if job.editor is not None:
+                await settle(job.editor, job.log, self._sleep)
+            job.outcome = ProviderResponse("", request=job.metadata())
+
+    def _dry_answer(self, request: ProviderRequest) -> ProviderResponse:
+        """Return what would be asked; nothing is started, nothing written."""
+        editor = Editor(tuple(self._command), {})
+        job = make_job(editor, subagents(self._root)[0], self._whole(request), self._request_name())
+        return ProviderResponse("", request={"dry_run": True, **job.metadata()})
+
+    def _whole(self, request: ProviderRequest) -> ProviderRequest:
+        """Return the request with the target's own system prompt, when it has none."""
+        if request.system_prompt is not None:
+            return request
+        return replace(request, system_prompt=self._target.system_prompt)
+
+    def _request_name(self) -> str:
+        return f"{self._clock():%Y%m%d%H%M%S}-{secrets.token_hex(4)}"
+
+    def _editor(self) -> Editor:
+        """Return the editor. Raises ProviderError when it is not installed, or its workspace cannot be read."""
+        template = self._settings.workspace_template
+        read = {} if template is None else read_workspace_template(self._base_dir / Path(template).expanduser())
+        return Editor((self._program(), *self._command[1:]), read)
+
+    def _program(self) -> str:
+        """Return the path of the editor's program: a name is looked for in PATH, a path from the targets file on."""
+        written = self._command[0]
+        if os.sep in written:
+            path = self._base_dir / Path(written).expanduser()
+            found = str(path) if path.is_file() and os.access(path, os.X_OK) else None
+            where = f"{path} is no program that can be run"
+        else:
+            found = shutil.which(written)
+            where = f"there is no {written!r} in PATH ({os.environ.get('PATH', '')})"
+        if found is None:
+            advice = "install the editor's command line, or name its path as `command`"
+            raise ProviderError(Failure("target_missing", f"{where}; {advice}", stage="healthcheck"))
+        return found

@@ -1,0 +1,1 @@
+"""Targets on this machine: commands, Python functions, web services, recorded and canned answers."""

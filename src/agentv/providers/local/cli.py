@@ -1,0 +1,209 @@
+"""`cli`: a command answers, one run of it for each case or for a batch of cases."""
+
+import functools
+import json
+import shlex
+import shutil
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.execution.processes.process import MAX_OUTPUT_BYTES
+from agentv.providers.agents.commands import decode, read_output_file, run_command
+from agentv.providers.apis.replies import parse_answer, parse_output
+from agentv.providers.local.cli_settings import CliSettings
+from agentv.providers.local.healthchecks import run_healthcheck
+from agentv.templating.command import FilledCommand, parse_command, parse_files_format
+from agentv.types.errors import ProviderError, TemplateError
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonValue
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import DEFAULT_TRY_TIMEOUT_S, ResolvedTarget
+
+_NAMED = 20
+"""How many wrong lines a message names before it counts the rest."""
+
+
+def cases_text(requests: Iterable[ProviderRequest]) -> str:
+    """Return what stands in {CASES_FILE}: one JSON object a line with `id, prompt, guidelines, files`."""
+    return "".join(json.dumps(_case(request)) + "\n" for request in requests)
+
+
+def _case(request: ProviderRequest) -> Mapping[str, JsonValue]:
+    return {
+        "id": request.eval_case_id,
+        "prompt": request.question,
+        "guidelines": request.guidelines,
+        "files": list(request.input_files),
+    }
+
+
+def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
+    """Return the answers by case id; ids without a line are missing from it.
+
+    Raises ProviderError that names every bad line by its number, and every duplicate and unknown id.
+    """
+    answers: dict[str, ProviderResponse] = {}
+    problems: list[str] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            problems.append(f"line {number} is not JSON")
+            continue
+        case_id = value.get("id") if isinstance(value, Mapping) else None
+        if not isinstance(case_id, str):
+            problems.append(f"line {number} has no id")
+        elif case_id not in ids:
+            problems.append(f"line {number} has the unknown id {case_id!r}")
+        elif case_id in answers:
+            problems.append(f"line {number} has the id {case_id!r} again")
+        else:
+            answers[case_id] = parse_answer(value)
+    if problems:
+        more = f" and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
+        message = f"the batch's output is wrong: {'; '.join(problems[:_NAMED])}{more}"
+        raise ProviderError(Failure("malformed_reply", message))
+    return answers
+
+
+MAX_BATCH_BYTES = 256 * 2**20
+_NOTED_CHARACTERS = 2_000
+_NO_FOLDER = Path()
+_FILES = {"PROMPT_FILE": "prompt.txt", "CASES_FILE": "cases.jsonl", "OUTPUT_FILE": "output"}
+"""What the placeholders that stand for files are called in a call's own folder."""
+
+
+class _Answered(Struct, frozen=True):
+    """What a command that ended well wrote, and what people should know about it."""
+
+    text: str
+    notes: tuple[str, ...]
+    kept: tuple[str, ...]
+
+    def add_to(self, response: ProviderResponse) -> ProviderResponse:
+        """Return the response with what is known of the command."""
+        return replace(response, exit_code=0, notes=self.notes, log_paths=self.kept)
+
+
+class CliProvider:
+    """Fills the command template, runs it, and reads {OUTPUT_FILE} or its standard output."""
+
+    kind = "cli"
+    keeps_deadlines = True
+
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
+        self._target = target
+        self._tools = tools
+        self._settings = cast(CliSettings, target.settings)
+        self._template = parse_command(self._settings.command_template)
+        self._files_format = parse_files_format(self._settings.files_format)
+
+    no_batch_reason = "its command_template has no {CASES_FILE}, so it cannot batch"
+
+    @property
+    def supports_batch(self) -> bool:
+        """Whether the template hands over {CASES_FILE}."""
+        return "CASES_FILE" in self._template.placeholders
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Return the command's answer to one case."""
+        values = {"PROMPT": request.question, "GUIDELINES": request.guidelines, "EVAL_ID": request.eval_case_id}
+        answered = await self._answer([request], values, max_bytes=MAX_OUTPUT_BYTES)
+        return answered.add_to(parse_output(answered.text))
+
+    async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> Mapping[str, ProviderResponse | Failure]:
+        """Return the answers to many cases, by id, from one run of the command; ids it left out are not there."""
+        values = {"PROMPT": "", "GUIDELINES": "", "EVAL_ID": "batch"}
+        max_bytes = min(MAX_OUTPUT_BYTES * len(requests), MAX_BATCH_BYTES)
+        answered = await self._answer(requests, values, max_bytes=max_bytes)
+        answers = parse_batch(answered.text, {request.eval_case_id for request in requests})
+        return {case_id: answered.add_to(answer) for case_id, answer in answers.items()}
+
+    async def healthcheck(self) -> None:
+        """Raise ProviderError with kind `healthcheck` when the configured probe fails; without one, do nothing."""
+        check = self._settings.healthcheck
+        await run_healthcheck(check, self._target, self._tools.shared, env=self._settings.env)
+
+    async def _answer(
+        self, requests: Sequence[ProviderRequest], values: Mapping[str, str], *, max_bytes: int
+    ) -> _Answered:
+        """Run the command once for all `requests`, which share their attempt, deadline and folder."""
+        first = requests[0]
+        timeout_s = first.timeout_s or self._target.timeout_s or DEFAULT_TRY_TIMEOUT_S * len(requests)
+        with self._folder() as folder:
+            filled = self._fill(requests, values, folder)
+            outcome = await run_command(
+                filled, cwd=self._cwd(first), env=self._settings.env, timeout_s=timeout_s, max_bytes=max_bytes
+            )
+            if "OUTPUT_FILE" in self._template.placeholders:
+                text, notes = decode(read_output_file(folder / _FILES["OUTPUT_FILE"], max_bytes), "{OUTPUT_FILE}")
+            else:
+                text, notes = decode(outcome.stdout, "standard output")
+        if self._settings.verbose:
+            notes = (*notes, f"ran in {outcome.duration_s:.1f} s: {shlex.join(filled.argv)[:_NOTED_CHARACTERS]}")
+        return _Answered(text, notes, (str(folder),) if self._settings.keep_temp_files else ())
+
+    def _folder(self) -> AbstractContextManager[Path]:
+        """Make a folder for the files of one call; where there are none, none is made, whatever the path says."""
+        keep = self._settings.keep_temp_files
+        is_used = keep or not self._template.placeholders.isdisjoint(_FILES)
+        return _temporary_folder(keep=keep) if is_used else nullcontext(_NO_FOLDER)
+
+    def _fill(self, requests: Sequence[ProviderRequest], values: Mapping[str, str], folder: Path) -> FilledCommand:
+        """Write the files that the template hands over, and fill it."""
+        paths = {name: folder / file for name, file in _FILES.items() if name in self._template.placeholders}
+        if "PROMPT_FILE" in self._template.placeholders:
+            _write(paths["PROMPT_FILE"], values["PROMPT"])
+        if "CASES_FILE" in self._template.placeholders:
+            _write(paths["CASES_FILE"], cases_text(requests))
+        files = dict.fromkeys(path for request in requests for path in request.input_files)
+        texts = {
+            **{name: _encodable(value) for name, value in values.items()},
+            **{name: str(path) for name, path in paths.items()},
+            "ATTEMPT": str(requests[0].attempt),
+        }
+        try:
+            return self._template.fill(texts, self._files_format.fill(list(files)))
+        except TemplateError as error:
+            raise ProviderError(Failure("bad_request", str(error))) from None
+
+    def _cwd(self, request: ProviderRequest) -> Path:
+        if request.workspace is not None:
+            return Path(request.workspace)
+        return _folder_in(request.eval_dir or self._target.base_dir, self._settings.cwd or "")
+
+
+@contextmanager
+def _temporary_folder(*, keep: bool) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="agentv-"))
+    try:
+        yield folder
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@functools.cache
+def _folder_in(base: str, relative: str) -> Path:
+    """Return where many commands run: one folder for all cases of a file."""
+    return Path(base, relative)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_bytes(_encodable(text).encode())
+
+
+def _encodable(text: str) -> str:
+    """Return text without lone surrogates, which neither a file nor an argument can hold."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,187 @@
+"""`http`: a web service answers, one request for each case."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, cast
+
+from msgspec import Meta, Struct, field
+from msgspec.structs import replace
+
+from agentv.providers.apis.dialogue import build_prompt
+from agentv.providers.apis.http import HttpReply, HttpRequest
+from agentv.providers.apis.replies import last_answer, parse_json, parse_output, wrong_shape
+from agentv.providers.apis.transport import send
+from agentv.providers.local.cli_settings import CommandHealthcheck, HttpHealthcheck
+from agentv.providers.local.healthchecks import run_healthcheck
+from agentv.providers.local.http_template import JSON, AnswerPath, BodyTemplate, parse_body, parse_path, parse_url
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonValue
+from agentv.types.messages import ChatMessage, Message
+from agentv.types.messages_json import compact_json, messages_from_json
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+
+
+class HttpSettings(Struct, frozen=True):
+    """Which requests a web service is sent for a case, and where the answer stands in its reply."""
+
+    url: Annotated[str, Meta(description="Where the service is; may have {{ variables }}, after the host.")]
+    method: Annotated[
+        Literal["GET", "POST", "PUT", "PATCH", "DELETE"], Meta(description="The method of the request.")
+    ] = "POST"
+    headers: Annotated[
+        Mapping[str, str], Meta(description="Headers of the request; write keys as ${{ VARIABLE }}.")
+    ] = field(default_factory=dict)
+    body: Annotated[
+        JsonValue,
+        Meta(
+            description=(
+                "What is sent: an object, or JSON as text, with {{ question }} and other {{ variables }}. With "
+                "another Content-Type among the headers: a form or plain text."
+            )
+        ),
+    ] = None
+    response: Annotated[
+        str | None,
+        Meta(description="JSONPath to the answer. Default: `text` or `output_messages` of the reply, else all of it."),
+    ] = None
+    output_messages: Annotated[
+        str | None, Meta(description="JSONPath to the messages of the conversation, with their tool calls.")
+    ] = None
+    healthcheck: Annotated[
+        HttpHealthcheck | CommandHealthcheck | None,
+        Meta(
+            description=(
+                "Asked once before the first case: {type: http, url, timeout_seconds} or "
+                "{type: command, command_template, cwd, timeout_seconds}."
+            )
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be read; the message starts with the setting's name."""
+        names = parse_url(self.url).names
+        body = self.body_template()
+        if body is not None and self.method == "GET":
+            raise ValueError("body does not go with GET; write {{ question }} in the url, or use POST")
+        if not names and (body is None or not body.names):
+            raise ValueError("body must hold {{ question }} or another variable: now every case sends the same request")
+        self.response_path()
+        self.messages_path()
+
+    @property
+    def content_type(self) -> str:
+        """How the body is sent."""
+        named = {name.lower(): value for name, value in self.headers.items()}
+        return named.get("content-type", JSON)
+
+    def body_template(self) -> BodyTemplate | None:
+        """Return the body as it was read."""
+        return None if self.body is None else parse_body(self.body, self.content_type)
+
+    def response_path(self) -> AnswerPath | None:
+        """Return the path to the answer as it was read."""
+        return None if self.response is None else parse_path(self.response, called="response")
+
+    def messages_path(self) -> AnswerPath | None:
+        """Return the path to the messages as it was read."""
+        return None if self.output_messages is None else parse_path(self.output_messages, called="output_messages")
+
+
+class HttpProvider:
+    """Fills the request's templates, sends it, and takes the answer from the reply."""
+
+    kind = "http"
+
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
+        self._target = target
+        self._shared = tools.shared
+        self._settings = cast(HttpSettings, target.settings)
+        self._url = parse_url(self._settings.url)
+        self._body = self._settings.body_template()
+        self._response = self._settings.response_path()
+        self._messages = self._settings.messages_path()
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Return the service's answer to one case."""
+        timeout_s = request.timeout_s or self._target.try_timeout_s
+        return self._parse(await send(self._build_request(request), self._shared, timeout_s=timeout_s))
+
+    async def healthcheck(self) -> None:
+        """Raise ProviderError with kind `healthcheck` when the configured probe fails; without one, do nothing."""
+        await run_healthcheck(self._settings.healthcheck, self._target, self._shared)
+
+    def _build_request(self, request: ProviderRequest) -> HttpRequest:
+        def value_of(name: str) -> JsonValue:
+            return _value_of(request, name)
+
+        headers = dict(self._settings.headers)
+        body = b""
+        if self._body is not None:
+            body = self._body.fill(value_of)
+            if not any(name.lower() == "content-type" for name in headers):
+                headers["Content-Type"] = self._settings.content_type
+        return HttpRequest(self._url.fill(value_of), headers, body, self._settings.method)
+
+    def _parse(self, reply: HttpReply) -> ProviderResponse:
+        if self._response is None and self._messages is None:
+            return replace(_parse_whole(reply), request_id=reply.request_id)
+        value = parse_json(reply.body)
+        messages = None if self._messages is None else _messages_in(self._messages.find(value))
+        if self._response is not None:
+            text = "\n".join(_answer_text(found) for found in self._response.find(value))
+        else:
+            text = _last_answer(messages or (), value)
+        return ProviderResponse(text, output_messages=messages, request_id=reply.request_id)
+
+
+def _value_of(request: ProviderRequest, name: str) -> JsonValue:
+    if name == "chat_prompt":
+        prompt = build_prompt(request)
+        system = [ChatMessage("system", prompt.system)] if prompt.system else []
+        return [{"role": turn.role, "content": turn.content} for turn in (*system, *prompt.turns)]
+    root, *keys = name.split(".")
+    value: JsonValue = getattr(request, root)
+    for key in keys:
+        if not isinstance(value, Mapping) or key not in value:
+            raise ProviderError(Failure("bad_request", f"the request needs {name}, which this case does not have"))
+        value = value[key]
+    return value
+
+
+def _parse_whole(reply: HttpReply) -> ProviderResponse:
+    """Return a reply of which no path is known: by its keys when it is an object of ours, else all of it."""
+    if not reply.body.strip():
+        raise ProviderError(Failure("malformed_reply", "the reply is empty"))
+    if "json" in reply.headers.get("content-type", ""):
+        value = parse_json(reply.body)
+        if not isinstance(value, Mapping):
+            return ProviderResponse(_answer_text(value))
+    try:
+        return parse_output(reply.body.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        message = f"the reply is not UTF-8 (first bad byte at offset {error.start})"
+        raise ProviderError(Failure("malformed_reply", message)) from None
+
+
+def _answer_text(found: JsonValue) -> str:
+    if found is None:
+        raise wrong_shape("null where the answer should be", found)
+    return found if isinstance(found, str) else compact_json(found)
+
+
+def _messages_in(found: list[JsonValue]) -> tuple[Message, ...]:
+    """Return the messages that a path led to: the items of one list, or each object by itself."""
+    given = found[0] if len(found) == 1 and isinstance(found[0], list) else found
+    messages = messages_from_json(given) or ()
+    if given and not messages:
+        raise wrong_shape("no messages with a role where output_messages should be", given)
+    return messages
+
+
+def _last_answer(messages: tuple[Message, ...], value: JsonValue) -> str:
+    text = last_answer(messages)
+    if text is None:
+        raise wrong_shape("no assistant message with content", value)
+    return text

@@ -1,0 +1,215 @@
+"""MiniLM under numpy: the BERT encoder that turns texts into unit vectors, six layers of 384 numbers.
+
+The arithmetic is that of sentence-transformers for all-MiniLM-L6-v2: at most 256 tokens of a text, the mean over its
+tokens, length 1. tests/fixtures/minilm_vectors.json holds vectors of theirs; ours agree to 1e-6.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped] # has no types
+from tokenizers import Encoding, Tokenizer
+
+from agentv.types.errors import ConfigError
+
+Matrix: TypeAlias = NDArray[np.float32]
+
+_LENGTH_BYTES = 8
+_MAX_HEADER_BYTES = 10_000_000
+_FLOAT = np.dtype("<f4")
+
+
+def load_tensors(path: Path) -> Mapping[str, Matrix]:
+    """Map a file and return its float32 tensors by name, read-only. Raises ConfigError when it is no such file."""
+    try:
+        raw: NDArray[np.uint8] = np.memmap(path, dtype=np.uint8, mode="r")
+        start = _LENGTH_BYTES + int.from_bytes(raw[:_LENGTH_BYTES].tobytes(), "little")
+        header = json.loads(raw[_LENGTH_BYTES : min(start, _MAX_HEADER_BYTES)].tobytes())
+        entries = {name: entry for name, entry in header.items() if name != "__metadata__" and entry["dtype"] == "F32"}
+        return {name: _tensor(raw[start:], name, entry) for name, entry in entries.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path} holds no weights that can be read: {error}; install the package again") from error
+
+
+def _tensor(data: NDArray[np.uint8], name: str, entry: Mapping[str, list[int]]) -> Matrix:
+    begin, end = entry["data_offsets"]
+    shape = tuple(entry["shape"])
+    if end > len(data) or end - begin != prod(shape) * _FLOAT.itemsize:
+        raise ValueError(f"the tensor {name!r} is cut off")
+    return data[begin:end].view(_FLOAT).reshape(shape)
+
+
+DIMENSIONS = 384
+MAX_TOKENS = 256
+HEADS = 12
+LAYERS = 6
+
+TOKENS_AT_ONCE = 2048
+"""How many tokens, padding included, go through the layers together: more would only take more memory."""
+
+MAX_CHARACTERS = 100_000
+"""What a text is cut to before it is split into tokens, a thousand times more than 256 tokens of plain words need."""
+
+_EPSILON = np.float32(1e-12)
+_FAR_BELOW = np.float32(-1e9)
+# erf(x) as x P(x²) / Q(x²) on -4..4, to the last digits of a float32: the polynomials of Eigen and XLA.
+_P = np.array(
+    (
+        *(-2.72614225801306e-10, 2.77068142495902e-8, -2.10102402082508e-6, -5.69250639462346e-5),
+        *(-7.34990630326855e-4, -2.95459980854025e-3, -1.60960333262415e-2),
+    ),
+    np.float32,
+)
+_Q = np.array(
+    (-1.45660718464996e-5, -2.13374055278905e-4, -1.68282697438203e-3, -7.37332916720468e-3, -1.42647390514189e-2),
+    np.float32,
+)
+_ERF_IS_ONE = np.float32(4.0)
+
+
+class Encoded(Struct, frozen=True):
+    """One unit vector per text, as rows; `cut` are the numbers of texts of which only the beginning counts."""
+
+    vectors: Matrix
+    cut: frozenset[int]
+
+
+class MiniLm:
+    """The model, loaded from its folder. Call it from one thread at a time: it sets how many cores numpy uses."""
+
+    def __init__(self, folder: Path) -> None:
+        self._weights = load_tensors(folder / "model.safetensors")
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._threads = ThreadpoolController()
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+
+    def encode(self, texts: Sequence[str]) -> Encoded:
+        """Return the vectors of texts."""
+        # One by one: a batch would use threads of its own, about which the library complains after every fork.
+        encodings = [self._tokenizer.encode(_clean(text)) for text in texts]
+        vectors = np.empty((len(texts), DIMENSIONS), np.float32)
+        lengths = [len(encoding.ids) for encoding in encodings]
+        # The matrices are small: with a second core BLAS gains a quarter at best, and waits for it when it is busy.
+        with self._threads.limit(limits=1, user_api="blas"):
+            for rows in _packed(lengths):
+                ids, mask = _padded([encodings[row] for row in rows])
+                vectors[rows] = _pooled(self._forward(ids, mask), mask)
+        cut = (row for row in range(len(texts)) if lengths[row] > MAX_TOKENS or len(texts[row]) > MAX_CHARACTERS)
+        return Encoded(vectors, frozenset(cut))
+
+    def _forward(self, ids: NDArray[np.int64], mask: Matrix) -> Matrix:
+        """Return the last layer's numbers for every token."""
+        weights = self._weights
+        words = weights["embeddings.word_embeddings.weight"][ids]
+        places = weights["embeddings.position_embeddings.weight"][: ids.shape[1]]
+        hidden: Matrix = words + places + weights["embeddings.token_type_embeddings.weight"][0]
+        hidden = self._normed("embeddings.LayerNorm", hidden)
+        bias = ((1 - mask) * _FAR_BELOW)[:, None, None, :]
+        for layer in range(LAYERS):
+            name = f"encoder.layer.{layer}"
+            seen = self._linear(
+                f"{name}.attention.output.dense", self._attended(f"{name}.attention.self", hidden, bias)
+            )
+            hidden = self._normed(f"{name}.attention.output.LayerNorm", hidden + seen)
+            thought = gelu(self._linear(f"{name}.intermediate.dense", hidden))
+            hidden = self._normed(f"{name}.output.LayerNorm", hidden + self._linear(f"{name}.output.dense", thought))
+        return hidden
+
+    def _attended(self, name: str, hidden: Matrix, bias: Matrix) -> Matrix:
+        """Return what every token takes from the others: softmax of scaled products, head by head."""
+        texts, tokens, width = hidden.shape
+        query, key, value = (
+            self._linear(f"{name}.{part}", hidden).reshape(texts, tokens, HEADS, width // HEADS).transpose(0, 2, 1, 3)
+            for part in ("query", "key", "value")
+        )
+        weights: Matrix = query @ key.transpose(0, 1, 3, 2)
+        weights *= np.float32((width // HEADS) ** -0.5)
+        weights += bias
+        weights -= weights.max(axis=-1, keepdims=True)
+        np.exp(weights, out=weights)
+        weights /= weights.sum(axis=-1, keepdims=True)
+        attended: Matrix = (weights @ value).transpose(0, 2, 1, 3).reshape(texts, tokens, width)
+        return attended
+
+    def _linear(self, name: str, hidden: Matrix) -> Matrix:
+        # Two dimensions at a time: numpy hands a stack of matrices to BLAS one by one, which is slower.
+        flat = hidden.reshape(-1, hidden.shape[-1]) @ self._weights[f"{name}.weight"].T
+        flat += self._weights[f"{name}.bias"]
+        return flat.reshape(*hidden.shape[:-1], -1)
+
+    def _normed(self, name: str, hidden: Matrix) -> Matrix:
+        hidden -= hidden.mean(axis=-1, keepdims=True)
+        hidden /= np.sqrt(np.square(hidden).mean(axis=-1, keepdims=True) + _EPSILON)
+        hidden *= self._weights[f"{name}.weight"]
+        hidden += self._weights[f"{name}.bias"]
+        return hidden
+
+
+def _clean(text: str) -> str:
+    """Return what the tokenizer can take: not too long, and without half characters (lone surrogates)."""
+    return text[:MAX_CHARACTERS].encode(errors="replace").decode()
+
+
+def gelu(numbers: Matrix) -> Matrix:
+    """Return x (1 + erf(x / √2)) / 2 of each number, with the exact erf as BERT has it."""
+    x: Matrix = np.clip(numbers * np.float32(0.5**0.5), -_ERF_IS_ONE, _ERF_IS_ONE)
+    square = x * x
+    x *= _polynomial(_P, square)
+    x /= _polynomial(_Q, square)
+    x += np.float32(1)
+    x *= numbers
+    x *= np.float32(0.5)
+    return x
+
+
+def _polynomial(coefficients: Matrix, x: Matrix) -> Matrix:
+    total: Matrix = np.full_like(x, coefficients[0])
+    for coefficient in coefficients[1:]:
+        total *= x
+        total += coefficient
+    return total
+
+
+def _packed(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the numbers of texts that go together: of about the same length, so that little padding is computed."""
+    batch: list[int] = []
+    for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
+        longest = min(lengths[(batch or [row])[0]], MAX_TOKENS)
+        if batch and longest * (len(batch) + 1) > TOKENS_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+def _padded(encodings: Sequence[Encoding]) -> tuple[NDArray[np.int64], Matrix]:
+    """Return token numbers as one matrix, and 1 where there is a token and 0 where there is none."""
+    cut = [_cut(encoding.ids) for encoding in encodings]
+    longest = max(map(len, cut))
+    ids = np.zeros((len(cut), longest), np.int64)
+    mask = np.zeros((len(cut), longest), np.float32)
+    for row, tokens in enumerate(cut):
+        ids[row, : len(tokens)] = tokens
+        mask[row, : len(tokens)] = 1
+    return ids, mask
+
+
+def _cut(ids: Sequence[int]) -> list[int]:
+    """Return at most 256 tokens; the last one still closes the text."""
+    return list(ids) if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]]
+
+
+def _pooled(hidden: Matrix, mask: Matrix) -> Matrix:
+    """Return the mean over each text's tokens, at length 1."""
+    weight = mask[:, :, None]
+    mean = (hidden * weight).sum(axis=1) / weight.sum(axis=1)
+    unit: Matrix = mean / np.linalg.norm(mean, axis=-1, keepdims=True)
+    return unit

@@ -1,0 +1,97 @@
+"""`mock`: canned answers without any call, as slow and as faulty as wished."""
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from typing import Annotated, cast
+
+from msgspec import Meta, Struct
+
+from agentv.providers.apis.replies import last_answer
+from agentv.types.errors import ProviderError
+from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
+from agentv.types.json_value import JsonObject
+from agentv.types.messages_json import messages_from_json
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+
+_TRANSIENT: tuple[FailureKind, ...] = ("rate_limited", "server_error", "transport")
+
+
+class MockSettings(Struct, frozen=True):
+    """What the mock says and how it fails."""
+
+    response: Annotated[str | Mapping[str, str], Meta(description="The answer, or a map from case id to answer.")] = ""
+    output_messages: Annotated[
+        Sequence[JsonObject] | None,
+        Meta(description="Messages to return; without `response`, the last assistant one is the answer."),
+    ] = None
+    delay_ms: Annotated[float, Meta(description="Wait this long before each answer.")] = 0
+    delay_min_ms: Annotated[float | None, Meta(description="Wait at least this long, at random.")] = None
+    delay_max_ms: Annotated[float | None, Meta(description="Wait at most this long, at random.")] = None
+    fail_every: Annotated[int | None, Meta(description="Every n-th call fails (1: all of them).")] = None
+    error: Annotated[
+        str | None,
+        Meta(description="What a failing call says: a failure kind or any text. Without `fail_every`, all fail."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse delays and counts that cannot be."""
+        if min(self.delay_ms, self.delay_min_ms or 0, self.delay_max_ms or 0) < 0:
+            raise ValueError("delay_ms, delay_min_ms and delay_max_ms must not be negative")
+        if (self.delay_max_ms or self.delay_min_ms or 0) < (self.delay_min_ms or 0):
+            raise ValueError("delay_max_ms must not be less than delay_min_ms")
+        if self.fail_every is not None and self.fail_every < 1:
+            raise ValueError("fail_every must be at least 1")
+
+
+class MockProvider:
+    """Answers from its settings. Random delays depend on the case, the trial and the attempt alone."""
+
+    kind = "mock"
+
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:  # noqa: ARG002 - the factory's signature
+        self._settings = settings = cast(MockSettings, target.settings)
+        self._messages = messages_from_json(settings.output_messages)
+        self._failure = _failure(settings.error)
+        self._calls = 0
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Return the canned answer, or fail as told."""
+        self._calls += 1
+        delay_ms = self._delay_ms(request)
+        if delay_ms:
+            await asyncio.sleep(delay_ms / 1000)
+        if self._fails():
+            raise ProviderError(self._failure)
+        return ProviderResponse(self._text(request.eval_case_id), output_messages=self._messages)
+
+    def _fails(self) -> bool:
+        if self._settings.fail_every is None:
+            return self._settings.error is not None
+        return self._calls % self._settings.fail_every == 0
+
+    def _text(self, case_id: str) -> str:
+        response = self._settings.response
+        if isinstance(response, str):
+            return response or last_answer(self._messages or ()) or ""
+        if case_id not in response:
+            raise ProviderError(Failure("target_missing", f"the mock has no response for case {case_id!r}"))
+        return response[case_id]
+
+    def _delay_ms(self, request: ProviderRequest) -> float:
+        settings = self._settings
+        if settings.delay_min_ms is None and settings.delay_max_ms is None:
+            return settings.delay_ms
+        low = settings.delay_min_ms or 0.0
+        high = low if settings.delay_max_ms is None else settings.delay_max_ms
+        seed = f"{request.eval_case_id}/{request.trial}/{request.attempt}"
+        return random.Random(seed).uniform(low, high)  # noqa: S311 - a delay, not a secret
+
+
+def _failure(error: str | None) -> Failure:
+    if error in FAILURE_KINDS:
+        kind = cast(FailureKind, error)
+        return Failure(kind, f"the mock fails with {error}, as it was told", retryable=kind in _TRANSIENT)
+    return Failure("server_error", error or "the mock fails, as it was told")

@@ -1,0 +1,75 @@
+"""`python`: a function of the user's answers, in this process."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, cast
+
+from msgspec import Meta, Struct
+
+from agentv.execution.user_code import DeadlineError, call_foreign, load_callable, raised_at
+from agentv.providers.apis.replies import parse_response
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+
+
+class PythonSettings(Struct, frozen=True):
+    """Which function answers."""
+
+    callable: Annotated[
+        str | Callable[..., object],
+        Meta(
+            description=(
+                "`package.module:function` or `path/to/file.py:function`, relative to the targets file; "
+                "from Python, the function itself. Gets a ProviderRequest; returns a string, a ProviderResponse or a "
+                "dict."
+            )
+        ),
+    ]
+
+
+class PythonProvider:
+    """Calls the function with a ProviderRequest: a coroutine function in the event loop, any other in a thread."""
+
+    kind = "python"
+    keeps_deadlines = True
+
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:  # noqa: ARG002 - the factory's signature
+        given = cast(PythonSettings, target.settings).callable
+        self._function = load_callable(given, target.base_dir) if isinstance(given, str) else given
+        self._name = given if isinstance(given, str) else getattr(given, "__name__", type(given).__name__)
+        self._is_coroutine = inspect.iscoroutinefunction(self._function)
+        self._timeout_s = target.timeout_s
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Return what the function returns. What it raises is the answer's failure."""
+        timeout_s = request.timeout_s or self._timeout_s
+        try:
+            returned = await call_foreign(self._function, request, timeout_s=timeout_s, inline=self._is_coroutine)
+        except ProviderError:
+            raise
+        except DeadlineError:
+            message = f"{self._name} did not return within {timeout_s:g} s and was given up; it may still be running"
+            raise ProviderError(Failure("target_timeout", message)) from None
+        except (Exception, SystemExit) as error:
+            message = f"{self._name} raised {type(error).__name__}: {error}{raised_at(error)}"
+            raise ProviderError(Failure("plugin_error", message)) from error
+        return ProviderResponse(returned) if isinstance(returned, str) else self._response(returned)
+
+    def _response(self, returned: object) -> ProviderResponse:
+        match returned:
+            case ProviderResponse():
+                return returned
+            case Mapping():
+                try:
+                    return parse_response(returned)
+                except ValueError as error:
+                    message = f"{self._name} returned a dict that {error}"
+            case _:
+                message = (
+                    f"{self._name} returned a value of type {type(returned).__name__}; "
+                    "it must return a string, a ProviderResponse or a dict with its keys"
+                )
+        raise ProviderError(Failure("unexpected_shape", message))

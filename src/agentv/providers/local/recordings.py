@@ -1,0 +1,138 @@
+"""Recorded answers in JSON lines: an index of where each stands, and a line → what the target said then."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.providers.apis.replies import parse_answer, parse_usage
+from agentv.types.errors import ProviderError
+from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.provider import ProviderResponse
+
+_BLOB = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+class _Slot(msgspec.Struct):
+    eval_id: str | None = None
+    target: str | None = None
+    trial: int | None = None
+
+
+class _Head(msgspec.Struct):
+    """What tells the rows apart, in answers (`slot`), results (at the top) and transcripts (`id`)."""
+
+    id: str | None = None
+    eval_id: str | None = None
+    target: str | None = None
+    trial: int | None = None
+    generation: int = 0
+    slot: _Slot | None = None
+
+    @property
+    def key(self) -> tuple[str | None, str | None, int | None]:
+        """Target, case id and trial."""
+        if self.slot is not None:
+            return self.slot.target, self.slot.eval_id, self.slot.trial
+        return self.target, self.eval_id or self.id, self.trial
+
+
+class Recording(Struct, frozen=True):
+    """One file of recorded answers. `places` gives the byte offset by case id and trial (None: serves every trial)."""
+
+    path: Path
+    places: Mapping[tuple[str, int | None], int]
+
+    def find(self, case_id: str, trial: int) -> JsonObject:
+        """Return the row of a case. Raises ProviderError with kind `target_missing` when there is none."""
+        place = self.places.get((case_id, trial), self.places.get((case_id, None)))
+        if place is None:
+            trials = sorted(known for name, known in self.places if name == case_id and known is not None)
+            has = f" in trial {trial}; it has trials {', '.join(map(str, trials))}" if trials else ""
+            message = f"{self.path} holds no answer for case {case_id!r}{has}"
+            raise ProviderError(Failure("target_missing", message))
+        try:
+            with self.path.open("rb") as file:
+                file.seek(place)
+                row: JsonObject = msgspec.json.decode(file.readline())
+            return cast(JsonObject, _with_blobs(row, self.path.parent / "blobs"))
+        except (OSError, msgspec.DecodeError) as error:
+            message = f"{self.path}: the answer for case {case_id!r} cannot be read: {error}"
+            raise ProviderError(Failure("malformed_reply", message)) from None
+
+
+def index_recording(path: Path, target: str) -> Recording:
+    """Read where each answer stands; the latest generation counts, and of it the last line.
+
+    When several targets were recorded, those of the one called `target` are taken. Raises ProviderError for a line that
+    is no row; a torn last line is left out.
+    """
+    heads = msgspec.json.Decoder(_Head)
+    places: dict[str | None, dict[tuple[str, int | None], tuple[int, int]]] = {}
+    offset = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                head = heads.decode(line) if line.strip() else None
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                if line.endswith(b"\n"):
+                    raise ProviderError(Failure("config_error", f"{path}:{number}: no row: {error}")) from None
+                head = None
+            whose, case_id, trial = head.key if head is not None else (None, None, None)
+            if head is not None and case_id is not None:
+                known = places.setdefault(whose, {})
+                if head.generation >= known.get((case_id, trial), (0, 0))[0]:
+                    known[case_id, trial] = (head.generation, offset)
+            offset += len(line)
+    return Recording(path, {key: place for key, (_, place) in _of_one_target(places, path, target).items()})
+
+
+def _of_one_target(
+    places: Mapping[str | None, dict[tuple[str, int | None], tuple[int, int]]], path: Path, target: str
+) -> Mapping[tuple[str, int | None], tuple[int, int]]:
+    if target in places or len(places) < 2:  # noqa: PLR2004 - nothing to choose between
+        return places.get(target) or next(iter(places.values()), {})
+    known = ", ".join(sorted(str(name) for name in places))
+    message = f"{path} holds answers of several targets: {known}; name this target like the one to replay"
+    raise ProviderError(Failure("config_error", message))
+
+
+def parse_recorded(row: JsonObject) -> ProviderResponse:
+    """Return the answer in a row. Raises ProviderError when what was recorded is a failure of the target."""
+    error = row.get("error")
+    if isinstance(error, Mapping) and error.get("stage") != "evaluator":
+        kind = error.get("kind")
+        known = cast(FailureKind, kind) if kind in FAILURE_KINDS else "target_missing"
+        raise ProviderError(Failure(known, f"recorded: {error.get('message') or kind or error}"))
+    messages = row.get("output_messages", row.get("messages"))
+    answer = parse_answer({"output_messages": messages, "trace": row.get("trace")})
+    text = row.get("text", row.get("candidate_answer", ""))
+    if not isinstance(text, str):
+        raise ProviderError(Failure("malformed_reply", f"the recorded answer is no text: {str(text)[:200]}"))
+    usage_by = row.get("usage_by")
+    usage = usage_by.get("target") if isinstance(usage_by, Mapping) else row.get("usage")
+    finish_reason = row.get("finish_reason")
+    return replace(
+        answer,
+        text=text or answer.text,
+        usage=parse_usage(usage),
+        cost_usd=0.0,  # nothing is paid for it now
+        finish_reason=finish_reason if isinstance(finish_reason, str) else None,
+    )
+
+
+def _with_blobs(value: JsonValue, folder: Path) -> JsonValue:
+    """Return a row with its large values, which a stored run keeps in files of their own, put back."""
+    if isinstance(value, Mapping):
+        reference = value.get("$blob")
+        if isinstance(reference, str) and _BLOB.fullmatch(reference):
+            content = (folder / reference.replace(":", "-")).read_bytes()
+            is_json = str(value.get("media_type")).startswith("application/json")
+            return cast(JsonValue, msgspec.json.decode(content)) if is_json else content.decode(errors="replace")
+        return {key: _with_blobs(item, folder) for key, item in value.items()}
+    return [_with_blobs(item, folder) for item in value] if isinstance(value, list) else value

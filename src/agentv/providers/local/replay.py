@@ -1,0 +1,65 @@
+"""`replay`: answers that were recorded before, from a stored run, a results file or a transcript."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, cast
+
+from msgspec import Meta, Struct
+
+from agentv.execution.threads import call_in_thread
+from agentv.providers.local.recordings import Recording, index_recording, parse_recorded
+from agentv.types.errors import TargetError
+from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.targets import ResolvedTarget
+
+ANSWERS = "answers.jsonl"
+
+
+class ReplaySettings(Struct, frozen=True):
+    """Where the recorded answers are: exactly one of the two."""
+
+    run: Annotated[
+        str | None, Meta(description="A stored run: its folder, its id or the start of it, or `latest`.")
+    ] = None
+    file: Annotated[
+        str | None,
+        Meta(description="A JSONL of answers, results, or `{id, text | output_messages, trial?}`; by case id."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse none, and both."""
+        if (self.run is None) == (self.file is None):
+            raise ValueError("replay needs either run or file")
+
+
+class ReplayProvider:
+    """Looks answers up by case id and trial. Only their places are kept in memory."""
+
+    kind = "replay"
+
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
+        settings = cast(ReplaySettings, target.settings)
+        if settings.file is not None:
+            self._path = Path(target.base_dir, settings.file)
+        else:
+            self._path = _run_folder(settings.run or "", Path(target.base_dir), tools) / ANSWERS
+        if not self._path.is_file():
+            raise TargetError(f"target {target.name!r}: there is no recording {self._path}")
+        self._target = target.name
+        self._opening = asyncio.Lock()
+        self._recording: Recording | None = None
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:
+        """Return the recorded answer. What was recorded as a failure fails again in the same way."""
+        async with self._opening:
+            if self._recording is None:
+                self._recording = await call_in_thread(index_recording, self._path, self._target, timeout_s=None)
+        row = self._recording.find(request.eval_case_id, request.trial)
+        return parse_recorded(row)
+
+
+def _run_folder(reference: str, base_dir: Path, tools: ProviderTools) -> Path:
+    """Return the folder of a stored run, named by a path from the targets file or as everywhere else."""
+    as_path = base_dir / reference
+    return as_path if (as_path / ANSWERS).is_file() else Path(tools.find_run(reference))

@@ -1,0 +1,157 @@
+"""A comparison as JSON: a versioned shape for programs, and the older one."""
+
+from collections.abc import Iterable, Iterator
+
+from agentv.reports.compare.words import FindReasons
+from agentv.scoring.comparison.circumstances import find_circumstances
+from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison
+from agentv.scoring.comparison.finding import finding_text
+from agentv.scoring.comparison.measured import MeasureDifference
+from agentv.scoring.comparison.sides import CaseName, Side
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.results import RunVerdict
+
+COMPARE_SCHEMA = "agentv-compare-1"
+
+
+def comparison_to_json(
+    comparison: Comparison, reasons: FindReasons, verdict: RunVerdict | None = None
+) -> dict[str, JsonValue]:
+    """Return everything about two runs; the cases that changed come with the reasons of both."""
+    alignment = comparison.alignment
+    return {
+        "schema": COMPARE_SCHEMA,
+        "before": _side(comparison.before),
+        "after": _side(comparison.after),
+        "finding": finding_text(comparison),
+        "threshold": comparison.threshold,
+        "wins": comparison.outcomes("win"),
+        "losses": comparison.outcomes("loss"),
+        "ties": comparison.outcomes("tie"),
+        "detectable_difference": comparison.detectable,
+        "cases_needed": comparison.needed,
+        "measures": [_measure(each) for each in _measures(comparison)],
+        "differs": [
+            {"what": each.name, "before": each.before, "after": each.after}
+            for each in find_circumstances(comparison.before, comparison.after)
+        ],
+        "regressed": _changed(comparison, "regressed", reasons),
+        "improved": _changed(comparison, "improved", reasons),
+        "cases": [_case(each) for each in comparison.cases],
+        "only_before": _names(alignment.only_before),
+        "only_after": _names(alignment.only_after),
+        "without_result": [
+            {
+                **_name(pair.after),
+                "before": comparison.before.broken(pair.before),
+                "after": comparison.after.broken(pair.after),
+            }
+            for pair in comparison.broken
+        ],
+        **({} if verdict is None else {"verdict": _verdict(verdict)}),
+    }
+
+
+def _side(side: Side) -> JsonObject:
+    fields = {key: side.about.get(key) for key in ("run_id", "name", "created_at", "agentv_version", "git")}
+    return {
+        "label": side.label,
+        "state": side.state,
+        **{key: value for key, value in fields.items() if value is not None},
+    }
+
+
+def _measures(comparison: Comparison) -> Iterator[MeasureDifference]:
+    yield from (each for each in (comparison.score, comparison.passed) if each is not None)
+    yield from comparison.evaluators
+    yield from comparison.spending
+
+
+def _measure(measured: MeasureDifference) -> JsonObject:
+    found, test = measured.interval, measured.test
+    return {
+        "measure": measured.measure,
+        "cases": measured.cases,
+        "before": measured.before,
+        "after": measured.after,
+        "difference": measured.difference,
+        "deviation": measured.differences.deviation,
+        "higher": measured.higher,
+        "lower": measured.lower,
+        "interval": None
+        if found is None
+        else {"low": found.low, "high": found.high, "level": found.level, "method": found.method},
+        "p": measured.p,
+        "test": None if test is None else {"name": test.name, "p": test.p, "exact": test.is_exact},
+    }
+
+
+def _changed(comparison: Comparison, change: Change, reasons: FindReasons) -> list[JsonValue]:
+    found: list[JsonValue] = []
+    for case in comparison.changed(change):
+        told = reasons(case)
+        found.append({**_case(case), "reason_before": told.before, "reason_after": told.after})
+    return found
+
+
+def _case(case: CaseDifference) -> JsonObject:
+    return {
+        **_name(case.pair.after),
+        "before": case.before,
+        "after": case.after,
+        "difference": case.difference,
+        "passed_before": case.passed_before,
+        "passed_after": case.passed_after,
+        "outcome": case.outcome,
+        "change": case.change,
+        "content_changed": case.is_changed,
+    }
+
+
+def _names(names: Iterable[CaseName]) -> list[JsonValue]:
+    return [_name(name) for name in names]
+
+
+def _name(name: CaseName) -> dict[str, JsonValue]:
+    return {"suite": name.suite, "eval_id": name.eval_id, "target": name.target}
+
+
+def _verdict(verdict: RunVerdict) -> JsonObject:
+    return {
+        "exit_code": verdict.exit_code,
+        "sentence": verdict.sentence,
+        "gates": [
+            {"expression": each.expression, "passed": each.passed, "value": each.value, "sentence": each.sentence}
+            for each in verdict.gates
+        ],
+    }
+
+
+def older_json(comparison: Comparison) -> JsonObject:
+    """Return the older shape: pairs with their outcomes, how many have no partner, and a summary."""
+    matched: list[JsonValue] = [
+        {
+            "evalId": case.pair.after.eval_id,
+            "score1": case.before,
+            "score2": case.after,
+            "delta": case.difference,
+            "outcome": case.outcome,
+        }
+        for case in comparison.cases
+    ]
+    alone_before, alone_after = (
+        sum(side.count("score", name) > 0 for name in side.cases) - len(matched)
+        for side in (comparison.before, comparison.after)
+    )
+    return {
+        "matched": matched,
+        "unmatched": {"file1": alone_before, "file2": alone_after},
+        "summary": {
+            "total": 2 * len(matched) + alone_before + alone_after,
+            "matched": len(matched),
+            "wins": comparison.outcomes("win"),
+            "losses": comparison.outcomes("loss"),
+            "ties": comparison.outcomes("tie"),
+            "meanDelta": comparison.mean_of_pairs,
+        },
+    }

@@ -1,0 +1,89 @@
+"""A comparison as Markdown, for a pull request or a job's summary: the finding first."""
+
+from collections.abc import Iterator
+
+from agentv.reports.compare.rows import HEAD, difference_text, measure_cells
+from agentv.reports.compare.words import (
+    FindReasons,
+    case_label,
+    counterpart_notes,
+    detectable_text,
+    moves_text,
+    passes_text,
+    side_title,
+    verdict_text,
+)
+from agentv.reports.text.amounts import score_text
+from agentv.reports.text.markup import cell_code, inline_code
+from agentv.scoring.comparison.circumstances import find_circumstances
+from agentv.scoring.comparison.compare import Change, Comparison
+from agentv.scoring.comparison.finding import finding_text
+from agentv.types.results import RunVerdict
+
+_NAMED = 20
+_LONGEST = 300
+
+
+def comparison_markdown(
+    comparison: Comparison, reasons: FindReasons, *, listed: int, verdict: RunVerdict | None = None
+) -> str:
+    """Return the comparison as Markdown; at most `listed` improved and regressed cases come with their reasons."""
+    lines = [
+        f"**{finding_text(comparison)}**",
+        *([] if verdict is None else ["", inline_code(verdict_text(verdict))]),
+        "",
+        f"{inline_code(side_title(comparison.before))} -> {inline_code(side_title(comparison.after))}",
+        "",
+        *_table(comparison),
+        f"{'. '.join(filter(None, (moves_text(comparison), passes_text(comparison), detectable_text(comparison))))}.",
+        *_changed(comparison, "regressed", reasons, listed),
+        *_changed(comparison, "improved", reasons, listed),
+        *_circumstances(comparison),
+        *_aside(comparison),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _table(comparison: Comparison) -> Iterator[str]:
+    rows = measure_cells(comparison)
+    if rows:
+        yield f"| {' | '.join(HEAD)} |"
+        yield f"|{' --- |' + ' ---: |' * (len(HEAD) - 1)}"
+        for name, *cells in rows:
+            yield f"| {cell_code(name)} | {' | '.join(cells)} |"
+        yield ""
+
+
+def _changed(comparison: Comparison, change: Change, reasons: FindReasons, listed: int) -> Iterator[str]:
+    cases = comparison.changed(change)
+    if not cases:
+        return
+    yield from ("", f"### {change}: {len(cases):,}", "")
+    for case in cases[:listed]:
+        note = ", content changed" if case.is_changed else ""
+        moved = f"{score_text(case.before)} -> {score_text(case.after)} ({difference_text(case.difference)}{note})"
+        yield f"- {inline_code(case_label(case.pair.after, comparison))} {moved}"
+        told = reasons(case)
+        for side, reason in (("before", told.before), ("after", told.after)):
+            if reason is not None:
+                yield f"  - {side}: {inline_code(reason, longest=_LONGEST)}"
+    if len(cases) > listed:
+        yield f"- and {len(cases) - listed:,} more"
+
+
+def _circumstances(comparison: Comparison) -> Iterator[str]:
+    found = find_circumstances(comparison.before, comparison.after)
+    if found:
+        yield from ("", "### what differs", "")
+    for each in found:
+        before, after = (
+            "none" if value is None else inline_code(value, longest=_LONGEST) for value in (each.before, each.after)
+        )
+        yield f"- {inline_code(each.name)}: {before} -> {after}"
+
+
+def _aside(comparison: Comparison) -> Iterator[str]:
+    for what, names in counterpart_notes(comparison):
+        shown = ", ".join(inline_code(case_label(name, comparison)) for name in names[:_NAMED])
+        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+        yield from ("", f"{what}: {len(names):,}: {shown}{more}")

@@ -1,0 +1,118 @@
+"""Several runs against a first one, as text: a line a run, and last what each amounts to."""
+
+import re
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from agentv.reports.compare.rows import chance_text, difference_text
+from agentv.reports.compare.words import side_title, unfinished_text, verdict_text
+from agentv.reports.text.amounts import count_text, score_text
+from agentv.reports.text.markup import cell_code, inline_code
+from agentv.reports.text.paint import Paint
+from agentv.reports.text.printable import one_line
+from agentv.reports.text.signs import Signs
+from agentv.reports.text.table import table
+from agentv.reports.text.width import clip, wrap
+from agentv.scoring.comparison.compare import Comparison
+from agentv.scoring.comparison.finding import finding_text
+from agentv.scoring.comparison.sides import Side
+from agentv.types.results import RunVerdict
+
+_RUN_ID = re.compile(r"\d{8}T\d{6}\.\d{3}-(\w+)")
+"""An id as runs are given; other commands know them by the end."""
+
+_HEAD = ("run", "mean", "difference", "95 % interval", "p", "wins", "losses", "regressed", "cases")
+
+
+Verdicts: TypeAlias = Sequence[RunVerdict | None]
+"""What the gates say of each comparison; None where none were asked for."""
+
+
+def matrix_text(
+    comparisons: Sequence[Comparison], verdicts: Verdicts, *, width: int | None, signs: Signs, paint: Paint
+) -> str:
+    """Return the matrix; there are two comparisons or more, all with the same first run."""
+    first = comparisons[0].before
+    names = _names(comparisons)
+    blocks = [
+        [
+            line if width is None else clip(line, width, mark=signs.ellipsis)
+            for line in (
+                f"before  {side_title(first)}",
+                f"after   {count_text(len(comparisons), 'run')}, each by itself",
+            )
+        ],
+        table([_HEAD, *([name, *_cells(each)] for name, each in zip(names, comparisons, strict=True))], width, paint),
+        _within(_said(names, verdicts), width),
+        _within(_findings(names, comparisons), width),
+    ]
+    return signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
+
+
+def matrix_markdown(comparisons: Sequence[Comparison], verdicts: Verdicts) -> str:
+    """Return the matrix as Markdown."""
+    names = _names(comparisons)
+    rows = ([cell_code(name), *_cells(each)] for name, each in zip(names, comparisons, strict=True))
+    lines = [
+        *(f"- {inline_code(line)}" for line in (*_findings(names, comparisons), *_said(names, verdicts))),
+        "",
+        f"against {inline_code(side_title(comparisons[0].before))}",
+        "",
+        f"| {' | '.join(_HEAD)} |",
+        f"|{' --- |' + ' ---: |' * (len(_HEAD) - 1)}",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _within(texts: Sequence[str], width: int | None) -> list[str]:
+    return [line for text in texts for line in ([text] if width is None else wrap(text, width))]
+
+
+def _names(comparisons: Sequence[Comparison]) -> list[str]:
+    """Return what each later run is called, shortly: a run by its name or the end of its id, a file as it is."""
+    given = [each.after.about.get("name") for each in comparisons]
+
+    def name(side: Side) -> str:
+        run_id, own = _RUN_ID.fullmatch(side.label), side.about.get("name")
+        if run_id is None:
+            return side.label
+        return own if isinstance(own, str) and given.count(own) == 1 else run_id[1]
+
+    return [one_line(name(each.after)) for each in comparisons]
+
+
+def _findings(names: Sequence[str], comparisons: Sequence[Comparison]) -> list[str]:
+    return [
+        f"{name}: {_with_state(finding_text(each), each.after.state)}"
+        for name, each in zip(names, comparisons, strict=True)
+    ]
+
+
+def _with_state(finding: str, state: str) -> str:
+    unfinished = unfinished_text(state)
+    return f"{finding}, {unfinished}" if unfinished else finding
+
+
+def _said(names: Sequence[str], verdicts: Verdicts) -> list[str]:
+    return [
+        f"{name}: {verdict_text(verdict)}" for name, verdict in zip(names, verdicts, strict=True) if verdict is not None
+    ]
+
+
+def _cells(comparison: Comparison) -> list[str]:
+    score = comparison.score
+    if score is None:
+        return [*["-"] * (len(_HEAD) - 2), "0"]
+    found = score.interval
+    bounds = "-" if found is None else f"{difference_text(found.low)} to {difference_text(found.high)}"
+    return [
+        score_text(score.after),
+        difference_text(score.difference),
+        bounds,
+        chance_text(score.p),
+        f"{comparison.outcomes('win'):,}",
+        f"{comparison.outcomes('loss'):,}",
+        f"{len(comparison.changed('regressed')):,}",
+        f"{score.cases:,}",
+    ]

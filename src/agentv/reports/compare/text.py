@@ -1,0 +1,148 @@
+"""Two runs side by side, as text: measures, what differs, the cases that changed, and last what it amounts to."""
+
+from itertools import takewhile
+
+from msgspec import Struct
+
+from agentv.reports.compare.rows import HEAD, difference_text, measure_cells
+from agentv.reports.compare.words import (
+    FindReasons,
+    case_label,
+    counterpart_notes,
+    detectable_text,
+    moves_text,
+    paired_text,
+    passes_text,
+    side_title,
+    verdict_text,
+)
+from agentv.reports.text.amounts import score_text
+from agentv.reports.text.paint import Paint, without_colour
+from agentv.reports.text.printable import one_line
+from agentv.reports.text.signs import UNICODE, Signs
+from agentv.reports.text.table import table
+from agentv.reports.text.width import clip, display_width, wrap
+from agentv.scoring.comparison.circumstances import Circumstance, find_circumstances
+from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, Finding
+from agentv.scoring.comparison.finding import finding_text
+from agentv.types.results import RunVerdict
+
+LISTED = 10
+"""How many improved, and how many regressed cases are listed."""
+
+_NAMED = 20
+_VALUE_WIDTH = 28
+_ALIKE_SHOWN = 8
+_REASON_LINES = 2
+_COLOURS: dict[Finding, str] = {"better": "green", "worse": "red", "no evidence": "bold"}
+
+
+class ComparisonView(Struct, frozen=True):
+    """How a comparison is laid out; `width` None means that nothing is wrapped or cut."""
+
+    width: int | None = 80
+    signs: Signs = UNICODE
+    paint: Paint = without_colour
+    listed: int = LISTED
+
+    def render(self, comparison: Comparison, reasons: FindReasons, verdict: RunVerdict | None = None) -> str:
+        """Return the whole text; its last line is the finding."""
+        cells = [[one_line(cell) for cell in row] for row in measure_cells(comparison)]
+        blocks = [
+            self._head(comparison),
+            table([HEAD, *cells], self.width, self.paint) if cells else [],
+            self._sums(comparison),
+            self._circumstances(find_circumstances(comparison.before, comparison.after)),
+            self._changed(comparison, "regressed", reasons),
+            self._changed(comparison, "improved", reasons),
+            self._aside(comparison),
+            [] if verdict is None else self._verdict(verdict),
+            [self.paint(finding_text(comparison), _COLOURS[comparison.finding])],
+        ]
+        return self.signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
+
+    def _head(self, comparison: Comparison) -> list[str]:
+        return [
+            self._clipped(f"before  {side_title(comparison.before)}"),
+            self._clipped(f"after   {side_title(comparison.after)}"),
+            f"paired  {paired_text(comparison)}",
+        ]
+
+    def _clipped(self, line: str) -> str:
+        return line if self.width is None else clip(line, self.width, mark=self.signs.ellipsis)
+
+    def _sums(self, comparison: Comparison) -> list[str]:
+        told = (moves_text(comparison), passes_text(comparison), detectable_text(comparison))
+        return [line for text in told if text for line in self._wrapped(text)]
+
+    def _verdict(self, verdict: RunVerdict) -> list[str]:
+        return [
+            self.paint(line, "red" if verdict.exit_code else "green") for line in self._wrapped(verdict_text(verdict))
+        ]
+
+    def _wrapped(self, text: str) -> list[str]:
+        return [text] if self.width is None else wrap(text, self.width)
+
+    def _circumstances(self, found: tuple[Circumstance, ...]) -> list[str]:
+        if not found:
+            return []
+        lines = [self.paint("what differs", "bold")]
+        for each in found:
+            lines.extend(self._indented(f"{one_line(each.name)}: {' -> '.join(self._values(each))}"))
+        return lines
+
+    def _values(self, differs: Circumstance) -> list[str]:
+        """Return both values, long ones cut; where both begin alike, from shortly before they part."""
+        shown = ["none" if value is None else one_line(value) for value in (differs.before, differs.after)]
+        if self.width is None:
+            return shown
+        alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*shown, strict=False)))
+        if alike > _VALUE_WIDTH // 2 and max(map(display_width, shown)) > _VALUE_WIDTH:
+            shown = [f"{self.signs.ellipsis}{value[alike - _ALIKE_SHOWN :]}" for value in shown]
+        return [clip(value, _VALUE_WIDTH, mark=self.signs.ellipsis) for value in shown]
+
+    def _indented(self, text: str) -> list[str]:
+        return [f"  {line}" for line in (wrap(text, self.width - 4) if self.width is not None else [text])]
+
+    def _changed(self, comparison: Comparison, change: Change, reasons: FindReasons) -> list[str]:
+        cases = comparison.changed(change)
+        if not cases:
+            return []
+        lines = [self.paint(f"{change}: {len(cases):,}", "bold")]
+        for case in cases[: self.listed]:
+            lines.extend(self._case(case, comparison, reasons))
+        rest = len(cases) - self.listed
+        return [*lines, f"and {rest:,} more: --list {len(cases)}"] if rest > 0 else lines
+
+    def _case(self, case: CaseDifference, comparison: Comparison, reasons: FindReasons) -> list[str]:
+        is_worse = case.change == "regressed"
+        mark = self.paint(self.signs.marks["fail" if is_worse else "pass"], "red" if is_worse else "green")
+        moved = f"{score_text(case.before)} -> {score_text(case.after)}  {difference_text(case.difference)}"
+        note = "  content changed" if case.is_changed else ""
+        room = None if self.width is None else self.width - len(moved) - len(note) - 4
+        label = case_label(case.pair.after, comparison)
+        shown = label if room is None else clip(label, room, mark=self.signs.ellipsis)
+        told = reasons(case)
+        lines = [f"{mark} {shown}  {moved}{note}"]
+        for side, reason in (("before", told.before), ("after", told.after)):
+            if reason is not None:
+                lines.extend(self._reason(f"{side}: {one_line(reason)}"))
+        return lines
+
+    def _reason(self, text: str) -> list[str]:
+        if self.width is None:
+            return [f"  {self.signs.gutter} {text}"]
+        lines = wrap(text, self.width - 4)
+        kept = lines[:_REASON_LINES]
+        if len(lines) > len(kept):
+            kept[-1] = clip(f"{kept[-1]} {lines[_REASON_LINES]}", self.width - 4, mark=self.signs.ellipsis)
+        return [f"  {self.signs.gutter} {line}" for line in kept]
+
+    def _aside(self, comparison: Comparison) -> list[str]:
+        lines = []
+        for what, names in counterpart_notes(comparison):
+            shown = ", ".join(case_label(name, comparison) for name in names[:_NAMED])
+            more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+            lines.append(f"{what}: {len(names):,}")
+            lines.extend(self._indented(f"{shown}{more}"))
+        return lines

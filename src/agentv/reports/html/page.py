@@ -1,0 +1,142 @@
+"""A run as one HTML file: it works from a disk, asks nobody for anything, and is read with scripts off."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from agentv.reports.html.parts import asset, page_head
+from agentv.reports.html.row import row_element
+from agentv.reports.html.summary import (
+    baseline_section,
+    corrected_section,
+    evaluator_table,
+    histogram,
+    target_table,
+    verdict_band,
+)
+from agentv.reports.run.case_view import RowDetail
+from agentv.reports.run.chosen_rows import WORST_FIRST, ChosenRows, choose_rows
+from agentv.reports.run.formats import Format, ReportTools
+from agentv.reports.text.markup import Html, element, verbatim
+from agentv.types.events import RunEnded, RunEvent
+from agentv.types.records.run import RunRecord
+from agentv.types.results import RunReport
+
+MOST_ROWS = 2_000
+MOST_CHARACTERS = 20_000_000
+"""Of rows with all that is kept of them; those that follow are a line each."""
+_ROWS_AT_ONCE = 100
+
+
+def make_html(tools: ReportTools) -> Format:
+    """Return the format that writes a page over all rows, at the end."""
+
+    def whole(event: RunEvent) -> str:
+        return html_page(event.report, tools) if isinstance(event, RunEnded) else ""
+
+    return Format(whole, empty=None)
+
+
+def html_page(report: RunReport, tools: ReportTools) -> str:
+    """Return the page. At most 2,000 rows are on it, those that did not pass first; it says what is left out."""
+    record = tools.record(report)
+    chosen = choose_rows(tools.rows(report), most=MOST_ROWS)
+    rows = element("div", *_rows(report, tools, chosen), id="rows", class_=_columns(report))
+    body = element(
+        "body",
+        element(
+            "main",
+            verdict_band(report, record),
+            target_table(report.targets) if report.targets else None,
+            corrected_section(report),
+            baseline_section(report.baseline),
+            histogram(report.histogram),
+            evaluator_table(report),
+            _list("Flaky cases", report.flaky),
+            _list("Notes", report.notes),
+            element("section", element("h2", "Rows"), _left_out(report, chosen), _controls(report, chosen), rows),
+        ),
+        verbatim("script", asset("report.js")),
+    )
+    head = page_head(_title(report, record), style=asset("report.css"), script=asset("report.js"))
+    return f"<!doctype html>\n{element('html', head, body, lang='en').markup}\n"
+
+
+def _title(report: RunReport, record: RunRecord | None) -> str:
+    name = record.name if record is not None and record.name else report.run_id
+    return f"{report.verdict.sentence.partition(':')[0]} · {name} · agentv"
+
+
+def _columns(report: RunReport) -> str:
+    return "several-targets" if len(report.targets) > 1 else "one-target"
+
+
+def _rows(report: RunReport, tools: ReportTools, chosen: ChosenRows) -> Iterator[Html]:
+    """Yield the rows with all that is kept of them; once the page is large, their lines alone."""
+    with_suite = len({row.slot.suite for row in chosen.rows}) > 1
+    line_of = partial(row_element, run_id=report.run_id, with_suite=with_suite, with_target=len(report.targets) > 1)
+    made = 0
+    for start in range(0, len(chosen.rows), _ROWS_AT_ONCE):
+        rows = chosen.rows[start : start + _ROWS_AT_ONCE]
+        is_full = made > MOST_CHARACTERS
+        for number, detail in enumerate(map(RowDetail, rows) if is_full else tools.details(report, rows), start + 1):
+            row = line_of(detail, number=number, is_brief=made > MOST_CHARACTERS)
+            made += len(row.markup)
+            yield row
+
+
+def _list(title: str, items: Sequence[str]) -> Html | None:
+    return (
+        element("section", element("h2", title), element("ul", *(element("li", item) for item in items)))
+        if items
+        else None
+    )
+
+
+def _left_out(report: RunReport, chosen: ChosenRows) -> Html | None:
+    text = chosen.left_out_text()
+    if not text:
+        return None
+    return element(
+        "p",
+        f"Not on this page: {text}. ",
+        element("code", f"agentv show {report.run_id}"),
+        " lists them.",
+        class_="notice",
+    )
+
+
+def _controls(report: RunReport, chosen: ChosenRows) -> Html:
+    """Return the search, the filters and the order: hidden until the script is there to act on them."""
+    shown = {state: chosen.totals[state] - chosen.left_out.get(state, 0) for state in WORST_FIRST}
+    states = [
+        element(
+            "label", element("input", type="checkbox", name="state", value=state, checked=True), f" {state} {count:,}"
+        )
+        for state, count in shown.items()
+        if count
+    ]
+    targets = [element("option", each.target, value=each.target) for each in report.targets]
+    orders = {
+        "": "failed first",
+        "case": "case",
+        "score": "lowest score first",
+        "took": "slowest first",
+        "cost": "dearest first",
+    }
+    return element(
+        "form",
+        element("input", type="search", name="text", placeholder="search", aria_label="search", autocomplete="off"),
+        element("span", *states, class_="states"),
+        element("select", element("option", "all targets", value=""), *targets, name="target", aria_label="target")
+        if len(targets) > 1
+        else None,
+        element(
+            "select",
+            *(element("option", text, value=key) for key, text in orders.items()),
+            name="order",
+            aria_label="order",
+        ),
+        element("output", name="shown"),
+        id="controls",
+        hidden=True,
+    )

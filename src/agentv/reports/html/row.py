@@ -1,0 +1,229 @@
+"""One row of a page: a line, and behind it what was asked, what came, who judged it how, and the transcript."""
+
+from collections.abc import Iterator, Sequence
+
+from agentv.reports.run.case_view import RowDetail
+from agentv.reports.run.chosen_rows import shortened
+from agentv.reports.run.figures import usage_text
+from agentv.reports.run.row_text import PLAIN_LABELS, row_reason, row_score
+from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text
+from agentv.reports.text.markup import Child, Html, element, join
+from agentv.reports.text.signs import UNICODE
+from agentv.scoring.results.aggregation import row_state
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.json_value import JsonValue
+from agentv.types.messages import Message, ToolCall, TraceEvent
+from agentv.types.messages_json import compact_json, content_text, pretty_json
+from agentv.types.records.result import CaseResult
+
+_LONGEST_REASON = 400
+_LONGEST_BRIEF = 120
+_MOST_CHARACTERS = 100_000
+
+
+def row_element(
+    detail: RowDetail, *, number: int, run_id: str, with_suite: bool, with_target: bool, is_brief: bool = False
+) -> Html:
+    """Return a row that opens without a script. `data-` attributes are what the script filters and sorts by.
+
+    Suite and target are named where a run has several. A brief row only says where the rest is found.
+    """
+    result, state = detail.result, row_state(detail.result)
+    score = row_score(result)
+    reason = "" if state == "pass" else row_reason(result)
+    suite = element("small", result.slot.suite) if with_suite else None
+    target = element("span", result.slot.target, class_="target", dir="auto") if with_target else None
+    line = element(
+        "summary",
+        element("span", UNICODE.marks[state], class_="mark", title=state),
+        element("span", PLAIN_LABELS.label(result), suite, class_="case", dir="auto"),
+        target,
+        element("span", score or state, class_="score"),
+        element("span", shortened(reason, most=_LONGEST_REASON), class_="reason", dir="auto"),
+    )
+    return element(
+        "details",
+        line,
+        element("div", *([_elsewhere(detail, run_id)] if is_brief else _parts(detail)), class_="inside"),
+        class_=f"row {state}",
+        id=f"row-{number}",
+        data_state=state,
+        data_target=result.slot.target,
+        data_score=str(result.score) if score and result.score is not None else None,
+        data_took=None if result.duration_ms is None else f"{result.duration_ms:.0f}",
+        data_cost=None if result.cost_usd is None else repr(result.cost_usd),
+    )
+
+
+def _elsewhere(detail: RowDetail, run_id: str) -> Html:
+    command = element("code", f"agentv show {run_id} {detail.result.eval_id}")
+    return element("p", "The page is large enough without the rest of this row: ", command, class_="notice")
+
+
+def _parts(detail: RowDetail) -> Iterator[Html | None]:
+    result, case = detail.result, detail.case
+    yield _error(result)
+    yield _text("Question", "" if case is None else case.question)
+    expected = (
+        None
+        if case is None
+        else join(
+            (_text("Expected outcome", case.expected_outcome), _text("Reference answer", case.reference_answer or ""))
+        )
+    )
+    yield element("div", _text("Answer", result.candidate_answer), element("div", expected), class_="pair")
+    yield from map(_evaluator, result.evaluator_results)
+    yield _people(detail)
+    yield _transcript(detail)
+    yield _facts(detail)
+
+
+def _text(title: str, text: str) -> Html | None:
+    return element("section", element("h3", title), _block(text)) if text else None
+
+
+def _block(text: str, class_: str = "text") -> Html:
+    return element("div", text, class_=class_, dir="auto")
+
+
+def _error(result: CaseResult) -> Html | None:
+    failure = result.error
+    if failure is None:
+        return None
+    status = f", HTTP {failure.http_status}" if failure.http_status is not None else ""
+    return element(
+        "section", element("h3", f"Error ({failure.kind} at {failure.stage}{status})"), _block(failure.message)
+    )
+
+
+def _evaluator(result: EvaluatorResult) -> Html:
+    is_judged = result.status not in ("error", "skipped")
+    facts = [
+        f"weight {result.weight:g}" if result.weight != 1 else "",
+        "required" if result.required else "",
+        result.status if result.status != "scored" else "",
+    ]
+    verdict = result.verdict if is_judged and result.verdict else result.status
+    head = element(
+        "h3",
+        element(
+            "span", f"{score_text(result.score) if is_judged else ''} {verdict}".strip(), class_=f"badge {verdict}"
+        ),
+        f" {result.name} ",
+        element("small", " · ".join([result.type, *filter(None, facts)])),
+    )
+    said = [*(("hit", f"✓ {hit}") for hit in result.hits), *(("miss", f"✗ {miss}") for miss in result.misses)]
+    criteria = result.results if len(result.results) > 1 else ()
+    items = [element("li", text, class_=kind, dir="auto") for kind, text in said]
+    items += [
+        element(
+            "li",
+            f"{each.criterion_name}: {each.error or each.score}",
+            f" — {each.reasoning}" if each.reasoning else None,
+            dir="auto",
+        )
+        for each in criteria
+    ]
+    return element(
+        "section",
+        head,
+        None if result.error is None else _block(f"error ({result.error.kind}): {result.error.message}"),
+        element("ul", *_as_many_as_fit(items)) if items else None,
+        _block(result.reasoning) if result.reasoning else None,
+        *map(_evaluator, result.evaluator_results),
+        class_="evaluator",
+    )
+
+
+def _people(detail: RowDetail) -> Html | None:
+    if not detail.labels:
+        return None
+    items = [
+        element(
+            "li",
+            f"{each.annotator}: {each.criterion} = {each.score}",
+            f" — {each.reasoning}" if each.reasoning else None,
+        )
+        for each in detail.labels
+    ]
+    return element("section", element("h3", "People"), element("ul", *items))
+
+
+def _transcript(detail: RowDetail) -> Html | None:
+    messages = (detail.answer.output_messages if detail.answer else detail.result.output_messages) or ()
+    trace = (detail.answer.trace if detail.answer else detail.result.trace) or ()
+    steps = [step for message in messages for step in _message(message)] or list(map(_event, trace))
+    if not steps:
+        return None
+    kept = list(_as_many_as_fit(steps))
+    left_out = len(steps) - len(kept)
+    more = element("li", f"and {count_text(left_out, 'step')} more") if left_out else None
+    return element("section", element("h3", "Transcript"), element("ol", *kept, more, class_="transcript"))
+
+
+def _as_many_as_fit(parts: Sequence[Html]) -> Iterator[Html]:
+    """Yield parts until they are as much as a reader can want of one row."""
+    made = 0
+    for part in parts:
+        made += len(part.markup)
+        if made > _MOST_CHARACTERS and made > len(part.markup):
+            return
+        yield part
+
+
+def _message(message: Message) -> Iterator[Html]:
+    text = content_text(message.content)
+    if text or not message.tool_calls:
+        yield element("li", element("b", message.role), _block(text))
+    yield from map(_tool_call, message.tool_calls)
+
+
+def _tool_call(call: ToolCall) -> Html:
+    return _call(call.tool, call.input, call.output)
+
+
+def _event(event: TraceEvent) -> Html:
+    if event.text and event.input is None and event.output is None:
+        return element("li", element("b", f"{event.type} {event.name or ''}".strip()), _block(event.text))
+    return _call(f"{event.type} {event.name or ''}".strip(), event.input, event.output)
+
+
+def _call(name: str, given: JsonValue, got: JsonValue) -> Html:
+    parts: list[Child] = [element("summary", element("code", name), " ", element("small", _brief(given)))]
+    parts += [
+        element("div", element("small", title), _block(_value(value), "code"))
+        for title, value in (("in", given), ("out", got))
+        if value is not None
+    ]
+    return element("li", element("details", *parts, class_="call"))
+
+
+def _brief(value: JsonValue) -> str:
+    shown = "" if value is None else value if isinstance(value, str) else compact_json(value)
+    return shown if len(shown) <= _LONGEST_BRIEF else f"{shown[:_LONGEST_BRIEF]}…"
+
+
+def _value(value: JsonValue) -> str:
+    return value if isinstance(value, str) else pretty_json(value)
+
+
+def _facts(detail: RowDetail) -> Html:
+    result = detail.result
+    facts = {
+        "file": f"{result.file}:{result.line}" if result.file else "",
+        "took": "" if result.duration_ms is None else seconds_text(result.duration_ms / 1000),
+        "cost": "" if result.target_cost_usd is None else money_text(result.target_cost_usd),
+        "judges' cost": "" if result.judge_cost_usd is None else money_text(result.judge_cost_usd),
+        "tokens": usage_text(result.target_usage).removeprefix("-"),
+        "tags": ", ".join(result.tags),
+        "metadata": pretty_json(result.metadata) if result.metadata else "",
+        "tries": _tries(detail),
+        "logs": ", ".join(detail.answer.log_paths) if detail.answer else "",
+    }
+    known = [element("div", element("dt", name), element("dd", value)) for name, value in facts.items() if value]
+    return element("dl", *known, class_="facts")
+
+
+def _tries(detail: RowDetail) -> str:
+    calls = detail.answer.calls if detail.answer else ()
+    return ", ".join(call.kind for call in calls) if len(calls) > 1 else ""

@@ -1,0 +1,177 @@
+"""The first screen of a page: the verdict, a table per target, the histogram, the evaluators."""
+
+from collections.abc import Sequence
+
+from agentv.reports.html.parts import scrolled_table
+from agentv.reports.run.figures import (
+    BASELINE_HEADS,
+    Figure,
+    baseline_cells,
+    evaluator_figures,
+    shown_trials,
+    target_figures,
+)
+from agentv.reports.run.notes import corrected_notes, corrected_rows
+from agentv.reports.text.amounts import clock_text, count_text
+from agentv.reports.text.markup import Html, element, join
+from agentv.reports.text.signs import UNICODE
+from agentv.types.json_value import JsonObject
+from agentv.types.records.run import RunRecord
+from agentv.types.results import RunReport
+from agentv.types.summaries import BaselineSummary, TargetSummary
+
+_BAR_WIDTH = 36
+_BAR_GAP = 4
+_CHART_HEIGHT = 96
+
+
+def verdict_band(report: RunReport, record: RunRecord | None) -> Html:
+    """Return the verdict with its gates, and which run it is of."""
+    tone = "good" if report.exit_code == 0 else "bad" if report.exit_code == 1 else "unsure"
+    gates = [
+        element(
+            "li", f"{UNICODE.marks['pass' if gate.passed else 'fail']} {gate.sentence}", class_=_gate_class(gate.passed)
+        )
+        for gate in report.verdict.gates
+    ]
+    return element(
+        "header",
+        element("p", _name(report, record), class_="eyebrow"),
+        element("h1", report.verdict.sentence, dir="auto"),
+        element("p", f"Exit code {report.exit_code}", class_="exit"),
+        element("ul", *gates, class_="gates") if len(gates) > 1 else None,
+        element("dl", *_facts(report, record), class_="facts"),
+        class_=f"verdict {tone}",
+    )
+
+
+def _gate_class(passed: bool) -> str:  # noqa: FBT001 - the one thing that a gate's colour says
+    return "good" if passed else "bad"
+
+
+def _name(report: RunReport, record: RunRecord | None) -> str:
+    name = f"{record.name} · " if record is not None and record.name else ""
+    return f"agentv · {name}run {report.run_id}"
+
+
+def _facts(report: RunReport, record: RunRecord | None) -> list[Html]:
+    rows = sum(report.counts.values())
+    planned = f" of {report.planned:,} planned" if report.planned is not None and report.planned != rows else ""
+    facts = {"rows": f"{rows:,}{planned}", "took": clock_text(report.duration_s), "state": report.state}
+    if record is not None:
+        facts["started"] = f"{record.created_at:%Y-%m-%d %H:%M} UTC"
+        facts["commit"] = _commit(record.git)
+        facts["agentv"] = record.agentv_version
+        facts["tags"] = ", ".join(record.tags)
+    return [element("div", element("dt", name), element("dd", value)) for name, value in facts.items() if value]
+
+
+def _commit(git: JsonObject | None) -> str:
+    commit = str((git or {}).get("commit") or "")[:12]
+    return f"{commit} with changes" if commit and (git or {}).get("dirty") else commit
+
+
+def target_table(targets: Sequence[TargetSummary]) -> Html:
+    """Return a row per target: rates and means over the judged rows, the states, what it took."""
+    trials = shown_trials(targets)
+    told = [{figure.name: figure for figure in target_figures(each, trials)} for each in targets]
+    names = dict.fromkeys(name for figures in told for name, figure in figures.items() if figure.value != "-")
+    rows = [
+        [each.target, *(_figure(figures.get(name)) for name in names)]
+        for each, figures in zip(targets, told, strict=True)
+    ]
+    return element("section", element("h2", "Targets"), scrolled_table(["target", *names], rows))
+
+
+def _figure(figure: Figure | None) -> Html | None:
+    """Return a number with its interval below, a rate with a bar as well."""
+    if figure is None:
+        return None
+    interval = element("small", figure.interval) if figure.interval else None
+    return join((element("span", figure.value), _share_bar(figure.share), interval))
+
+
+def _share_bar(share: float | None) -> Html | None:
+    """Return a thin bar that is filled up to a share, drawn so that no style attribute is needed."""
+    if share is None:
+        return None
+    filled = element("rect", width=f"{100 * share:.2f}", height="4", class_="filled")
+    empty = element("rect", width="100", height="4", class_="empty")
+    return element(
+        "svg", empty, filled, viewBox="0 0 100 4", preserveAspectRatio="none", class_="share", aria_hidden="true"
+    )
+
+
+def baseline_section(summary: BaselineSummary | None) -> Html | None:
+    """Return how the run stands to its baseline; None without one."""
+    if summary is None:
+        return None
+    cells = baseline_cells(summary)
+    told = element("p", element("b", summary.finding), f", against {summary.baseline}")
+    return element(
+        "section", element("h2", "Baseline"), told, scrolled_table(BASELINE_HEADS, [cells]) if cells else None
+    )
+
+
+def evaluator_table(report: RunReport) -> Html | None:
+    """Return a row per evaluator; None when there are none."""
+    if not report.evaluators:
+        return None
+    told = [list(evaluator_figures(each, report.baseline)) for each in report.evaluators]
+    rows = [
+        [each.name, each.type, *map(_figure, figures)] for each, figures in zip(report.evaluators, told, strict=True)
+    ]
+    heads = ("evaluator", "type", *(figure.name for figure in told[0]))
+    return element("section", element("h2", "Evaluators"), scrolled_table(heads, rows))
+
+
+def corrected_section(report: RunReport) -> Html | None:
+    """Return the pass rates of judges without the mistakes that they were measured to make; None without any."""
+    rows = corrected_rows(report.corrected)
+    if not rows:
+        return None
+    notes = [element("p", note) for note in corrected_notes(report.corrected)]
+    table = scrolled_table(rows[0], rows[1:])
+    return element("section", element("h2", "Corrected for the judges' mistakes"), table, *notes)
+
+
+def histogram(bins: Sequence[int]) -> Html | None:
+    """Return how the scores of the judged rows are spread, as a drawing; None without any."""
+    highest = max(bins, default=0)
+    if not highest:
+        return None
+    step = _BAR_WIDTH + _BAR_GAP
+    bars = [_bar(index, count, len(bins), highest) for index, count in enumerate(bins)]
+    marks = [
+        element("text", f"{index / len(bins):g}", x=str(index * step), y=str(_CHART_HEIGHT + 34), class_="tick")
+        for index in range(len(bins) + 1)
+    ]
+    told = f"Scores of {count_text(sum(bins), 'judged row')}, in tenths: {', '.join(map(str, bins))}"
+    chart = element(
+        "svg",
+        element("title", told),
+        *bars,
+        *marks,
+        viewBox=f"-12 0 {len(bins) * step + 24} {_CHART_HEIGHT + 40}",
+        role="img",
+        class_="histogram",
+    )
+    return element("section", element("h2", "Scores"), chart)
+
+
+def _bar(index: int, count: int, bins: int, highest: int) -> Html:
+    """Return a bar in the colour of the verdict that its scores have, with its number above."""
+    height = max(_CHART_HEIGHT * count / highest, 1.5 if count else 0)
+    left, top = index * (_BAR_WIDTH + _BAR_GAP), _CHART_HEIGHT + 18 - height
+    middle = (index + 0.5) / bins
+    band = "pass" if middle > 0.8 else "borderline" if middle > 0.6 else "fail"  # noqa: PLR2004 - the bands of verdicts
+    return join(
+        (
+            element(
+                "rect", x=str(left), y=f"{top:.1f}", width=str(_BAR_WIDTH), height=f"{height:.1f}", rx="2", class_=band
+            ),
+            element("text", f"{count:,}", x=str(left + _BAR_WIDTH / 2), y=f"{top - 5:.1f}", class_="count")
+            if count
+            else None,
+        )
+    )

@@ -1,0 +1,244 @@
+"""The report card of a judge as a sheet: agreement with people, confusion, by tag, what they disagree on."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from agentv.reports.run.report_json import interval_to_json
+from agentv.reports.text.amounts import count_text, percent_interval_text, percent_text
+from agentv.reports.text.sheet import Finding, Part, Sheet
+from agentv.scoring.judges.labelled import LabelledAnswer, Opinion
+from agentv.scoring.judges.report_card import AgreementRate, Kappa, PeopleAgreement, ReportCard, advice
+from agentv.types.json_value import JsonObject
+from agentv.types.records.answer import Slot
+from agentv.types.summaries import Interval
+
+SHOWN = 10
+"""Disagreements that a terminal shows."""
+
+
+class JudgeCard(Struct, frozen=True):
+    """A judge's report card with what it is about. `remarks` tell of labels that stand beside nothing.
+
+    `apart` are the answers on which judge and people disagree.
+    """
+
+    run_id: str
+    evaluator: str
+    criterion: str
+    card: ReportCard
+    by_tag: Mapping[str, ReportCard]
+    apart: Sequence[LabelledAnswer]
+    remarks: tuple[str, ...] = ()
+
+
+def card_sheet(told: JudgeCard, *, most: int | None = None) -> Sheet:
+    """Return the card as a sheet, with `most` disagreements at the most."""
+    parts = [_agreement(told.card), _confusion(told.card), _people(told.card.people)]
+    if told.by_tag:
+        parts.append(_tags(told.by_tag))
+    parts.append(_apart(told, most))
+    notes = (*advice(told.card), *told.remarks)
+    if notes:
+        parts.append(Part("What is missing", notes=notes))
+    title = f"judge {told.evaluator}, criterion {told.criterion} · run {told.run_id}"
+    return Sheet(title, _sentence(told.card), tuple(parts))
+
+
+def _sentence(card: ReportCard) -> str:
+    said = count_text(card.confusion.answers, "answer")
+    if card.accuracy.rate is None:
+        return f"No answer that both the judge and people judged{_split(card)}."
+    return f"The judge agrees with people on {percent_text(card.accuracy.rate.value)} of {said}{_split(card)}."
+
+
+def _split(card: ReportCard) -> str:
+    return f"; people are split on {card.split:,} more, which count nowhere" if card.split else ""
+
+
+def _agreement(card: ReportCard) -> Part:
+    rows = [
+        ("agreement", "value", "95 %", "answers", "cases"),
+        _rate_row("the same verdict", card.accuracy),
+        _rate_row("sensitivity: passes that it passes", card.sensitivity),
+        _rate_row("specificity: fails that it fails", card.specificity),
+        _kappa_row("Cohen's kappa", card.kappa, card),
+    ]
+    if card.weighted is not None:
+        rows.append(_kappa_row("weighted kappa of scores", card.weighted, card))
+    return Part("", tuple(rows))
+
+
+def _rate_row(name: str, rate: AgreementRate) -> tuple[str, ...]:
+    if rate.rate is None:
+        return (name, "-", "-", "0", "0")
+    return (
+        name,
+        percent_text(rate.rate.value),
+        percent_interval_text(rate.interval),
+        f"{rate.rate.rows:,}",
+        f"{rate.cases:,}",
+    )
+
+
+def _kappa_row(name: str, kappa: Kappa, card: ReportCard) -> tuple[str, ...]:
+    return (
+        name,
+        coefficient_text(kappa.value),
+        coefficients_text(kappa.interval),
+        f"{card.confusion.answers:,}",
+        f"{card.cases:,}",
+    )
+
+
+def coefficient_text(value: float | None) -> str:
+    """Return a number of -1..1 with two decimals; `-` for None."""
+    return "-" if value is None else f"{value:.2f}"
+
+
+def coefficients_text(interval: Interval | None) -> str:
+    """Return an interval of such numbers; `-` for None."""
+    return "-" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
+
+
+def _confusion(card: ReportCard) -> Part:
+    counts = card.confusion
+    return Part(
+        "",
+        (
+            ("", "people pass", "people fail"),
+            ("judge passes", f"{counts.both_pass:,}", f"{counts.judge_alone:,}"),
+            ("judge fails", f"{counts.people_alone:,}", f"{counts.both_fail:,}"),
+        ),
+    )
+
+
+def _people(people: PeopleAgreement) -> Part:
+    if not people.answers or people.alike is None:
+        return Part("", notes=(f"{count_text(people.annotators, 'annotator')}; no answer was judged by two of them.",))
+    scale = "" if people.scale_alpha is None else f", of their scores {coefficient_text(people.scale_alpha)}"
+    told = (
+        f"People among themselves, the most that a judge can reach: {percent_text(people.alike)} of pairs say the same "
+        f"on {count_text(people.answers, 'answer')} that several judged; Krippendorff's alpha "
+        f"{coefficient_text(people.alpha)}{scale}."
+    )
+    return Part("", notes=(told,))
+
+
+def _tags(by_tag: Mapping[str, ReportCard]) -> Part:
+    head = ("tag", "same verdict", "95 %", "sensitivity", "specificity", "kappa")
+    return Part("", (head, *(tuple(_tag_row(tag, card)) for tag, card in by_tag.items())))
+
+
+def _tag_row(tag: str, card: ReportCard) -> Iterator[str]:
+    yield tag
+    yield _share_of(card.accuracy)
+    yield percent_interval_text(card.accuracy.interval)
+    yield _share_of(card.sensitivity)
+    yield _share_of(card.specificity)
+    yield coefficient_text(card.kappa.value)
+
+
+def _share_of(rate: AgreementRate) -> str:
+    return "-" if rate.rate is None else f"{percent_text(rate.rate.value)} of {rate.rate.rows:,}"
+
+
+def _apart(told: JudgeCard, most: int | None) -> Part:
+    shown = told.apart[:most]
+    rest = len(told.apart) - len(shown)
+    return Part(
+        f"Disagreements: {len(told.apart):,}",
+        findings=tuple(map(_finding, shown)),
+        left_out=f"and {rest:,} more: --json, or -o card.html" if rest else "",
+    )
+
+
+def slot_text(slot: Slot) -> str:
+    """Return `refund-7 trial 2, agent`: trials count from 1, as in every report."""
+    trial = f" trial {slot.trial + 1}" if slot.trial else ""
+    return f"{slot.eval_id}{trial}, {slot.target}"
+
+
+def _finding(answer: LabelledAnswer) -> Finding:
+    judge = answer.judge
+    return Finding(
+        f"{slot_text(answer.slot)}: judge {_verdict(judge)}, people {answer.people_value:.2f}",
+        (("judge", judge.reasoning or "-"), *((each.annotator, _said(each)) for each in answer.people)),
+    )
+
+
+def _verdict(opinion: Opinion) -> str:
+    return f"{opinion.value:.2f} {'pass' if opinion.passed else 'not pass'}"
+
+
+def _said(opinion: Opinion) -> str:
+    return f"{_verdict(opinion)}{f', {opinion.reasoning}' if opinion.reasoning else ''}"
+
+
+CARD_SCHEMA = "agentv-judge-card-1"
+
+
+def card_to_json(told: JudgeCard) -> JsonObject:
+    """Return all of a card; what is not known is null."""
+    return {
+        "run_id": told.run_id,
+        "evaluator": told.evaluator,
+        "criterion": told.criterion,
+        **_card(told.card),
+        "by_tag": {tag: _card(card) for tag, card in told.by_tag.items()},
+        "disagreements": [_answer(each) for each in told.apart],
+        "missing": [*advice(told.card), *told.remarks],
+    }
+
+
+def _card(card: ReportCard) -> JsonObject:
+    counts, people = card.confusion, card.people
+    return {
+        "answers": counts.answers,
+        "cases": card.cases,
+        "split": card.split,
+        "confusion": {
+            "both_pass": counts.both_pass,
+            "judge_alone": counts.judge_alone,
+            "people_alone": counts.people_alone,
+            "both_fail": counts.both_fail,
+        },
+        "accuracy": _rate(card.accuracy),
+        "sensitivity": _rate(card.sensitivity),
+        "specificity": _rate(card.specificity),
+        "kappa": _kappa(card.kappa),
+        "weighted_kappa": None if card.weighted is None else _kappa(card.weighted),
+        "people": {
+            "annotators": people.annotators,
+            "answers": people.answers,
+            "alike": people.alike,
+            "alpha": people.alpha,
+            "scale_alpha": people.scale_alpha,
+        },
+    }
+
+
+def _rate(rate: AgreementRate) -> JsonObject:
+    measured = rate.rate
+    return {
+        "value": None if measured is None else measured.value,
+        "answers": 0 if measured is None else measured.rows,
+        "cases": rate.cases,
+        "interval": interval_to_json(rate.interval),
+    }
+
+
+def _kappa(kappa: Kappa) -> JsonObject:
+    return {"value": kappa.value, "interval": interval_to_json(kappa.interval)}
+
+
+def _answer(answer: LabelledAnswer) -> JsonObject:
+    return {
+        **answer.slot.to_json(),
+        "judge": _opinion(answer.judge),
+        "people": [{"annotator": each.annotator, **_opinion(each)} for each in answer.people],
+    }
+
+
+def _opinion(opinion: Opinion) -> JsonObject:
+    return {"score": opinion.value, "passed": opinion.passed, "reasoning": opinion.reasoning}

@@ -1,0 +1,139 @@
+"""A judge that was asked again, as a sheet and as JSON."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from agentv.reports.judge.card import coefficient_text, coefficients_text, slot_text
+from agentv.reports.run.report_json import interval_to_json
+from agentv.reports.text.amounts import count_text, percent_interval_text, percent_text
+from agentv.reports.text.sheet import Finding, Part, Sheet
+from agentv.scoring.judges.consistency import Consistency, JudgedAgain
+from agentv.scoring.judges.report_card import AgreementRate
+from agentv.types.json_value import JsonObject
+
+CHECK_SCHEMA = "agentv-judge-check-1"
+SHOWN = 10
+"""Answers on which the judge wavers that a terminal shows."""
+
+_ON_LENGTH = (
+    "The correlation with length is controlled for nothing: longer answers may be the better ones. Among the answers "
+    "that it passes, or fails, that is less likely."
+)
+
+
+class JudgeCheck(Struct, frozen=True):
+    """A judge's consistency with the answers that it was measured on. `calls` were made for it."""
+
+    run_id: str
+    evaluator: str
+    found: Consistency
+    answers: Sequence[JudgedAgain]
+    calls: int = 0
+
+    @property
+    def wavering(self) -> list[JudgedAgain]:
+        """The answers to which it did not always give the same verdict, the widest apart first."""
+        several = [each for each in self.answers if len(each.opinions) > 1 and not each.is_steady]
+        return sorted(several, key=lambda each: -each.deviation)
+
+
+def check_sheet(check: JudgeCheck, *, most: int | None = None) -> Sheet:
+    """Return the check as a sheet, with `most` answers on which the judge wavers at the most."""
+    found = check.found
+    title = f"judge {check.evaluator} · run {check.run_id}"
+    wavering = check.wavering[:most]
+    rest = len(check.wavering) - len(wavering)
+    notes = [_ON_LENGTH]
+    if found.failed:
+        notes.insert(0, f"{count_text(found.failed, 'time')} the judge gave no verdict; they count nowhere.")
+    parts = (
+        Part("", _rows(found), notes=tuple(notes)),
+        Part(
+            f"Not always the same verdict: {len(check.wavering):,}",
+            findings=tuple(map(_finding, wavering)),
+            left_out=f"and {rest:,} more: --json, or -o check.html" if rest else "",
+        ),
+    )
+    return Sheet(title, _sentence(found), parts)
+
+
+def _sentence(found: Consistency) -> str:
+    asked = f"{count_text(found.answers, 'answer')}, asked {count_text(found.repeats, 'time')} about each"
+    if found.steady.rate is None:
+        return f"The judge was asked too seldom to say how steady it is: {asked}."
+    return f"The judge gives the same verdict each time to {percent_text(found.steady.rate.value)} of {asked}."
+
+
+def _rows(found: Consistency) -> tuple[tuple[str, ...], ...]:
+    rows = [
+        ("", "value", "95 %", "answers"),
+        _share("always the same verdict", found.steady),
+        ("spread of an answer's scores (SD)", coefficient_text(found.deviation), "-", _count(found.steady)),
+        ("Krippendorff's alpha of verdicts", coefficient_text(found.alpha), "-", _count(found.steady)),
+    ]
+    if found.position is not None:
+        rows.append(_share("verdicts that change with the order", found.position))
+    names = {"all": "length and score (Spearman)", "passed": "  among passes", "failed": "  among fails"}
+    for kind, name in names.items():
+        each = found.lengths[kind]
+        rows.append((name, coefficient_text(each.value), coefficients_text(each.interval), f"{each.answers:,}"))
+    return tuple(rows)
+
+
+def _share(name: str, rate: AgreementRate) -> tuple[str, ...]:
+    value = None if rate.rate is None else rate.rate.value
+    return (name, percent_text(value), percent_interval_text(rate.interval), _count(rate))
+
+
+def _count(rate: AgreementRate) -> str:
+    return "0" if rate.rate is None else f"{rate.rate.rows:,}"
+
+
+def _finding(answer: JudgedAgain) -> Finding:
+    scores = ", ".join(f"{each.value:.2f}" for each in answer.opinions)
+    said = tuple((f"{each.value:.2f}", each.reasoning or "-") for each in answer.opinions)
+    return Finding(f"{slot_text(answer.slot)}: {scores}", said)
+
+
+def check_to_json(check: JudgeCheck) -> JsonObject:
+    """Return all of a check; what is not known is null."""
+    found = check.found
+    return {
+        "run_id": check.run_id,
+        "evaluator": check.evaluator,
+        "answers": found.answers,
+        "repeats": found.repeats,
+        "calls": check.calls,
+        "failed": found.failed,
+        "same_verdict": _rate(found.steady),
+        "score_deviation": found.deviation,
+        "alpha": found.alpha,
+        "position_flips": None if found.position is None else _rate(found.position),
+        "length_correlation": {
+            kind: {"value": each.value, "answers": each.answers, "interval": interval_to_json(each.interval)}
+            for kind, each in found.lengths.items()
+        },
+        "judged": [_judged(each) for each in check.answers],
+    }
+
+
+def _rate(rate: AgreementRate) -> JsonObject:
+    return {
+        "value": None if rate.rate is None else rate.rate.value,
+        "of": 0 if rate.rate is None else rate.rate.rows,
+        "cases": rate.cases,
+        "interval": interval_to_json(rate.interval),
+    }
+
+
+def _judged(answer: JudgedAgain) -> JsonObject:
+    return {
+        **answer.slot.to_json(),
+        "characters": answer.length,
+        "scores": [each.value for each in answer.opinions],
+        "passed": [each.passed for each in answer.opinions],
+        "failed": answer.failed,
+        "orders": answer.orders,
+        "flips": answer.flips,
+    }

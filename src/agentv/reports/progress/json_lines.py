@@ -1,0 +1,87 @@
+"""Progress as JSON lines: one event a line, for programs that watch a run."""
+
+from collections.abc import Callable, Mapping
+from typing import TextIO, TypeAlias, assert_never
+
+from agentv.reports.run.report_json import report_to_json
+from agentv.reports.text.printable import printable_json
+from agentv.types.events import (
+    AnswerArrived,
+    RetryNoted,
+    RowBegun,
+    RowFinished,
+    RowKept,
+    RowLeft,
+    RunEnded,
+    RunEvent,
+    RunNote,
+    RunStarted,
+    RunStopping,
+)
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import compact_json
+from agentv.types.records.result import CaseResult
+
+DISPLAY_SCHEMA = "agentv-display-1"
+
+ToRecord: TypeAlias = Callable[[CaseResult], Mapping[str, JsonValue]]
+"""Turns a row into what exports write of it; `storage.export_record`, given by whoever knows both rooms."""
+
+
+class JsonLines:
+    """An observer that writes every event as one JSON object with `schema` and `event`."""
+
+    def __init__(self, stream: TextIO, *, to_record: ToRecord) -> None:
+        self._stream = stream
+        self._to_record = to_record
+
+    def notify(self, event: RunEvent) -> None:
+        """Write one event."""
+        line = compact_json({"schema": DISPLAY_SCHEMA, **event_to_json(event, self._to_record)})
+        self._stream.write(printable_json(line) + "\n")
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Hand over what is written."""
+        self._stream.flush()
+
+
+def event_to_json(event: RunEvent, to_record: ToRecord) -> JsonObject:
+    """Return an event as JSON."""
+    match event:
+        case RunStarted():
+            return {
+                "event": "run_started",
+                "run_id": event.run_id,
+                "planned": event.planned,
+                "cases": event.cases,
+                "trials": event.trials,
+                "suites": event.suites,
+                "targets": event.targets,
+                "workers": event.workers,
+                "folder": event.folder,
+                "budget_usd": event.budget_usd,
+                "spent_usd": event.spent_usd,
+            }
+        case RowBegun(slot):
+            return {"event": "row_begun", **slot.to_json()}
+        case AnswerArrived(answer):
+            error = None if answer.error is None else {"kind": answer.error.kind, "message": answer.error.message}
+            place = answer.slot.to_json()
+            return {"event": "answer_arrived", **place, "duration_ms": answer.duration_ms, "error": error}
+        case RowFinished(result):
+            return {"event": "row_finished", "row": to_record(result)}
+        case RowLeft(slot):
+            return {"event": "row_left", **slot.to_json()}
+        case RowKept(result):
+            return {"event": "row_kept", "row": to_record(result)}
+        case RetryNoted(target, eval_id, kind, wait_s):
+            return {"event": "retry", "target": target, "eval_id": eval_id, "kind": kind, "wait_s": wait_s}
+        case RunNote(message):
+            return {"event": "note", "message": message}
+        case RunStopping(reason, drains):
+            return {"event": "stopping", "reason": reason, "drains": drains}
+        case RunEnded(report):
+            return {"event": "run_ended", "report": report_to_json(report)}
+        case _:
+            assert_never(event)

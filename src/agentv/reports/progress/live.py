@@ -1,0 +1,215 @@
+"""Progress on a terminal: one block that is redrawn, with failures scrolling above it. Imports rich."""
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from io import TextIOWrapper
+from typing import TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from agentv.reports.progress.progress import Progress, judged, plan_text, stopping_text
+from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, failure_line
+from agentv.reports.text.amounts import count_text, percent_text
+from agentv.reports.text.printable import one_line
+from agentv.reports.text.signs import Signs, signs_for
+from agentv.reports.text.width import clip, display_width, pad, wrap
+from agentv.scoring.results.aggregation import row_state
+from agentv.types.events import RowFinished, RunEvent, RunNote, RunStarted, RunStopping
+from agentv.types.protocols import Clock
+from agentv.types.results import RowState
+
+_NAME_WIDTH = 16
+_SHORTEST_BAR = 4
+_LEFT_OUT_FIRST = ("share", "done", "pass rate")
+_PACE_LEFT_OUT_FIRST = ("rate", "retries", "workers")
+_MOST_TARGETS = 8
+_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail", "error")
+_CTRL_C = {True: "Ctrl-C gives up what is under way", False: "Ctrl-C again leaves at once"}
+
+
+def live_block(progress: Progress, now: datetime, *, width: int, signs: Signs) -> list[str]:
+    """Return the frame with a bar per target and a line of pace; every line is `width` cells wide."""
+    run = f"run {progress.started.run_id.rpartition('-')[2]}"
+    inner = width - 4
+    shown = list(progress.by_target.items())[:_MOST_TARGETS]
+    rows = _target_rows(shown, progress.planned_per_target, inner, signs)
+    hidden = len(progress.by_target) - len(shown)
+    if hidden > 0:
+        rows.append(f"and {count_text(hidden, 'more target')}")
+    rows.append(_pace(progress.pace(now), inner, signs))
+    top_left, top_right, side, bottom_left, bottom_right = signs.box
+    ctrl_c = "Ctrl-C stops cleanly" if progress.stopping is None else _CTRL_C[progress.stopping.drains]
+    hint = f"{ctrl_c}; agentv resume {progress.started.run_id.rpartition('-')[2]} goes on"
+    return [
+        top_left + _edge(plan_text(progress.started, signs), run, width - 2, signs) + top_right,
+        *(f"{side} {pad(clip(row, inner, mark=signs.ellipsis), inner)} {side}" for row in rows),
+        bottom_left + _edge(hint, "", width - 2, signs) + bottom_right,
+    ]
+
+
+def _edge(left: str, right: str, width: int, signs: Signs) -> str:
+    """Return a frame's edge with a text at either end."""
+    end = f" {right} " if right else ""
+    start = f" {clip(left, max(width - display_width(end) - 3, 1), mark=signs.ellipsis)} "
+    return start + signs.rule * (width - display_width(start) - display_width(end)) + end
+
+
+def _pace(parts: dict[str, str], width: int, signs: Signs) -> str:
+    """Return the line of pace; on a narrow terminal without what matters least."""
+    between = f" {signs.dot} "
+    lines = [between.join(parts.values())]
+    shorter = {name: text.removeprefix("about ") for name, text in parts.items()}
+    lines.append(between.join(shorter.values()))
+    for name in _PACE_LEFT_OUT_FIRST:
+        shorter.pop(name, None)
+        lines.append(between.join(shorter.values()))
+    return next((line for line in lines if display_width(line) <= width), lines[-1])
+
+
+def _target_rows(
+    targets: Sequence[tuple[str, Counter[str]]], planned: int | None, width: int, signs: Signs
+) -> list[str]:
+    """Return a line for each target: name, bar, and the counts in columns. The bar takes what room is left."""
+    most = max(_NAME_WIDTH, width // 4)
+    names = [clip(one_line(signs.within(name)), most, mark=signs.ellipsis) for name, _ in targets]
+    table = [_cells(counts, planned, signs) for _, counts in targets]
+    widths = {name: max(display_width(cells[name]) for cells in table) for name in (table[0] if table else ())}
+    name_width = max(map(display_width, names), default=0)
+    for name in _LEFT_OUT_FIRST:
+        if name_width + sum(widths.values()) + len(widths) <= width:
+            break
+        widths.pop(name, None)
+    bar_width = width - name_width - sum(widths.values()) - len(widths) - 1
+    rows = []
+    for name, (_, counts), cells in zip(names, targets, table, strict=True):
+        bar = f" {_bar(counts.total() / planned, bar_width, signs)}" if planned and bar_width >= _SHORTEST_BAR else ""
+        columns = " ".join(pad(cells[column], room) for column, room in widths.items())
+        rows.append(f"{pad(name, name_width)}{bar} {columns}")
+    return rows
+
+
+def _cells(counts: Counter[str], planned: int | None, signs: Signs) -> dict[str, str]:
+    """Return the columns of a target by name, in the order of showing."""
+    done = counts.total()
+    rate = percent_text(counts["pass"] / judged(counts)) if judged(counts) else "-"
+    share = {"share": f"{done * 100 // planned:3} % "} if planned else {}
+    of_all = f"/{planned:,}" if planned else ""
+    states: dict[str, str] = {state: f"{signs.marks[state]} {counts[state]:,}" for state in _STATES}
+    return {**share, "done": f"{done:,}{of_all} ", **states, "pass rate": f" pass {rate}"}
+
+
+def _bar(share: float, width: int, signs: Signs) -> str:
+    filled = int(min(share, 1.0) * width)
+    head = signs.head if filled and share < 1 else ""
+    return pad(signs.full * (filled - len(head)) + head, width)
+
+
+REFRESHES_PER_SECOND = 8
+_ROOM_FOR_ECHO = 3  # a terminal shows Ctrl-C as ^C; a block that this pushes into a new line is not taken off whole
+
+_STYLES: dict[RowState, str] = {"fail": "red", "error": "yellow", "borderline": "yellow"}
+
+
+class _Block(Live):
+    """rich's block, whose thread goes on in silence when the terminal is gone; the next event says so."""
+
+    _gone = False
+
+    def refresh(self) -> None:
+        """Draw the block anew."""
+        if self._gone:
+            return
+        try:
+            super().refresh()
+        except (OSError, ValueError):
+            self._gone = True
+
+
+class LiveScreen:
+    """An observer that owns the lower lines of a terminal until it is closed.
+
+    `console` is made from `stream` unless given. A rich thread redraws the block, so the clock runs on while nothing
+    happens; without `redraws` that is left to `draw`.
+    """
+
+    def __init__(self, stream: TextIO, *, clock: Clock, console: Console | None = None, redraws: bool = True) -> None:
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # what others print passes through here too
+        self._clock = clock
+        self._console = console or Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._signs = signs_for(stream.encoding)
+        self._progress: Progress | None = None
+        self._labels = PLAIN_LABELS
+        self._lock = threading.Lock()
+        self._live = _Block(
+            console=self._console,
+            get_renderable=self._block,
+            refresh_per_second=REFRESHES_PER_SECOND,
+            auto_refresh=redraws,
+            transient=True,
+            # What others say on standard error scrolls above the block, unless it goes elsewhere.
+            redirect_stdout=sys.stderr.isatty(),
+            redirect_stderr=sys.stderr.isatty(),
+        )
+
+    def notify(self, event: RunEvent) -> None:
+        """Take note of one event."""
+        if isinstance(event, RunStarted):
+            self._progress = Progress(event, self._clock())
+            self._labels = RowLabels.of_run(event)
+            # Drawn once before the thread begins: rich does not wait for a first drawing that another thread makes.
+            self._live.start(refresh=True)
+        elif self._progress is not None:
+            with self._lock:
+                self._progress.add(event)
+        match event:
+            case RowFinished(result):
+                state = row_state(result)
+                if state in _STYLES:
+                    line = failure_line(
+                        self._signs.marks[state], result, self._labels, signs=self._signs, width=self._width
+                    )
+                    self._write(line, _STYLES[state])
+            case RunNote(message):
+                self._say(f"note: {one_line(message)}", "dim")
+            case RunStopping():
+                self._say(stopping_text(event), "yellow")
+            case _:
+                pass
+
+    def draw(self) -> None:
+        """Draw the block as it is now."""
+        self._live.refresh()
+
+    def close(self) -> None:
+        """Take the block off the screen and give the cursor back."""
+        self._live.stop()
+        if self._progress is not None:
+            self._console.print()
+
+    @property
+    def _width(self) -> int:
+        return self._console.width - 1
+
+    def _say(self, line: str, style: str) -> None:
+        for text in wrap(self._signs.within(line), self._width):
+            self._write(text, style)
+
+    def _write(self, text: str, style: str) -> None:
+        encoding = self._console.encoding
+        safe = text.encode(encoding, "backslashreplace").decode(encoding)
+        self._console.print(Text(safe, style=style), no_wrap=True, overflow="ignore", crop=False)
+
+    def _block(self) -> Text:
+        if self._progress is None:
+            return Text("")
+        with self._lock:
+            lines = live_block(
+                self._progress, self._clock(), width=self._console.width - _ROOM_FOR_ECHO, signs=self._signs
+            )
+        return Text("\n".join(lines), no_wrap=True)

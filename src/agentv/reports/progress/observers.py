@@ -1,0 +1,60 @@
+"""Choosing who watches a run, from `--display` and from where the output goes."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TextIO
+
+from agentv.types.errors import UnknownNameError
+from agentv.types.events import Observer, RunEvent
+from agentv.types.protocols import Clock
+
+if TYPE_CHECKING:
+    from agentv.reports.progress.json_lines import ToRecord
+
+
+DISPLAYS = ("auto", "live", "plain", "json", "none")
+_TICK_S = 1.0
+
+
+class Silence:
+    """An observer that says nothing."""
+
+    def notify(self, event: RunEvent) -> None:
+        """Let the event pass."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def choose_display(display: str, *, is_terminal: bool, env: Mapping[str, str]) -> str:
+    """Return the display that `auto` stands for: live on a terminal that can redraw, plain elsewhere and in CI.
+
+    Raises UnknownNameError for a display that there is not.
+    """
+    if display not in DISPLAYS:
+        raise UnknownNameError("display", display, known=DISPLAYS)
+    if display != "auto":
+        return display
+    in_ci = env.get("CI", "").lower() not in ("", "0", "false")
+    return "live" if is_terminal and not in_ci and env.get("TERM") != "dumb" else "plain"
+
+
+def make_observer(
+    display: str, stream: TextIO, *, is_terminal: bool, env: Mapping[str, str], clock: Clock, to_record: "ToRecord"
+) -> Observer:
+    """Return the observer for a display that writes to `stream`; the others' files are not imported."""
+    match choose_display(display, is_terminal=is_terminal, env=env):
+        case "live":
+            from agentv.reports.progress.live import LiveScreen  # noqa: PLC0415
+
+            return LiveScreen(stream, clock=clock)
+        case "json":
+            from agentv.reports.progress.json_lines import JsonLines  # noqa: PLC0415
+
+            return JsonLines(stream, to_record=to_record)
+        case "none":
+            return Silence()
+        case _:
+            from agentv.reports.progress.plain import PlainLines  # noqa: PLC0415
+            from agentv.reports.run.github import is_github  # noqa: PLC0415
+
+            return PlainLines(stream, clock=clock, github=is_github(env), tick_s=_TICK_S)

@@ -1,0 +1,132 @@
+"""Progress as plain lines: for logs, pipes and CI. No colour, no wrapping, nothing redrawn."""
+
+import threading
+from datetime import datetime
+from typing import TextIO
+
+from agentv.reports.progress.progress import Progress, plan_text, stopping_text
+from agentv.reports.run.figures import STATE_NAMES
+from agentv.reports.run.github import error_command, harmless
+from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, failure_line
+from agentv.reports.text.amounts import percent_text
+from agentv.reports.text.printable import one_line
+from agentv.reports.text.signs import Signs, signs_for
+from agentv.scoring.results.aggregation import row_state
+from agentv.types.events import (
+    RowFinished,
+    RunEnded,
+    RunEvent,
+    RunNote,
+    RunStarted,
+    RunStopping,
+)
+from agentv.types.protocols import Clock
+from agentv.types.records.result import CaseResult
+
+HEARTBEAT_S = 30.0
+HEARTBEAT_SHARE = 0.1
+_LONGEST_LINE = 300  # the whole reason stands in the report at the end and in `agentv show`
+
+_TOLD = (RunStarted, RunNote, RunStopping, RunEnded)
+_WORDS = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
+
+
+class PlainLines:
+    """An observer that writes one line a failure, and where the run stands every 10 % or 30 s.
+
+    With `github` each failure is also a `::error` command, which GitHub Actions pins to its file and line. `tick_s`
+    starts a thread that looks so often whether 30 s have passed.
+    """
+
+    def __init__(self, stream: TextIO, *, clock: Clock, github: bool = False, tick_s: float | None = None) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._github = github
+        self._signs: Signs = signs_for(stream.encoding)
+        self._progress: Progress | None = None
+        self._labels = PLAIN_LABELS
+        self._last_beat = clock()
+        self._next_share = HEARTBEAT_SHARE
+        self._lock = threading.Lock()  # held while lines are written
+        self._closed = threading.Event()
+        self._ticker = None if tick_s is None else threading.Thread(target=self._tick, args=(tick_s,), daemon=True)
+        if self._ticker is not None:
+            self._ticker.start()
+
+    def notify(self, event: RunEvent) -> None:
+        """Take note of one event."""
+        if self._progress is not None:
+            self._progress.add(event)
+        if isinstance(event, RowFinished):
+            self._row(event.result)
+        elif isinstance(event, _TOLD):
+            with self._lock:
+                self._line(self._text(event))
+
+    def beat(self) -> None:
+        """Write where the run stands, if nothing was written of it for 30 s."""
+        with self._lock:
+            now = self._clock()
+            if self._progress is not None and (now - self._last_beat).total_seconds() >= HEARTBEAT_S:
+                self._stand(self._progress, now)
+
+    def close(self) -> None:
+        """Stop the thread and hand over what is written."""
+        self._closed.set()
+        if self._ticker is not None:
+            self._ticker.join()
+        self._stream.flush()
+
+    def _tick(self, every_s: float) -> None:
+        while not self._closed.wait(every_s):
+            try:
+                self.beat()
+            except (OSError, ValueError):
+                # The reader is gone, or the stream closed: the next event says so where somebody can act on it.
+                return
+
+    def _text(self, event: RunStarted | RunNote | RunStopping | RunEnded) -> str:
+        match event:
+            case RunStarted():
+                self._progress = Progress(event, self._clock())
+                self._labels = RowLabels.of_run(event)
+                self._last_beat = self._progress.at
+                return f"run {event.run_id}: {plan_text(event, self._signs)}"
+            case RunNote(message):
+                return f"note: {one_line(message)}"
+            case RunStopping():
+                return stopping_text(event)
+            case RunEnded():
+                return ""
+
+    def _row(self, result: CaseResult) -> None:
+        word = _WORDS.get(row_state(result))
+        if word is not None:
+            with self._lock:
+                self._line(failure_line(word, result, self._labels, signs=self._signs, width=_LONGEST_LINE))
+                if self._github:
+                    self._write(error_command(result, self._labels))
+        progress = self._progress
+        if progress is not None and (progress.share or 0.0) >= self._next_share - 1e-9:
+            with self._lock:
+                self._stand(progress, self._clock())
+
+    def _stand(self, progress: Progress, now: datetime) -> None:
+        """Write where the run stands."""
+        share = progress.share
+        if share is not None:
+            self._next_share = (int(share / HEARTBEAT_SHARE + 1e-9) + 1) * HEARTBEAT_SHARE
+        self._last_beat = now
+        planned = "" if progress.started.planned is None else f"/{progress.started.planned:,}"
+        of_all = "" if share is None else f" ({percent_text(share)})"
+        states = "".join(f"  {state} {progress.counts[state]:,}" for state in STATE_NAMES if progress.counts[state])
+        pace = f" {self._signs.dot} ".join(progress.pace(now).values())
+        self._line(f"{progress.done:,}{planned}{of_all}{states}  {pace}")
+
+    def _line(self, text: str) -> None:
+        self._write(harmless(text) if self._github else text)
+
+    def _write(self, line: str) -> None:
+        encoding = self._stream.encoding or "utf-8"
+        self._stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        self._stream.flush()

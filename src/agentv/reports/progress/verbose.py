@@ -1,0 +1,41 @@
+"""What `-v` adds: a line for every answer as it arrives and every call that is repeated."""
+
+from collections.abc import Callable
+from typing import TextIO
+
+from agentv.reports.run.github import harmless
+from agentv.reports.text.amounts import count_text, seconds_text
+from agentv.reports.text.printable import one_line
+from agentv.types.events import AnswerArrived, RetryNoted, RunEvent
+
+
+class VerboseLines:
+    """An observer that writes answers and repeats, one line each, to what `stream` returns at that moment."""
+
+    def __init__(self, stream: Callable[[], TextIO]) -> None:
+        self._stream = stream
+
+    def notify(self, event: RunEvent) -> None:
+        """Take note of one event."""
+        match event:
+            case AnswerArrived(answer):
+                slot = answer.slot
+                trial = f" trial {slot.trial + 1}" if slot.trial else ""
+                outcome = f"error {answer.error.kind}" if answer.error else count_text(len(answer.text), "character")
+                took = seconds_text(answer.duration_ms / 1000)
+                self._line(f"answer: {slot.eval_id}{trial} {slot.target}: {outcome} in {took}")
+            case RetryNoted(target, eval_id, kind, wait_s):
+                self._line(f"retry: {eval_id} {target}: {kind}; again in {seconds_text(wait_s)}")
+            case _:
+                pass
+
+    def close(self) -> None:
+        """Hand over what is written."""
+        self._stream().flush()
+
+    def _line(self, text: str) -> None:
+        stream = self._stream()
+        encoding = stream.encoding or "utf-8"
+        line = harmless(one_line(text)).encode(encoding, "backslashreplace").decode(encoding)
+        stream.write(line + "\n")
+        stream.flush()

@@ -1,0 +1,161 @@
+"""Everything that is kept of one row, as text: what was asked, what came, who judged it how, and the transcript."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from agentv.reports.run.row_text import PLAIN_LABELS, row_score
+from agentv.reports.text.amounts import money_text, score_text, seconds_text, tokens_text
+from agentv.reports.text.paint import Paint, state_colour, without_colour
+from agentv.reports.text.printable import one_line, printable
+from agentv.reports.text.signs import UNICODE, Signs
+from agentv.reports.text.width import wrap_lines
+from agentv.scoring.results.aggregation import row_state
+from agentv.types.evaluation import EvaluationResult, EvaluatorResult
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonValue
+from agentv.types.messages import Message, ToolCall, TraceEvent
+from agentv.types.messages_json import compact_json, content_text
+from agentv.types.records.answer import Answer
+from agentv.types.records.label import Label
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord
+
+
+class CaseView(Struct, frozen=True):
+    """A row with its case, its answer and what people said of it, as far as they are kept, and how to show them.
+
+    `width` None means that nothing is wrapped.
+    """
+
+    result: CaseResult
+    case: CaseRecord | None = None
+    answer: Answer | None = None
+    labels: Sequence[Label] = ()
+    width: int | None = 80
+    signs: Signs = UNICODE
+    paint: Paint = without_colour
+
+    def render(self) -> str:
+        """Return the whole view, ending with a newline. Text of strangers stands behind a gutter on every line."""
+        blocks = [
+            [self._head()],
+            *(self._section(title, text) for title, text in self._texts()),
+            self._error("error", self.result.error),
+            *(list(self._evaluator(each, "")) for each in self.result.evaluator_results),
+            self._section("people", "\n".join(map(_label_text, self.labels))),
+            self._section("transcript", "\n".join(_transcript(self._messages(), self._trace()))),
+            self._facts(),
+        ]
+        return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+    def _head(self) -> str:
+        result, state = self.result, row_state(self.result)
+        score = f", score {row_score(result)}" if row_score(result) else ""
+        place = f"  ({one_line(result.file)}:{result.line})" if result.file else ""
+        mark = self.paint(self.signs.marks[state], state_colour(state))
+        return f"{mark} {PLAIN_LABELS.label(result)} on {one_line(result.slot.target)}: {state}{score}{place}"
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        if self.case is not None:
+            yield "question", self.case.question
+            yield "expected outcome", self.case.expected_outcome
+            yield "reference answer", self.case.reference_answer or ""
+        yield "answer", self.result.candidate_answer
+
+    def _section(self, title: str, text: str) -> list[str]:
+        return [self.paint(title, "bold"), *self._behind_gutter(text, "")] if text else []
+
+    def _behind_gutter(self, text: str, indent: str) -> list[str]:
+        room = None if self.width is None else self.width - len(indent) - 2
+        return [f"{indent}{self.signs.gutter} {line}".rstrip() for line in wrap_lines(printable(text), room)]
+
+    def _error(self, title: str, failure: Failure | None) -> list[str]:
+        if failure is None:
+            return []
+        status = f", HTTP {failure.http_status}" if failure.http_status is not None else ""
+        return self._section(f"{title} ({failure.kind} at {failure.stage}{status})", failure.message)
+
+    def _evaluator(self, result: EvaluatorResult, indent: str) -> Iterator[str]:
+        is_judged = result.status not in ("error", "skipped")
+        parts = [
+            f"{self.paint(one_line(result.name), 'bold')} ({one_line(result.type)})",
+            score_text(result.score) if is_judged else "",
+            result.verdict if is_judged and result.verdict else "",
+            result.status if result.status != "scored" else "",
+            f"weight {result.weight:g}" if result.weight != 1 else "",
+            "required" if result.required else "",
+        ]
+        yield indent + "  ".join(part for part in parts if part)
+        if result.error is not None:
+            yield from self._behind_gutter(f"error ({result.error.kind}): {result.error.message}", indent)
+        lines = [f"+ {one_line(hit)}" for hit in result.hits] + [f"- {one_line(miss)}" for miss in result.misses]
+        if len(result.results) > 1:
+            lines.extend(one_line(_criterion_text(criterion)) for criterion in result.results)
+        yield from self._behind_gutter("\n".join(lines), indent) if lines else ()
+        yield from self._behind_gutter(result.reasoning, indent) if result.reasoning else ()
+        for member in result.evaluator_results:
+            yield from self._evaluator(member, f"{indent}  ")
+
+    def _messages(self) -> Sequence[Message]:
+        return (self.answer.output_messages if self.answer else self.result.output_messages) or ()
+
+    def _trace(self) -> Sequence[TraceEvent]:
+        return (self.answer.trace if self.answer else self.result.trace) or ()
+
+    def _facts(self) -> list[str]:
+        result = self.result
+        facts = [f"took {seconds_text(result.duration_ms / 1000)}"] if result.duration_ms is not None else []
+        for who, usage, cost in (
+            ("target", result.target_usage, result.target_cost_usd),
+            ("judges", result.judge_usage, result.judge_cost_usd),
+        ):
+            if usage is not None or cost is not None:
+                tokens = "-" if usage is None else tokens_text(usage.total or usage.input + usage.output)
+                facts.append(f"{who}: {tokens} tokens, cost {money_text(cost)}")
+        if self.answer is not None and len(self.answer.calls) > 1:
+            facts.append(f"tries: {', '.join(call.kind for call in self.answer.calls)}")
+        facts += [f"log: {one_line(path)}" for path in (self.answer.log_paths if self.answer else ())]
+        return facts
+
+
+def _criterion_text(result: EvaluationResult) -> str:
+    if result.error is not None:
+        return f"{result.criterion_name}: error: {result.error}"
+    score = "" if result.score is None else f" = {result.score}"
+    return f"{result.criterion_name}{score}" + (f": {result.reasoning}" if result.reasoning else "")
+
+
+def _label_text(label: Label) -> str:
+    said = f"{label.annotator}: {label.criterion} = {label.score}" + (f": {label.reasoning}" if label.reasoning else "")
+    return one_line(said)
+
+
+def _transcript(messages: Sequence[Message], trace: Sequence[TraceEvent]) -> Iterator[str]:
+    """Yield what an agent said and did, from its messages, else from its trace."""
+    for message in messages:
+        text = content_text(message.content)
+        if text or not message.tool_calls:
+            yield f"{message.role}: {text}"
+        yield from map(_tool_call, message.tool_calls)
+    for event in () if messages else trace:
+        parts = (event.name, _value(event.input), event.text, _value(event.output))
+        yield f"{event.type}: {' '.join(part for part in parts if part)}"
+
+
+def _tool_call(call: ToolCall) -> str:
+    output = "" if call.output is None else f" -> {_value(call.output)}"
+    return f"{call.tool}({_value(call.input)}){output}"
+
+
+def _value(value: JsonValue) -> str:
+    return "" if value is None else value if isinstance(value, str) else compact_json(value)
+
+
+class RowDetail(Struct, frozen=True):
+    """A row with its case, its answer and what people said of it, as far as they are kept."""
+
+    result: CaseResult
+    case: CaseRecord | None = None
+    answer: Answer | None = None
+    labels: Sequence[Label] = ()

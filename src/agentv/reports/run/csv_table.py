@@ -1,0 +1,101 @@
+"""A run as CSV for spreadsheets: a line for each row, its evaluators' scores as columns, and no formula in it."""
+
+import csv
+import io
+from collections.abc import Sequence
+
+from agentv.reports.run.formats import Format, ReportTools
+from agentv.reports.run.row_text import row_reason
+from agentv.reports.text.printable import printable
+from agentv.scoring.results.aggregation import row_state
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.events import RunEnded, RunEvent
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
+
+COLUMNS = (
+    "run_id",
+    "suite",
+    "eval_id",
+    "target",
+    "trial",
+    "state",
+    "status",
+    "verdict",
+    "score",
+    "reason",
+    "candidate_answer",
+    "tags",
+    "cost_usd",
+    "duration_ms",
+    "error_kind",
+    "file",
+    "line",
+)
+"""What stands in every table, in this order; a column `score: NAME` for each evaluator follows."""
+
+_STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_LONGEST_CELL = 32_000
+"""Spreadsheets take 32,767 characters in a cell."""
+
+
+def make_csv(tools: ReportTools) -> Format:
+    """Return the format that writes a table of all rows, at the end."""
+
+    def whole(event: RunEvent) -> str:
+        return csv_table(event.report, tools) if isinstance(event, RunEnded) else ""
+
+    return Format(whole, empty=None)
+
+
+def csv_table(report: RunReport, tools: ReportTools) -> str:
+    """Return the table. A text that a spreadsheet would take for a formula begins with an apostrophe."""
+    names = list(dict.fromkeys(each.name for each in report.evaluators))
+    made = io.StringIO()
+    writer = csv.writer(made, lineterminator="\n")
+    writer.writerow([_text(name) for name in (*COLUMNS, *(f"score: {name}" for name in names))])
+    for row in tools.rows(report):
+        writer.writerow([*_cells(row), *_scores(row, names)])
+    return made.getvalue()
+
+
+def _cells(row: CaseResult) -> list[str]:
+    slot = row.slot
+    return [
+        _text(row.run_id),
+        _text(slot.suite),
+        _text(slot.eval_id),
+        _text(slot.target),
+        str(slot.trial),
+        row_state(row),
+        row.status,
+        row.verdict or "",
+        _number(row.score),
+        "" if row_state(row) == "pass" else _text(row_reason(row)),
+        _text(row.candidate_answer),
+        _text(", ".join(row.tags)),
+        _number(row.cost_usd),
+        _number(row.duration_ms),
+        row.error.kind if row.error is not None else "",
+        _text(row.file),
+        str(row.line or ""),
+    ]
+
+
+def _scores(row: CaseResult, names: Sequence[str]) -> list[str]:
+    scores = {each.name: _number(each.score) for each in row.evaluator_results if _is_judged(each)}
+    return [scores.get(name, "") for name in names]
+
+
+def _is_judged(result: EvaluatorResult) -> bool:
+    return result.status not in ("error", "skipped")
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else repr(value)
+
+
+def _text(text: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula, without control characters."""
+    shown = printable(text[:_LONGEST_CELL])
+    return f"'{shown}" if text.lstrip(" ").startswith(_STARTS_A_FORMULA) else shown

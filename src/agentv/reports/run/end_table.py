@@ -1,0 +1,265 @@
+"""What a run came to, as text: tables, histogram, evaluators, failing cases, files, and last the verdict."""
+
+import shlex
+from collections.abc import Sequence
+
+from agentv.reports.run.figures import cost_text, rate_text, shown_trials, usage_text
+from agentv.reports.run.notes import baseline_lines, corrected_notes, corrected_rows, evaluator_difference
+from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
+from agentv.reports.text.amounts import (
+    clock_text,
+    count_text,
+    money_text,
+    percent_interval_text,
+    percent_text,
+    score_interval_text,
+    score_text,
+    seconds_text,
+)
+from agentv.reports.text.paint import Paint, state_colour, without_colour
+from agentv.reports.text.printable import one_line
+from agentv.reports.text.signs import ASCII, UNICODE, Signs
+from agentv.reports.text.table import side_by_side, table, with_reason
+from agentv.reports.text.width import display_width, wrap
+from agentv.scoring.results.aggregation import row_state
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
+from agentv.types.summaries import GroupSummary, TargetSummary, TrialSummary
+from agentv.types.usage import Usage
+
+_NARROW = 80
+_FLAKY_SHOWN = 10
+_NAME_OF_LINE = 8
+_LEAST_OF_A_NAME = 8
+
+
+def end_report(
+    report: RunReport,
+    *,
+    width: int | None = 80,
+    unicode: bool = True,
+    paint: Paint = without_colour,
+    files: Sequence[str] = (),
+    labels: RowLabels = PLAIN_LABELS,
+) -> str:
+    """Return the report that stands at the end of a run; the last line is the verdict with the exit code.
+
+    `width` None means that nothing is wrapped or cut. `files` are exports that were written.
+    """
+    signs = UNICODE if unicode else ASCII
+    tables = [_quality_rows(report.targets), _count_rows(report.targets), _spending_rows(report.targets)]
+    blocks = [
+        *(table(rows, width, paint) for rows in side_by_side(tables, width)),
+        table(_trial_rows(report.targets), width, paint),
+        _histogram(report, width, signs),
+        table(_evaluator_rows(report), width, paint),
+        [*table(corrected_rows(report.corrected), width, paint), *corrected_notes(report.corrected)],
+        [] if report.baseline is None else baseline_lines(report.baseline, width, signs),
+        _failing(report, width, signs, paint, labels),
+        _flaky(report.flaky, width, signs),
+        [line for note in report.notes for line in _told("note", note, width, signs)],
+        _files(report, files),
+        _verdict(report, width, signs, paint),
+    ]
+    return signs.within("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
+
+
+def _quality_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
+    if not targets:
+        return []
+    return [["target", "pass rate", "95 %", "mean", "95 %"], *map(_quality, targets)]
+
+
+def _quality(target: TargetSummary) -> list[str]:
+    return [
+        _name(target),
+        rate_text(target),
+        percent_interval_text(target.pass_rate_interval),
+        score_text(target.mean_score),
+        score_interval_text(target.mean_interval),
+    ]
+
+
+def _count_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
+    if not targets:
+        return []
+    states = {"pass": "pass", "borderline": "borderline", "fail": "fail", "error": "errors"}
+    if any(target.counts.get("skipped") for target in targets):
+        states["skipped"] = "skipped"
+    return [["target", *states.values()], *([_name(each), *_counts(each, states)] for each in targets)]
+
+
+def _trial_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
+    """Return how often any and all of a case's trials pass."""
+    most = shown_trials(targets)
+    if not most:
+        return []
+    told = [(each, trial) for each in targets for trial in each.trials if trial.k == most]
+    return [
+        ["target", f"pass@{most}", "95 %", f"pass^{most}", "95 %", "cases"],
+        *([_name(target), *_trial(trial)] for target, trial in told),
+    ]
+
+
+def _trial(trial: TrialSummary) -> list[str]:
+    return [
+        percent_text(trial.pass_at),
+        percent_interval_text(trial.pass_at_interval),
+        percent_text(trial.pass_hat),
+        percent_interval_text(trial.pass_hat_interval),
+        f"{trial.cases:,}",
+    ]
+
+
+def _name(target: TargetSummary) -> str:
+    return one_line(target.target)
+
+
+def _counts(target: TargetSummary, states: dict[str, str]) -> list[str]:
+    return [f"{target.counts.get(state, 0):,}" for state in states]
+
+
+def _spending_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
+    if not targets:
+        return []
+    head = ["target", "cost", "judges' cost", "median", "p95", "tokens", "judges' tokens"]
+    rows = [head, *(_spending(target) for target in targets)]
+    if all(target.judge_usage == Usage() and not target.judge_cost_usd for target in targets):
+        rows = [[*row[:2], *row[3:6]] for row in rows]  # nothing was judged by a model
+    if any(target.saved_usd for target in targets):
+        saved = ["not billed", *(money_text(target.saved_usd) for target in targets)]
+        at = rows[0].index("median")
+        rows = [[*row[:at], each, *row[at:]] for row, each in zip(rows, saved, strict=True)]
+    return rows
+
+
+def _spending(target: TargetSummary) -> list[str]:
+    return [
+        _name(target),
+        cost_text(target.target_cost_usd, target.target_usage),
+        cost_text(target.judge_cost_usd, target.judge_usage),
+        seconds_text(target.latency_median_s),
+        seconds_text(target.latency_p95_s),
+        usage_text(target.target_usage),
+        usage_text(target.judge_usage),
+    ]
+
+
+def _evaluator_rows(report: RunReport) -> list[list[str]]:
+    if not report.evaluators:
+        return []
+    head = ["evaluator", "mean", "95 %", "rows", "errors", "type"]
+    rows = [
+        head,
+        *(
+            [
+                one_line(each.name),
+                score_text(each.mean_score),
+                score_interval_text(each.mean_interval),
+                f"{each.judged:,}",
+                f"{each.errors:,}",
+                each.type,
+            ]
+            for each in report.evaluators
+        ),
+    ]
+    if report.baseline is None:
+        return rows
+    moved = ["difference", *(evaluator_difference(report.baseline, each.name) for each in report.evaluators)]
+    return [[*row[:3], each, *row[3:]] for row, each in zip(rows, moved, strict=True)]
+
+
+def _histogram(report: RunReport, width: int | None, signs: Signs) -> list[str]:
+    highest = max(report.histogram, default=0)
+    if not highest:
+        return []
+    heights = [-(-count * len(signs.bars) // highest) for count in report.histogram]
+    is_narrow = width is not None and width < _NARROW
+    bars = "".join((signs.bars[height - 1] if height else " ") * (1 if is_narrow else 3) for height in heights)
+    shown = f"scores  0 {signs.gutter}{bars}{signs.gutter} 1"
+    told = f"highest bar {highest:,} of {count_text(sum(report.histogram), 'row')}"
+    return [shown, f"        {told}"] if is_narrow else [f"{shown}   {told}"]
+
+
+def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint, labels: RowLabels) -> list[str]:
+    if not report.failing:
+        return []
+    lines = [paint(f"did not pass: {report.failing_total:,}", "bold")]
+    for result in report.failing:
+        lines.extend(_failing_case(result, width, signs, paint, labels))
+    rest = report.failing_total - len(report.failing)
+    if rest > 0:
+        lines.append(f"and {rest:,} more: agentv show {report.run_id} --failed")
+    return lines
+
+
+def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Paint, labels: RowLabels) -> list[str]:
+    """Return a row with its reason: on one line, or below it in a few, each behind a gutter."""
+    state = row_state(result)
+    target = f"  {signs.within(one_line(result.slot.target))}" if labels.with_target else ""
+    score = row_score(result)
+    rest = f"{target}  {score}" if score else target
+    taken = display_width(f"{signs.marks[state]} {labels.trial(result)}{rest}")
+    longest = None if width is None else max(width - taken, _LEAST_OF_A_NAME)
+    head = f"{labels.label(result, signs=signs, longest=longest)}{rest}"
+    mark = paint(signs.marks[state], state_colour(state))
+    return with_reason(mark, head, signs.within(row_reason(result)), width, signs)
+
+
+def _told(name: str, text: str, width: int | None, signs: Signs) -> list[str]:
+    """Return a text behind its name, broken between words."""
+    written = signs.within(one_line(text))
+    lines = [written] if width is None else wrap(written, width - _NAME_OF_LINE)
+    return [f"{name if number == 0 else '':{_NAME_OF_LINE}}{line}" for number, line in enumerate(lines)]
+
+
+def _flaky(cases: Sequence[str], width: int | None, signs: Signs) -> list[str]:
+    lines = [line for case in cases[:_FLAKY_SHOWN] for line in _told("flaky", case, width, signs)]
+    rest = len(cases) - _FLAKY_SHOWN
+    return [*lines, f"flaky   and {rest:,} more: -o report.json lists them"] if rest > 0 else lines
+
+
+def _files(report: RunReport, files: Sequence[str]) -> list[str]:
+    lines = [f"took    {clock_text(report.duration_s)}", *(f"wrote   {one_line(file)}" for file in files)]
+    if report.folder is not None:
+        lines += [f"kept    {one_line(report.folder)}", f"look    agentv show {report.run_id}"]
+        if report.baseline is not None and report.baseline.regressed + report.baseline.improved:
+            earlier = shlex.quote(one_line(report.baseline.baseline))
+            lines.append(f"moved   agentv compare {earlier} {report.run_id}")
+        if report.state != "finished":
+            lines.append(f"go on   agentv resume {report.run_id} {report.needs}".rstrip())
+        elif report.counts.get("error"):
+            lines.append(f"retry   agentv retry {report.run_id}")
+    return lines
+
+
+def _verdict(report: RunReport, width: int | None, signs: Signs, paint: Paint) -> list[str]:
+    sentence, code = signs.within(one_line(report.verdict.sentence)), f"Exit code {report.exit_code}."
+    lines = [sentence] if width is None else wrap(sentence, width)
+    last = f"{lines[-1]} {code}"
+    lines[-1:] = [last] if width is None or display_width(last) <= width else [lines[-1], code]
+    return [paint(line, "green" if report.exit_code == 0 else "red") for line in lines]
+
+
+def group_tables(
+    groups: Sequence[GroupSummary], *, width: int | None = 80, signs: Signs = UNICODE, paint: Paint = without_colour
+) -> str:
+    """Return the groups, in their order, with how sure their rates and means are."""
+    kinds = dict.fromkeys(group.by for group in groups)
+    tables = [_rows(kind, [group for group in groups if group.by == kind]) for kind in kinds]
+    return signs.within("\n\n".join("\n".join(table(rows, width, paint)) for rows in tables) + "\n")
+
+
+def _rows(kind: str, groups: Sequence[GroupSummary]) -> list[list[str]]:
+    return [[one_line(kind), "pass rate", "95 %", "mean", "95 %", "errors"], *map(_row, groups)]
+
+
+def _row(group: GroupSummary) -> list[str]:
+    return [
+        one_line(group.name),
+        f"{percent_text(group.pass_rate)} of {group.judged:,}" if group.judged else "none judged",
+        percent_interval_text(group.pass_rate_interval),
+        score_text(group.mean_score),
+        score_interval_text(group.mean_interval),
+        f"{group.counts.get('error', 0):,}",
+    ]

@@ -1,0 +1,132 @@
+"""The numbers that a report tells of a target or an evaluator, as text: the same in every format."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from agentv.reports.compare.rows import difference_text
+from agentv.reports.run.notes import cases_text, evaluator_difference
+from agentv.reports.text.amounts import (
+    count_text,
+    money_text,
+    percent_interval_text,
+    percent_text,
+    score_interval_text,
+    score_text,
+    seconds_text,
+    tokens_text,
+)
+from agentv.types.results import RowState
+from agentv.types.summaries import BaselineSummary, EvaluatorSummary, Interval, TargetSummary, TrialSummary
+from agentv.types.usage import Usage
+
+STATE_NAMES: dict[RowState, str] = {
+    "pass": "pass",
+    "borderline": "borderline",
+    "fail": "fail",
+    "error": "errors",
+    "skipped": "skipped",
+}
+"""The states of rows as they stand in the head of a table of counts."""
+
+
+class Figure(Struct, frozen=True):
+    """A number with its name, as people read it. `interval` is empty where there is none, `share` is 0..1 of a rate."""
+
+    name: str
+    value: str
+    interval: str = ""
+    share: float | None = None
+
+
+def shown_trials(targets: Sequence[TargetSummary]) -> int:
+    """Return the k for which pass@k and pass^k are shown, 0 where no case is repeated.
+
+    That is the most trials that at least half of each repeated target's cases have: one case with more is no headline.
+    """
+    enough = [
+        {trial.k for trial in target.trials if 2 * trial.cases >= target.trials[0].cases}
+        for target in targets
+        if target.trials
+    ]
+    most = max(set.intersection(*enough), default=0) if enough else 0
+    return most if most > 1 else 0
+
+
+def target_figures(target: TargetSummary, trials: int) -> Iterator[Figure]:
+    """Yield what is told of a target: rates and means over the judged rows, of `trials`, the states, what it took."""
+    yield Figure("pass rate", rate_text(target), _of_share(target.pass_rate_interval), share=target.pass_rate)
+    yield Figure("mean score", score_text(target.mean_score), _of_score(target.mean_interval))
+    for trial in target.trials:
+        yield from _trial_figures(trial) if trial.k == trials else ()
+    for state, name in STATE_NAMES.items():
+        if state != "skipped" or target.counts.get(state):
+            yield Figure(name, f"{target.counts.get(state, 0):,}")
+    yield Figure("cost", cost_text(target.target_cost_usd, target.target_usage))
+    yield Figure("judges' cost", cost_text(target.judge_cost_usd, target.judge_usage))
+    if target.saved_usd:
+        yield Figure("not billed", money_text(target.saved_usd))
+    yield Figure("median", seconds_text(target.latency_median_s), _of_time(target.latency_median_interval))
+    yield Figure("p95", seconds_text(target.latency_p95_s), _of_time(target.latency_p95_interval))
+    yield Figure("tokens", usage_text(target.target_usage))
+    yield Figure("judges' tokens", usage_text(target.judge_usage))
+
+
+def evaluator_figures(evaluator: EvaluatorSummary, baseline: BaselineSummary | None) -> Iterator[Figure]:
+    """Yield what is told of an evaluator beside its name and type; how far it moved where there is a baseline."""
+    mean = f"{score_text(evaluator.mean_score)} of {evaluator.judged:,}"
+    yield Figure("mean score", mean, _of_score(evaluator.mean_interval))
+    if baseline is not None:
+        yield Figure("difference", evaluator_difference(baseline, evaluator.name))
+    yield Figure("errors", f"{evaluator.errors:,}")
+
+
+def _trial_figures(trial: TrialSummary) -> Iterator[Figure]:
+    """Yield how often any and all of a case's trials pass, over the cases that have as many."""
+    of_cases = f"of {count_text(trial.cases, 'case')}"
+    yield Figure(f"pass@{trial.k}", f"{percent_text(trial.pass_at)} {of_cases}", _of_share(trial.pass_at_interval))
+    yield Figure(f"pass^{trial.k}", f"{percent_text(trial.pass_hat)} {of_cases}", _of_share(trial.pass_hat_interval))
+
+
+def _of_share(interval: Interval | None) -> str:
+    return "" if interval is None else percent_interval_text(interval)
+
+
+def _of_score(interval: Interval | None) -> str:
+    return "" if interval is None else score_interval_text(interval)
+
+
+def _of_time(interval: Interval | None) -> str:
+    return "" if interval is None else f"{seconds_text(interval.low)} to {seconds_text(interval.high)}"
+
+
+BASELINE_HEADS = ("metric", "difference", "95 % interval", "improved", "regressed")
+
+
+def baseline_cells(summary: BaselineSummary) -> tuple[str, ...]:
+    """Return how a run's mean score stands to its baseline, in the order of `BASELINE_HEADS`; empty without a case."""
+    if summary.difference is None:
+        return ()
+    found = summary.interval
+    return (
+        f"mean score of {cases_text(summary)}",
+        difference_text(summary.difference),
+        "-" if found is None else f"{difference_text(found.low)} to {difference_text(found.high)}",
+        f"{summary.improved:,}",
+        f"{summary.regressed:,}",
+    )
+
+
+def rate_text(target: TargetSummary) -> str:
+    """Return the pass rate with its denominator."""
+    return f"{percent_text(target.pass_rate)} of {target.judged:,}" if target.judged else "none judged"
+
+
+def usage_text(usage: Usage | None) -> str:
+    """Return all tokens of a usage; `-` where there were none."""
+    return tokens_text(usage.total or usage.input + usage.output) if usage and usage != Usage() else "-"
+
+
+def cost_text(dollars: float | None, usage: Usage) -> str:
+    """Return a cost; `-` where there were neither tokens nor dollars to tell of."""
+    return "-" if not dollars and usage == Usage() else money_text(dollars)

@@ -1,0 +1,119 @@
+"""A run as JUnit XML: a testcase for each row, in a testsuite for each suite."""
+
+from xml.sax.saxutils import escape, quoteattr
+
+from msgspec import Struct, field
+
+from agentv.reports.run.formats import Format, ReportTools
+from agentv.reports.run.row_text import PLAIN_LABELS, whole_reason
+from agentv.reports.text.printable import one_line, printable
+from agentv.scoring.results.aggregation import row_state
+from agentv.types.events import RunEnded, RunEvent
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
+
+_LONGEST_MESSAGE = 500
+_ELEMENTS = {"fail": "failure", "borderline": "failure", "error": "error", "skipped": "skipped"}
+
+
+def make_junit(tools: ReportTools) -> Format:
+    """Return the format that writes JUnit XML, at the end."""
+
+    def whole(event: RunEvent) -> str:
+        return junit(event.report, tools) if isinstance(event, RunEnded) else ""
+
+    return Format(whole, empty=None)
+
+
+class _Suite(Struct):
+    """The testcases of one suite so far, and how many of each kind."""
+
+    cases: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("failure", "error", "skipped"), 0))
+    seconds: float = 0.0
+
+    def add(self, row: CaseResult, *, with_target: bool) -> None:
+        kind = _ELEMENTS.get(row_state(row))
+        if kind is not None:
+            self.counts[kind] += 1
+        self.seconds += (row.duration_ms or 0.0) / 1000
+        self.cases.append(_testcase(row, kind, with_target=with_target))
+
+    def render(self, name: str, properties: str) -> str:
+        head = _attributes({"name": name, **self._totals()})
+        return f"  <testsuite {head}>\n{properties}{''.join(self.cases)}  </testsuite>\n"
+
+    def _totals(self) -> dict[str, str]:
+        return {
+            "tests": str(len(self.cases)),
+            "failures": str(self.counts["failure"]),
+            "errors": str(self.counts["error"]),
+            "skipped": str(self.counts["skipped"]),
+            "time": f"{self.seconds:.3f}",
+        }
+
+
+def junit(report: RunReport, tools: ReportTools) -> str:
+    """Return the report as JUnit XML.
+
+    A row that did not pass is a `failure`, one without a result an `error`: that is not the answer's fault. The verdict
+    and the exit code are properties of each testsuite.
+    """
+    suites: dict[str, _Suite] = {}
+    with_target = len(report.targets) > 1
+    for row in tools.rows(report):
+        suites.setdefault(row.slot.suite, _Suite()).add(row, with_target=with_target)
+    properties = _properties(report)
+    head = f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites {_totals(report, suites)}>\n'
+    parts = [suite.render(name, properties) for name, suite in (suites or {"agentv": _Suite()}).items()]
+    return f"{head}{''.join(parts)}</testsuites>\n"
+
+
+def _totals(report: RunReport, suites: dict[str, _Suite]) -> str:
+    def sum_of(kind: str) -> str:
+        return str(sum(suite.counts[kind] for suite in suites.values()))
+
+    return _attributes(
+        {
+            "name": f"agentv run {report.run_id}",
+            "tests": str(sum(len(suite.cases) for suite in suites.values())),
+            "failures": sum_of("failure"),
+            "errors": sum_of("error"),
+            "time": f"{report.duration_s:.3f}",
+        }
+    )
+
+
+def _properties(report: RunReport) -> str:
+    told = {"verdict": report.verdict.sentence, "exit_code": str(report.exit_code), "run_id": report.run_id}
+    lines = [
+        f"      <property {_attributes({'name': f'agentv.{name}', 'value': value})}/>\n" for name, value in told.items()
+    ]
+    return f"    <properties>\n{''.join(lines)}    </properties>\n"
+
+
+def _testcase(row: CaseResult, kind: str | None, *, with_target: bool) -> str:
+    attributes = {
+        "classname": row.slot.suite,
+        "name": PLAIN_LABELS.label(row) + (f" on {row.slot.target}" if with_target else ""),
+        "file": row.file or row.slot.suite,
+        "line": str(row.line) if row.line else "",
+        "time": f"{(row.duration_ms or 0.0) / 1000:.3f}",
+    }
+    head = f"    <testcase {_attributes({name: value for name, value in attributes.items() if value})}"
+    if kind is None:
+        return f"{head}/>\n"
+    return f"{head}>\n      {_outcome(row, kind)}\n    </testcase>\n"
+
+
+def _outcome(row: CaseResult, kind: str) -> str:
+    if kind == "skipped":
+        return "<skipped/>"
+    reason = whole_reason(row)
+    message = reason if len(reason) <= _LONGEST_MESSAGE else f"{reason[:_LONGEST_MESSAGE]}..."
+    type_ = row.error.kind if row.error is not None else row_state(row)
+    return f"<{kind} {_attributes({'message': message, 'type': type_})}>{escape(printable(reason))}</{kind}>"
+
+
+def _attributes(values: dict[str, str]) -> str:
+    return " ".join(f"{name}={quoteattr(one_line(value))}" for name, value in values.items())

@@ -1,0 +1,185 @@
+"""A run as Markdown, for a job's summary or a comment on a pull request: the verdict first, then the numbers."""
+
+from collections.abc import Iterator, Sequence
+
+from agentv.reports.run.chosen_rows import choose_rows
+from agentv.reports.run.figures import (
+    BASELINE_HEADS,
+    STATE_NAMES,
+    baseline_cells,
+    evaluator_figures,
+    shown_trials,
+    target_figures,
+)
+from agentv.reports.run.formats import Format, ReportTools
+from agentv.reports.run.notes import CORRECTED_HEADS, corrected_cells, corrected_notes
+from agentv.reports.run.row_text import RowLabels, row_reason, row_score
+from agentv.reports.run.run_view import counts_text
+from agentv.reports.text.amounts import clock_text, count_text
+from agentv.reports.text.markup import cell_code, inline_code
+from agentv.reports.text.signs import UNICODE
+from agentv.scoring.keys.digests import slug
+from agentv.scoring.results.aggregation import row_state
+from agentv.types.events import RunEnded, RunEvent
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import RunRecord
+from agentv.types.results import RunReport
+from agentv.types.summaries import BaselineSummary
+
+LONGEST = 60_000
+"""Characters, so that a comment (65,536 characters) and a job's summary (1 MiB) both take it."""
+MARKER = "agentv-report"
+_MOST_ROWS = 200
+_MOST_ITEMS = 20
+_INTERVAL = "95 % interval"
+_MOST_EVALUATORS = 100
+_UNFOLDED = 6
+_LONGEST_REASON = 300
+
+
+def make_markdown(tools: ReportTools) -> Format:
+    """Return the format that writes the report as Markdown, at the end."""
+
+    def whole(event: RunEvent) -> str:
+        return markdown(event.report, tools) if isinstance(event, RunEnded) else ""
+
+    return Format(whole, empty=None)
+
+
+def markdown(report: RunReport, tools: ReportTools) -> str:
+    """Return the report in at most 60,000 characters; rows that do not fit are counted.
+
+    Its first line is a comment that nobody sees, by which a comment of an earlier run is found and written anew. Text
+    of strangers stands in code spans alone, where nothing is a link, a mention, a picture or markup.
+    """
+    record = tools.record(report)
+    before = [*_head(report, record), _target_table(report), _corrected_table(report), _baseline(report.baseline)]
+    after = [_evaluator_table(report), *_remarks(report), _tail(report, record)]
+    room = LONGEST - sum(len(block) + 2 for block in (*before, *after))
+    return "\n\n".join(filter(None, (*before, _failing(report, tools, room), *after))) + "\n"
+
+
+def _head(report: RunReport, record: RunRecord | None) -> Iterator[str]:
+    name = record.name if record is not None else None
+    yield f"<!-- {MARKER}{f': {slug(name)}' if name and slug(name) else ''} -->"
+    mark = UNICODE.marks["pass" if report.exit_code == 0 else "fail" if report.exit_code == 1 else "error"]
+    yield f"### {mark} agentv{f' · {inline_code(name)}' if name else ''}"
+    yield f"**{inline_code(report.verdict.sentence)}** Exit code {report.exit_code}."
+    if len(report.verdict.gates) > 1:
+        yield _items(
+            [
+                f"{UNICODE.marks['pass' if each.passed else 'fail']} {inline_code(each.sentence)}"
+                for each in report.verdict.gates
+            ]
+        )
+
+
+def _target_table(report: RunReport) -> str:
+    several, trials = len(report.targets) > 1, shown_trials(report.targets)
+    rows = [
+        (f"{cell_code(each.target)} {figure.name}" if several else figure.name, figure.value, figure.interval)
+        for each in report.targets[:_MOST_ITEMS]
+        for figure in target_figures(each, trials)
+        if figure.name not in STATE_NAMES.values() and figure.value != "-"
+    ]
+    counts = counts_text(report.counts).partition(": ")
+    return _table(("metric", "value", _INTERVAL), [("rows", counts[2] or counts[0], ""), *rows])
+
+
+def _baseline(summary: BaselineSummary | None) -> str:
+    """Return how the run stands to its baseline: the finding, then differences."""
+    if summary is None:
+        return ""
+    cells = baseline_cells(summary)
+    told = _table(BASELINE_HEADS, [cells]) if cells else "No case was judged in both."
+    return f"Against {inline_code(summary.baseline)}: **{inline_code(summary.finding)}**\n\n{told}"
+
+
+def _evaluator_table(report: RunReport) -> str:
+    """Return the evaluators' numbers; of many, folded away until they are wanted."""
+    if not report.evaluators:
+        return ""
+    told = [(each, list(evaluator_figures(each, report.baseline))) for each in report.evaluators[:_MOST_EVALUATORS]]
+    names = [figure.name for figure in told[0][1][1:]]
+    rows = [
+        (cell_code(each.name), mean.value, mean.interval, *(figure.value for figure in others))
+        for each, (mean, *others) in told
+    ]
+    table = _table(("evaluator", told[0][1][0].name, _INTERVAL, *names), rows)
+    if len(report.evaluators) <= _UNFOLDED:
+        return table
+    return f"<details><summary>{count_text(len(report.evaluators), 'evaluator')}</summary>\n\n{table}\n\n</details>"
+
+
+def _corrected_table(report: RunReport) -> str:
+    """Return the pass rates of judges without the mistakes that they were measured to make; nothing without any."""
+    if not report.corrected:
+        return ""
+    rows = [map(cell_code, cells) for cells in map(corrected_cells, report.corrected[:_MOST_EVALUATORS])]
+    notes = [f"- {inline_code(note)}" for note in corrected_notes(report.corrected)[:_MOST_ITEMS]]
+    return "\n".join([_table(CORRECTED_HEADS, list(map(list, rows))), *(["", *notes] if notes else [])])
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table without the columns that no row has anything in."""
+    kept = [at for at, name in enumerate(heads) if name != _INTERVAL or any(row[at] for row in rows)]
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line[at] for at in kept)} |" for line in lines)
+
+
+def _remarks(report: RunReport) -> Iterator[str]:
+    if report.flaky:
+        yield "**Flaky cases**\n\n" + _items([inline_code(each) for each in report.flaky])
+    if report.notes:
+        yield "**Notes**\n\n" + _items([inline_code(each, longest=_LONGEST_REASON) for each in report.notes])
+
+
+def _items(texts: Sequence[str]) -> str:
+    """Return a list; of a long one the beginning, and how much more there is."""
+    more = [f"- and {len(texts) - _MOST_ITEMS:,} more"] if len(texts) > _MOST_ITEMS else []
+    return "\n".join([*(f"- {text}" for text in texts[:_MOST_ITEMS]), *more])
+
+
+def _failing(report: RunReport, tools: ReportTools, room: int) -> str:
+    """Return the rows that did not pass, as many as there is room for."""
+    if not report.failing_total:
+        return ""
+    chosen = choose_rows(
+        (row for row in tools.rows(report) if row_state(row) not in ("pass", "skipped")), most=_MOST_ROWS
+    )
+    labels = RowLabels(with_suite=len({row.slot.suite for row in chosen.rows}) > 1)
+    lines = [f"**Did not pass: {report.failing_total:,}**", ""]
+    told = 0
+    more = f"- and {report.failing_total:,} more: {inline_code(f'agentv show {report.run_id} --failed')}"
+    room -= sum(map(len, lines)) + len(more) + 8
+    for row in chosen.rows:
+        line = _row(row, labels)
+        room -= len(line) + 1
+        if room < 0:
+            break
+        lines.append(line)
+        told += 1
+    if report.failing_total > told:
+        lines.append(more.replace(f"{report.failing_total:,}", f"{report.failing_total - told:,}", 1))
+    return "\n".join(lines)
+
+
+def _row(row: CaseResult, labels: RowLabels) -> str:
+    score = f" {row_score(row)}" if row_score(row) else ""
+    place = f" at {inline_code(f'{row.file}:{row.line}')}" if row.file else ""
+    head = f"{inline_code(labels.label(row))} on {inline_code(row.slot.target)}{score}{place}"
+    return f"- {UNICODE.marks[row_state(row)]} {head}\\\n  {inline_code(row_reason(row), longest=_LONGEST_REASON)}"
+
+
+def _tail(report: RunReport, record: RunRecord | None) -> str:
+    parts = [
+        f"run {inline_code(report.run_id)}",
+        count_text(sum(report.counts.values()), "row"),
+        f"took {clock_text(report.duration_s)}",
+    ]
+    commit = str((record.git or {}).get("commit") or "")[:12] if record is not None else ""
+    if commit:
+        parts.append(f"commit {inline_code(commit)}")
+    if record is not None:
+        parts.append(f"agentv {inline_code(record.agentv_version)}")
+    return f"<sub>{' · '.join(parts)}</sub>"

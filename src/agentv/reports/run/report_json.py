@@ -1,0 +1,163 @@
+"""A run's report as JSON: what `-o x.json` writes and `--display json` ends with."""
+
+from collections.abc import Mapping
+
+from agentv.reports.run.row_text import row_reason
+from agentv.reports.text.printable import printable_json
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import pretty_json
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
+from agentv.types.summaries import (
+    CorrectedRate,
+    EvaluatorSummary,
+    GroupSummary,
+    Interval,
+    TargetSummary,
+    TrialSummary,
+    baseline_to_json,
+)
+from agentv.types.usage import Usage
+
+REPORT_SCHEMA = "agentv-report-1"
+
+
+def report_to_json(report: RunReport) -> JsonObject:
+    """Return a report as JSON. A rate, mean or cost that is not known is null, never 0."""
+    return {
+        "schema": REPORT_SCHEMA,
+        "run_id": report.run_id,
+        "state": report.state,
+        "exit_code": report.exit_code,
+        "verdict": report.verdict.sentence,
+        "gates": [
+            {"expression": gate.expression, "passed": gate.passed, "value": gate.value, "sentence": gate.sentence}
+            for gate in report.verdict.gates
+        ],
+        "planned": report.planned,
+        "counts": dict(report.counts),
+        "targets": [_target(target) for target in report.targets],
+        "evaluators": [_evaluator(evaluator) for evaluator in report.evaluators],
+        **({} if report.baseline is None else {"baseline": baseline_to_json(report.baseline)}),
+        "corrected": [corrected_to_json(rate) for rate in report.corrected],
+        "groups": [group_to_json(group) for group in report.groups],
+        "histogram": report.histogram,
+        "failing": [_failing(result) for result in report.failing],
+        "failing_total": report.failing_total,
+        "flaky": report.flaky,
+        "notes": report.notes,
+        "duration_s": report.duration_s,
+        "folder": report.folder,
+    }
+
+
+def report_text(report: RunReport) -> str:
+    """Return a report as two-space JSON that may be shown on a terminal."""
+    return printable_json(pretty_json(report_to_json(report))) + "\n"
+
+
+def _target(target: TargetSummary) -> Mapping[str, JsonValue]:
+    return {
+        "target": target.target,
+        "rows": target.rows,
+        "judged": target.judged,
+        "counts": dict(target.counts),
+        "pass_rate": target.pass_rate,
+        "pass_rate_interval": interval_to_json(target.pass_rate_interval),
+        "mean_score": target.mean_score,
+        "mean_interval": interval_to_json(target.mean_interval),
+        "trials": [_trial(trial) for trial in target.trials],
+        "cost_usd": {"target": target.target_cost_usd, "judge": target.judge_cost_usd},
+        "saved_usd": target.saved_usd,
+        "usage": {"target": _usage(target.target_usage), "judge": _usage(target.judge_usage)},
+        "latency_median_s": target.latency_median_s,
+        "latency_median_interval": interval_to_json(target.latency_median_interval),
+        "latency_p95_s": target.latency_p95_s,
+        "latency_p95_interval": interval_to_json(target.latency_p95_interval),
+    }
+
+
+def _trial(trial: TrialSummary) -> Mapping[str, JsonValue]:
+    return {
+        "k": trial.k,
+        "cases": trial.cases,
+        "pass_at": trial.pass_at,
+        "pass_at_interval": interval_to_json(trial.pass_at_interval),
+        "pass_hat": trial.pass_hat,
+        "pass_hat_interval": interval_to_json(trial.pass_hat_interval),
+    }
+
+
+def interval_to_json(interval: Interval | None) -> JsonValue:
+    """Return an interval as JSON, null for none."""
+    if interval is None:
+        return None
+    return {"low": interval.low, "high": interval.high, "level": interval.level, "method": interval.method}
+
+
+def group_to_json(group: GroupSummary) -> JsonObject:
+    """Return a group of rows as JSON: counts, rate and mean with their intervals."""
+    return {
+        "by": group.by,
+        "name": group.name,
+        "rows": group.rows,
+        "judged": group.judged,
+        "counts": dict(group.counts),
+        "pass_rate": group.pass_rate,
+        "pass_rate_interval": interval_to_json(group.pass_rate_interval),
+        "mean_score": group.mean_score,
+        "mean_interval": interval_to_json(group.mean_interval),
+    }
+
+
+def corrected_to_json(rate: CorrectedRate) -> JsonObject:
+    """Return a judge's pass rate with the same corrected by its measured mistakes; `reason` says why it is not."""
+    return {
+        "evaluator": rate.evaluator,
+        "criterion": rate.criterion,
+        "target": rate.target,
+        "judged": rate.judged,
+        "pass_rate": rate.raw,
+        "pass_rate_interval": interval_to_json(rate.raw_interval),
+        "corrected_rate": rate.rate,
+        "corrected_interval": interval_to_json(rate.interval),
+        "labels": rate.labels,
+        "reason": rate.reason,
+    }
+
+
+def _usage(usage: Usage) -> Mapping[str, JsonValue]:
+    return {
+        "input": usage.input,
+        "output": usage.output,
+        "cached_input": usage.cached_input,
+        "reasoning": usage.reasoning,
+        "total": usage.total,
+        "requests": usage.requests,
+    }
+
+
+def _evaluator(evaluator: EvaluatorSummary) -> Mapping[str, JsonValue]:
+    return {
+        "name": evaluator.name,
+        "type": evaluator.type,
+        "judged": evaluator.judged,
+        "pass_rate": evaluator.pass_rate,
+        "pass_rate_interval": interval_to_json(evaluator.pass_rate_interval),
+        "mean_score": evaluator.mean_score,
+        "mean_interval": interval_to_json(evaluator.mean_interval),
+        "errors": evaluator.errors,
+    }
+
+
+def _failing(result: CaseResult) -> Mapping[str, JsonValue]:
+    return {
+        "suite": result.slot.suite,
+        "eval_id": result.slot.eval_id,
+        "target": result.slot.target,
+        "trial": result.slot.trial,
+        "status": result.status,
+        "verdict": result.verdict,
+        "score": result.score,
+        "reason": row_reason(result),
+    }

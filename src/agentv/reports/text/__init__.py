@@ -1,0 +1,1 @@
+"""Parts of every report: amounts, signs, tables, widths, sheets, printable text."""

@@ -1,0 +1,76 @@
+"""Numbers as people read them: shares, scores, money, times, tokens."""
+
+from agentv.types.summaries import Interval
+
+_MINUTE_S = 60
+_HOUR_S = 3600
+_THOUSAND = 1000
+_LEAST_SHOWN_USD = 0.0001
+_CENTS_FROM_USD = 0.1
+
+
+def count_text(number: int, noun: str) -> str:
+    """Return `1 row`, `1,234 rows`: every count with its noun in a report is written so."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def percent_text(share: float | None) -> str:
+    """Return 0.725 as `72.5 %`; `-` for None. Never 100 % for less than all, never 0 % for more than none."""
+    if share is None:
+        return "-"
+    shown = min(max(round(share * 100, 1), 0.1), 99.9) if 0 < share < 1 else share * 100
+    return f"{shown:.4g} %"
+
+
+def score_text(score: float | None) -> str:
+    """Return a score of 0..1 with two decimals; `-` for None. Never 1.00 for less than 1."""
+    if score is None:
+        return "-"
+    return f"{min(score, 0.99) if score < 1 - 1e-9 else score:.2f}"
+
+
+def percent_interval_text(interval: Interval | None) -> str:
+    """Return an interval of a share as `68.3 to 75.8 %`; `-` for None."""
+    if interval is None:
+        return "-"
+    return f"{percent_text(interval.low).removesuffix(' %')} to {percent_text(interval.high)}"
+
+
+def score_interval_text(interval: Interval | None) -> str:
+    """Return an interval of a score as `0.78 to 0.84`; `-` for None."""
+    return "-" if interval is None else f"{score_text(interval.low)} to {score_text(interval.high)}"
+
+
+def money_text(dollars: float | None) -> str:
+    """Return dollars: cents from ten cents on, else four decimals; `-` for unknown (None). Never 0 for more than 0."""
+    if dollars is None:
+        return "-"
+    if 0 < dollars < _LEAST_SHOWN_USD:
+        return f"<${_LEAST_SHOWN_USD:.4f}"
+    return f"${dollars:.4f}" if 0 < dollars < _CENTS_FROM_USD else f"${dollars:,.2f}"
+
+
+def seconds_text(seconds: float | None) -> str:
+    """Return a latency: `820 ms`, `1.2 s`, `12.4 s`, `3:05`; `-` for None."""
+    if seconds is None:
+        return "-"
+    if round(seconds * 1000) < _THOUSAND:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if round(seconds, 1) < _MINUTE_S else clock_text(round(seconds))
+
+
+def clock_text(seconds: float) -> str:
+    """Return a span of time as `02:41`, or `1:02:41` from an hour on."""
+    whole = int(seconds)
+    hours, rest = divmod(whole, _HOUR_S)
+    minutes, left = divmod(rest, _MINUTE_S)
+    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes:02}:{left:02}"
+
+
+def tokens_text(tokens: int) -> str:
+    """Return a number of tokens: `950`, `12.3 k`, `1.2 M`."""
+    if tokens < _THOUSAND:
+        return str(tokens)
+    if tokens < _THOUSAND**2 * 0.99995:
+        return f"{tokens / _THOUSAND:.1f} k"
+    return f"{tokens / _THOUSAND**2:.1f} M"

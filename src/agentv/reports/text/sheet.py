@@ -1,0 +1,145 @@
+"""A small report of tables and findings, of which text, Markdown and a page are made alike."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from agentv.reports.html.parts import asset, page_head, scrolled_table
+from agentv.reports.text.markup import Html, cell_code, element, inline_code, join
+from agentv.reports.text.paint import Paint, without_colour
+from agentv.reports.text.printable import one_line
+from agentv.reports.text.signs import UNICODE, Signs
+from agentv.reports.text.table import table
+from agentv.reports.text.width import wrap
+
+
+class Finding(Struct, frozen=True):
+    """One thing to be read: what it is, and what each of several said of it."""
+
+    head: str
+    said: tuple[tuple[str, str], ...] = ()
+
+
+class Part(Struct, frozen=True):
+    """A part with a title. The first of `rows` names the columns; `findings` follow, then `notes`.
+
+    `left_out` says what stands elsewhere.
+    """
+
+    title: str
+    rows: tuple[tuple[str, ...], ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    left_out: str = ""
+
+
+class Sheet(Struct, frozen=True):
+    """A report: what it is about, a sentence that says what was found, and its parts."""
+
+    title: str
+    sentence: str
+    parts: tuple[Part, ...]
+
+
+def sheet_html(sheets: Sequence[Sheet]) -> str:
+    """Return all sheets as one page: it works from a disk and asks nobody for anything."""
+    shown = [_sheet(each) for each in sheets] or [element("p", "There is nothing to show.")]
+    body = element("body", element("main", *shown))
+    title = sheets[0].title if sheets else "nothing to show"
+    head = page_head(f"{title} · agentv", style=asset("report.css"))
+    return f"<!doctype html>\n{element('html', head, body, lang='en').markup}\n"
+
+
+def _sheet(sheet: Sheet) -> Html:
+    band = element(
+        "header",
+        element("p", sheet.title, class_="eyebrow"),
+        element("h1", sheet.sentence, dir="auto"),
+        class_="verdict told",  # a measurement, neither good nor bad
+    )
+    return element("article", band, *map(_part, sheet.parts))
+
+
+def _part(part: Part) -> Html:
+    return element("section", element("h2", part.title) if part.title else None, join(_contents(part)))
+
+
+def _contents(part: Part) -> Iterator[Html]:
+    if part.rows:
+        yield scrolled_table(part.rows[0], part.rows[1:])
+    for finding in part.findings:
+        said = [element("dd", element("small", f"{who}: "), what, dir="auto") for who, what in finding.said]
+        yield element("dl", element("dt", finding.head, dir="auto"), *said)
+    for note in (*part.notes, part.left_out):
+        if note:
+            yield element("p", note)
+
+
+_LONGEST_REASON = 300
+
+
+def sheet_markdown(sheets: Sequence[Sheet]) -> str:
+    """Return sheets for a job's summary, a comment or a file."""
+    return "\n\n".join(block for sheet in sheets for block in _markdown_sheet(sheet)) + "\n"
+
+
+def _markdown_sheet(sheet: Sheet) -> Iterator[str]:
+    yield f"### {inline_code(sheet.title)}"
+    yield f"**{inline_code(sheet.sentence)}**"
+    for part in sheet.parts:
+        yield from _markdown_part(part)
+
+
+def _markdown_part(part: Part) -> Iterator[str]:
+    if part.title:
+        yield f"**{inline_code(part.title)}**"
+    if part.rows:
+        head, *rows = part.rows
+        lines = [head, ["---", *["---:"] * (len(head) - 1)], *([cell_code(cell) for cell in row] for row in rows)]
+        yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    items = [
+        "\\\n  ".join([f"- {inline_code(each.head)}", *(_said(*said) for said in each.said)]) for each in part.findings
+    ]
+    items += [f"- {inline_code(note)}" for note in (*part.notes, part.left_out) if note]
+    if items:
+        yield "\n".join(items)
+
+
+def _said(who: str, what: str) -> str:
+    return inline_code(f"{who}: {what}", longest=_LONGEST_REASON)
+
+
+_REASON_LINES = 3
+
+
+def sheet_text(sheet: Sheet, *, width: int | None = 80, signs: Signs = UNICODE, paint: Paint = without_colour) -> str:
+    """Return the sheet; tables are cut to `width`, sentences wrapped. `width` None: nothing is."""
+    lines = [*(paint(line, "bold") for line in _wrapped(sheet.title, width)), *_wrapped(sheet.sentence, width)]
+    for part in sheet.parts:
+        lines.append("")
+        lines.extend(_text_part(part, width, paint))
+    return signs.within("\n".join(lines) + "\n")
+
+
+def _text_part(part: Part, width: int | None, paint: Paint) -> Iterator[str]:
+    if part.title:
+        yield paint(one_line(part.title), "bold")
+    yield from table([[one_line(cell) for cell in row] for row in part.rows], width, paint)
+    for finding in part.findings:
+        yield from _finding(finding, width)
+    for note in (*part.notes, part.left_out):
+        yield from _wrapped(note, width)
+
+
+def _finding(finding: Finding, width: int | None) -> Iterator[str]:
+    yield from _wrapped(finding.head, width)
+    for who, what in finding.said:
+        told = _wrapped(f"{who}: {what}", None if width is None else width - 2)
+        yield from (f"  {line}" for line in told[:_REASON_LINES])
+
+
+def _wrapped(text: str, width: int | None) -> list[str]:
+    shown = one_line(text)
+    if not shown:
+        return []
+    return [shown] if width is None else wrap(shown, width)

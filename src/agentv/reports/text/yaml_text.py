@@ -1,0 +1,99 @@
+"""JSON values as YAML that people read: block style, long texts as literal blocks. No YAML library, any reader."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from agentv.reports.text.printable import UNSAFE
+from agentv.types.json_value import JsonObject, JsonValue
+
+_PLAIN = re.compile(r"[A-Za-z_](?:[^:#\n\t]*[^:#\n\t ])?")
+_RESERVED = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
+_LONGEST_PLAIN_KEY = 1000
+"""A reader looks no further than 1,024 letters for the colon behind a key."""
+
+
+def yaml_item(record: JsonObject) -> str:
+    """Return one record as an item of a YAML list, ending with a newline."""
+    lines = list(_mapping(record, ""))
+    return "".join(f"{'- ' if index == 0 else '  '}{line}\n" if line else "\n" for index, line in enumerate(lines))
+
+
+def yaml_line(value: JsonValue) -> str:
+    """Return a value on one line: JSON that a YAML reader takes for the same."""
+    return UNSAFE.sub(_escape, json.dumps(value, ensure_ascii=False))
+
+
+def _mapping(value: JsonObject, indent: str) -> Iterator[str]:
+    for key, item in value.items():
+        name = _scalar(key)
+        if len(name) > _LONGEST_PLAIN_KEY:
+            yield f"{indent}? {name}"
+            name = ""
+        yield from _after(f"{indent}{name}:", item, indent)
+
+
+def _sequence(value: Sequence[JsonValue], indent: str) -> Iterator[str]:
+    for item in value:
+        if isinstance(item, Mapping) and item:
+            first, *others = _mapping(item, f"{indent}  ")
+            yield f"{indent}- {first.lstrip()}"
+            yield from others
+        else:
+            yield from _after(f"{indent}-", item, indent)
+
+
+def _after(head: str, value: JsonValue, indent: str) -> Iterator[str]:
+    """Yield `head`, `key:` or `-`, with its value on the same line or on deeper ones below."""
+    inner = f"{indent}  "
+    if isinstance(value, str):
+        if "\n" in value and value.strip() and not UNSAFE.search(value):
+            yield f"{head} {_block_header(value)}"
+            # The writer of items adds two columns to every line; an empty line needs none.
+            yield from (f"{inner}{line}" if line else "" for line in _block_lines(value))
+        else:
+            yield f"{head} {_scalar(value)}"
+    elif isinstance(value, Mapping) and value:
+        yield head
+        yield from _mapping(value, inner)
+    elif isinstance(value, Sequence) and value:
+        yield head
+        yield from _sequence(value, inner)
+    elif isinstance(value, Mapping | Sequence):
+        yield f"{head} {'{}' if isinstance(value, Mapping) else '[]'}"
+    else:
+        yield f"{head} {_scalar(value)}"
+
+
+def _block_header(text: str) -> str:
+    """Return `|2-` and the like: the indent is named when the text itself starts with blanks or breaks."""
+    named = "2" if text[0] in " \n\t" else ""
+    kept = "" if text.endswith("\n") and not text.endswith("\n\n") else "+" if text.endswith("\n") else "-"
+    return f"|{named}{kept}"
+
+
+def _block_lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n")
+
+
+def _scalar(value: JsonValue) -> str:
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, str) and "\n" not in value and "\t" not in value and not UNSAFE.search(value):
+        if _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:
+            return value
+        if '"' in value or "\\" in value:
+            return "'" + value.replace("'", "''") + "'"
+    return yaml_line(value)
+
+
+def _number(value: float) -> str:
+    """Return a float that every YAML reader takes for one: `1e-05` needs its point."""
+    text = repr(value)
+    mantissa, mark, exponent = text.partition("e")
+    return f"{mantissa}.0e{exponent}" if mark and "." not in mantissa else text
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - the widths of YAML's own escapes

@@ -1,0 +1,206 @@
+"""What trends tell, the same in every format."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from msgspec import Struct
+
+from agentv.reports.compare.rows import chance_text, difference_text
+from agentv.reports.compare.words import unfinished_text
+from agentv.reports.text.amounts import (
+    count_text,
+    money_text,
+    percent_interval_text,
+    percent_text,
+    score_interval_text,
+    score_text,
+    seconds_text,
+)
+from agentv.scoring.comparison.trend import SeriesChange, TrendPoint, TrendRun, TrendSeries
+from agentv.scoring.counting.run_sums import MetricKey
+from agentv.types.summaries import Interval
+
+
+class MetricWords:
+    """How the numbers of one metric are written."""
+
+    def __init__(self, metric: MetricKey) -> None:
+        name, unit, field = metric
+        self._kind = "rate" if (field or name) == "pass_rate" else "score"
+        if name == "cost_usd":
+            self._kind = "cost"
+        elif name in ("p50", "p95", "p99"):
+            self._kind = "time"
+        self._per_s = 1000 if unit == "duration_ms" else 1
+
+    def value(self, value: float) -> str:
+        """Return one number."""
+        match self._kind:
+            case "rate":
+                return percent_text(value)
+            case "cost":
+                return money_text(value)
+            case "time":
+                return seconds_text(value / self._per_s)
+            case _:
+                return score_text(value)
+
+    def interval(self, interval: Interval | None) -> str:
+        """Return an interval; empty for None."""
+        if interval is None:
+            return ""
+        match self._kind:
+            case "rate":
+                return percent_interval_text(interval)
+            case "time":
+                return f"{self.value(interval.low)} to {self.value(interval.high)}"
+            case _:
+                return score_interval_text(interval)
+
+    def difference(self, difference: float) -> str:
+        """Return how far a number moved."""
+        match self._kind:
+            case "rate":
+                return f"{difference_text(difference * 100, decimals=1)} pp"
+            case "cost" | "time":
+                sign = "+" if difference > 0 else "-" if difference < 0 else ""
+                return f"{sign}{self.value(abs(difference))}"
+            case _:
+                return difference_text(difference)
+
+
+RUN_HEAD = ("run", "commit", "value", "95 %", "change")
+NAMED = 5
+"""Gaps and edits that are named; the others stand in the table of runs."""
+
+_COMMIT = 8
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
+_MANY_DAYS = 60
+
+
+class TrendWords(Struct, frozen=True):
+    """The sentences of trends of one metric, `metric_text` as it was asked for; ages are told as of `now`.
+
+    `noun` is what a point stands for: a run, a commit.
+    """
+
+    metric_text: str
+    metric: MetricKey
+    now: datetime
+    noun: str = "run"
+
+    @property
+    def numbers(self) -> MetricWords:
+        """How the metric's numbers are written."""
+        return MetricWords(self.metric)
+
+    def title(self, series: TrendSeries) -> str:
+        """Return what a series is of."""
+        return f"{series.suite}, {series.target}: {self.metric_text}"
+
+    def extent(self, series: TrendSeries) -> str:
+        """Return how many points there are, and from where to where their values reach."""
+        told = count_text(len(series.points), self.noun)
+        if series.gaps:
+            told += f", {count_text(series.gaps, 'gap')}"
+        known = [each.measured.value for each in series.points if each.measured is not None]
+        return f"{told}, {self.numbers.value(min(known))} to {self.numbers.value(max(known))}" if known else told
+
+    def last(self, series: TrendSeries) -> str:
+        """Return where a series stands: value, denominator, interval, difference."""
+        point, numbers = series.last, self.numbers
+        if point is None or point.measured is None:
+            return "no run was measured"
+        told = f"{numbers.value(point.measured.value)} of {point.measured.judged:,}"
+        if point.measured.interval is not None:
+            told += f" (95 %: {numbers.interval(point.measured.interval)})"
+        if point.difference is not None:
+            told += f", {numbers.difference(point.difference)} since the {self.noun} before"
+            told += " of the same cases" if any(each.run.selection for each in series.points) else ""
+        return told
+
+    def about(self, point: TrendPoint) -> str:
+        """Return which run a point is, how old, of which commit, and what else is to be known of it."""
+        run = point.run
+        told = [run.run_id, *([run.name] if run.name else []), age_text(run.created_at, self.now)]
+        if run.commit is not None:
+            told.append(f"commit {commit_text(run)}")
+        return ", ".join([*told, *marks_of(point)])
+
+    def change(self, series: TrendSeries, change: SeriesChange) -> str:
+        """Return from where to where the level changed, and with which run."""
+        point, numbers = series.points[change.at], self.numbers
+        back = len(series.points) - 1 - change.at
+        ago = f"{count_text(back, self.noun)} ago" if back else f"the last {self.noun}"
+        commit = "" if point.run.commit is None else f", commit {commit_text(point.run)}"
+        moved = f"{numbers.value(change.before)} -> {numbers.value(change.after)}"
+        return f"{moved} at {point.run.run_id}{commit}, {ago} (p {chance_text(change.p)})"
+
+    def edits(self, series: TrendSeries) -> str:
+        """Return which runs are of an edited suite; empty for none."""
+        edited = [point.run.run_id for point in series.points if point.is_suite_changed]
+        more = f" and {len(edited) - NAMED} before" if len(edited) > NAMED else ""
+        told = ", ".join(edited[-NAMED:])
+        return f"the suite, with {told}{more}: not comparable with what was before" if edited else ""
+
+    def gaps(self, series: TrendSeries) -> list[str]:
+        """Return why there are gaps, the newest of them."""
+        gaps = [point for point in series.points if point.gap is not None]
+        more = [f"and {len(gaps) - NAMED} before: --runs"] if len(gaps) > NAMED else []
+        return [*more, *(f"{point.run.run_id}: {point.gap}" for point in gaps[-NAMED:])]
+
+    def row(self, point: TrendPoint) -> tuple[str, ...]:
+        """Return a point as a line of a table, in the order of `RUN_HEAD`."""
+        numbers, found = self.numbers, point.measured
+        about = (point.run.run_id, commit_text(point.run))
+        if found is None:
+            return (*about, "-", "-", "-")
+        moved = "-" if point.difference is None else numbers.difference(point.difference)
+        value = f"{numbers.value(found.value)} of {found.judged:,}"
+        return (*about, value, numbers.interval(found.interval) or "-", moved)
+
+    def notes(self, series: TrendSeries) -> Iterator[str]:
+        """Yield what is to be known of points beside their numbers."""
+        for point in series.points:
+            told = [*marks_of(point), *([] if point.gap is None else [point.gap])]
+            if told:
+                yield f"{point.run.run_id}: {', '.join(told)}"
+
+
+def age_text(since: datetime, now: datetime) -> str:
+    """Return how long ago something was, in its largest unit: `3 h ago`."""
+    seconds = max((now - since).total_seconds(), 0)
+    if seconds < _MINUTE_S:
+        return "just now"
+    if seconds < _HOUR_S:
+        return f"{seconds // _MINUTE_S:.0f} min ago"
+    if seconds < _DAY_S:
+        return f"{seconds // _HOUR_S:.0f} h ago"
+    days = int(seconds // _DAY_S)
+    return f"{count_text(days, 'day')} ago" if days < _MANY_DAYS else f"{since:%Y-%m-%d}"
+
+
+def commit_text(run: TrendRun) -> str:
+    """Return the short commit, `*` behind it when files had been changed since; `-` without one."""
+    return "-" if run.commit is None else f"{run.commit[:_COMMIT]}{'*' if run.is_dirty else ''}"
+
+
+def marks_of(point: TrendPoint) -> list[str]:
+    """Return what is to be known of a point beside its number."""
+    run = point.run
+    marks = [f"[{tag}]" for tag in run.tags]
+    if run.parents:
+        marks.append(f"merged from {count_text(len(run.parents), 'run')}")
+    if run.shard is not None:
+        marks.append(f"part {run.shard}")
+    if run.selection:
+        marks.append(f"with {run.selection}")
+    if point.measured is not None and run.state != "finished":
+        marks.append(unfinished_text(run.state))
+    if errors := (point.counts.get("error", 0) if point.measured is not None else 0):
+        marks.append(count_text(errors, "error"))
+    if point.is_suite_changed:
+        marks.append("suite edited")
+    if point.runs > 1:
+        marks.append(f"newest of {count_text(point.runs, 'run')}")
+    return marks

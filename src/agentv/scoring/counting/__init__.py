@@ -1,0 +1,1 @@
+"""Rows counted: summaries, groups, tallies, durations, forecasts."""

@@ -1,0 +1,135 @@
+"""Rows counted by what they have in common: a tag, a dataset, a criterion, a target, a key of their metadata."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from agentv.scoring.counting.row_kinds import RowKind, Scored
+from agentv.scoring.counting.tallies import Tally
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.results import RowState
+from agentv.types.summaries import GroupSummary
+
+ALWAYS_BY = ("tag", "dataset", "criterion")
+KINDS = ("tag", "dataset", "criterion", "evaluator", "target", "suite")
+METADATA = "metadata."
+"""Stands before a key of the cases' metadata: rows are grouped by its value, a list puts a row into several groups."""
+GROUPS_KEPT = 1000
+OTHERS = "(others)"
+"""Stands for all groups of a kind after the first 1,000; tags are all kept, and what a gate asks for."""
+_NO_METADATA: JsonObject = {}
+
+
+def kind_named(word: str) -> str:
+    """Return the kind of group that people mean by a word: one of KINDS, else a key of the metadata."""
+    return word if word in KINDS or word.startswith(METADATA) else METADATA + word
+
+
+class Groups:
+    """Tallies by kind and name of group.
+
+    `by` names the kinds: one of KINDS, or `metadata.KEY`. `kept` groups, given by kind and name, are counted by
+    themselves however late they come.
+    """
+
+    def __init__(self, by: Iterable[str] = ALWAYS_BY, kept: Collection[tuple[str, str]] = ()) -> None:
+        self._kept = kept
+        self._tallies: dict[str, dict[str, Tally]] = {kind: {} for kind in by}
+
+    def add(
+        self, kind: RowKind, rows: int = 1, case: int | None = None, *, metadata: JsonObject = _NO_METADATA
+    ) -> None:
+        """Count rows of one kind in every group that they belong to. `rows` and `case` are as for a tally.
+
+        `metadata` is that of their cases, wanted where rows are grouped by it.
+        """
+        for by, tallies in self._tallies.items():
+            if by in _PARTS:
+                parts = _PARTS[by](kind)
+                if case is None and _has_twice(parts):
+                    self._add_whole(by, parts, rows)
+                    continue
+            else:
+                parts = [(group, kind.state, kind.score) for group in _names(kind, by, metadata)]
+            for group, state, score in parts:
+                tally = tallies.get(group) or self._made(by, group)
+                tally.add(state, score, rows, case)
+
+    def _add_whole(self, by: str, parts: Iterable[Scored], cases: int) -> None:
+        """Count parts of rows that are whole cases: those of one name are of one case."""
+        by_name: dict[str, list[tuple[RowState, float | None]]] = {}
+        for name, state, score in parts:
+            by_name.setdefault(name, []).append((state, score))
+        for name, named in by_name.items():
+            tally = self._tallies[by].get(name) or self._made(by, name)
+            tally.add_whole(named, cases)
+
+    def _made(self, by: str, group: str) -> Tally:
+        """Return the tally of a group that has none of its own yet: a new one, or that of all others."""
+        tallies = self._tallies[by]
+        is_kept = by == "tag" or len(tallies) < GROUPS_KEPT or (by, group) in self._kept
+        return tallies.setdefault(group if is_kept else OTHERS, Tally())
+
+    def get(self, by: str, group: str) -> Tally | None:
+        """Return the tally of one group, None when nothing belongs to it."""
+        return self._tallies.get(by, {}).get(group)
+
+    def names(self, by: str) -> Collection[str]:
+        """Return the groups of a kind."""
+        return self._tallies.get(by, {}).keys()
+
+    def summaries(self) -> tuple[GroupSummary, ...]:
+        """Return every group, kind by kind, in the order in which they first came."""
+        return tuple(
+            group_summary(by, group, tally) for by, tallies in self._tallies.items() for group, tally in tallies.items()
+        )
+
+
+def group_summary(by: str, name: str, tally: Tally) -> GroupSummary:
+    """Return what is told of one group."""
+    return GroupSummary(
+        by=by,
+        name=name,
+        counts=dict(tally.counts),
+        mean_score=tally.mean,
+        pass_rate=tally.pass_rate,
+        mean_interval=tally.mean_interval,
+        pass_rate_interval=tally.pass_rate_interval,
+    )
+
+
+def _has_twice(parts: Sequence[Scored]) -> bool:
+    """Whether two parts have one name, as a criterion that two evaluators judge."""
+    return len(parts) > 1 and len({name for name, _, _ in parts}) < len(parts)
+
+
+def _scored_evaluators(kind: RowKind) -> list[Scored]:
+    return [(name, state, score) for name, _, state, score in kind.scored_evaluators()]
+
+
+_PARTS: dict[str, Callable[[RowKind], list[Scored]]] = {
+    "evaluator": _scored_evaluators,
+    "criterion": RowKind.scored_criteria,
+}
+"""Kinds of groups whose members are parts of a row; those of all others are rows."""
+
+
+def _names(kind: RowKind, by: str, metadata: JsonObject) -> tuple[str, ...]:
+    if by == "tag":
+        return kind.tags
+    if by == "dataset":
+        return (kind.dataset,)
+    if by == "target":
+        return (kind.target,)
+    if by == "suite":
+        return (kind.suite,)
+    return tuple(dict.fromkeys(_texts(metadata.get(by.removeprefix(METADATA)))))
+
+
+def _texts(value: JsonValue) -> Iterator[str]:
+    """Yield the names of the groups that a value of metadata stands for; none for what has no simple name."""
+    if isinstance(value, bool):
+        yield "true" if value else "false"
+    elif isinstance(value, str | int | float):
+        yield f"{value}"
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)

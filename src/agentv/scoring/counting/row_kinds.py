@@ -1,0 +1,67 @@
+"""What counts of a finished row beside its case: rows of one kind are counted as one, with their number."""
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from agentv.scoring.results.aggregation import verdict_of
+from agentv.types.evaluation import EvaluatorResult, EvaluatorStatus, Verdict
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RowState
+
+Scored: TypeAlias = tuple[str, RowState, float | None]
+"""A part of a row that is counted by itself: its name, its state, its score."""
+
+
+class RowKind(Struct, frozen=True, gc=False):
+    """What a row is counted by. Quick to make and to find among others: it is made for every row.
+
+    Of each evaluator it has name, type, status, verdict and score, of each criterion name, value and whether it has an
+    error.
+    """
+
+    state: RowState
+    score: float | None
+    suite: str
+    target: str
+    dataset: str
+    tags: tuple[str, ...]
+    evaluators: tuple[tuple[str, str, EvaluatorStatus, Verdict | None, float], ...]
+    criteria: tuple[tuple[str, float | None, bool], ...]
+
+    def scored_evaluators(self) -> list[tuple[str, str, RowState, float]]:
+        """Return name, type, state and score of each evaluator."""
+        return [
+            (name, type_, _state(status, verdict, score), score)
+            for name, type_, status, verdict, score in self.evaluators
+        ]
+
+    def scored_criteria(self) -> list[Scored]:
+        """Return the criteria that have a value or an error; one on a scale that cannot be averaged has neither."""
+        return [
+            (name, "error", None) if is_broken or value is None else (name, verdict_of(value), value)
+            for name, value, is_broken in self.criteria
+            if is_broken or value is not None
+        ]
+
+
+def kind_of(row: CaseResult, state: RowState) -> RowKind:
+    """Return the kind of a row in that state (aggregation.row_state)."""
+    evaluators, criteria = [], []
+    for each in row.evaluator_results:
+        evaluators.append((each.name, each.type, each.status, each.verdict, each.score))
+        for criterion in each.results:
+            criteria.append((criterion.criterion_name, criterion.value, criterion.error is not None))  # noqa: PERF401 - quicker for one or two
+    slot = row.slot
+    return RowKind(state, row.score, slot.suite, slot.target, row.dataset, row.tags, tuple(evaluators), tuple(criteria))
+
+
+def evaluator_state(result: EvaluatorResult) -> RowState:
+    """Return the state of one evaluator's result, as rows have one."""
+    return _state(result.status, result.verdict, result.score)
+
+
+def _state(status: EvaluatorStatus, verdict: Verdict | None, score: float) -> RowState:
+    if status in ("error", "skipped"):
+        return status
+    return verdict or verdict_of(score)

@@ -1,0 +1,99 @@
+"""What a run's rows of one suite and target come to, small enough to be kept: no row is needed again."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from msgspec import Struct, field
+
+from agentv.scoring.counting.summary import Summary
+from agentv.scoring.statistics.intervals import mean_interval, rate_interval
+from agentv.scoring.statistics.moments import ClusterMoments
+from agentv.types.summaries import Interval
+
+MetricKey: TypeAlias = tuple[str, str | None, str | None]
+"""A metric as gates have it: name, argument, field."""
+
+PERCENTILES = ("p50", "p95", "p99")
+
+
+class Measured(Struct, frozen=True):
+    """A number with its interval, the judged rows that it is over, and of rates and means the sums over cases."""
+
+    value: float
+    judged: int
+    interval: Interval | None = None
+    moments: ClusterMoments | None = None
+
+
+class RunSums(Struct, frozen=True):
+    """The rows of one suite and target in one run: counts by state, sums over cases, cost, percentiles of latency.
+
+    `evaluators` has for each name the sums of its scores and of its passes; `latencies` for `p50`, `p95` and `p99` the
+    seconds and their interval. `cost_usd` is None where a price is unknown.
+    """
+
+    counts: Mapping[str, int]
+    scores: ClusterMoments
+    passes: ClusterMoments
+    cost_usd: float | None
+    evaluators: Mapping[str, tuple[ClusterMoments, ClusterMoments]] = field(default_factory=dict)
+    latencies: Mapping[str, tuple[float, Interval | None]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, summary: Summary) -> "RunSums":
+        """Take from a summary what is kept of it."""
+        latencies = {}
+        for name in PERCENTILES:
+            seconds = summary.measure(name, "duration_s", None)
+            if seconds is not None:
+                latencies[name] = (seconds, summary.interval(name, "duration_s", None))
+        return cls(
+            counts=dict(summary.all.counts),
+            scores=summary.moments("mean", None, None),
+            passes=summary.moments("pass_rate", None, None),
+            cost_usd=summary.cost_usd,
+            evaluators={
+                name: (summary.moments("evaluator", name, "mean"), summary.moments("evaluator", name, "pass_rate"))
+                for name in sorted(summary.names("evaluator"))
+            },
+            latencies=latencies,
+        )
+
+    @property
+    def judged(self) -> int:
+        """Rows that were cleanly judged."""
+        return self.scores.rows
+
+    def measure(self, metric: MetricKey) -> Measured | None:
+        """Return a metric with its interval, as a report over these rows has them; None when nothing was measured."""
+        match metric:
+            case ("mean", _, _):
+                return _mean(self.scores)
+            case ("pass_rate", _, _):
+                return _rate(self.passes)
+            case ("evaluator", name, part):
+                found = self.evaluators.get(name or "")
+                if found is None:
+                    return None
+                return _rate(found[1]) if part == "pass_rate" else _mean(found[0])
+            case ("cost_usd", _, _):
+                return None if self.cost_usd is None else Measured(self.cost_usd, self.judged)
+            case (name, unit, _):
+                latency = self.latencies.get(name)
+                return (
+                    None if latency is None else _duration(*latency, self.judged, 1000 if unit == "duration_ms" else 1)
+                )
+
+
+def _mean(moments: ClusterMoments) -> Measured | None:
+    return Measured(moments.mean, moments.rows, mean_interval(moments), moments) if moments.rows else None
+
+
+def _rate(moments: ClusterMoments) -> Measured | None:
+    return Measured(moments.mean, moments.rows, rate_interval(moments), moments) if moments.rows else None
+
+
+def _duration(seconds: float, interval: Interval | None, judged: int, per_s: int) -> Measured:
+    if interval is not None:
+        interval = Interval(interval.low * per_s, interval.high * per_s, interval.method, interval.level)
+    return Measured(seconds * per_s, judged, interval)

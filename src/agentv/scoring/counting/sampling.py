@@ -1,0 +1,73 @@
+"""Which lines of a stream are judged: decided line by line, the same on every machine and in any order."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+
+from msgspec import Struct
+
+from agentv.types.errors import ConfigError
+from agentv.types.json_value import JsonValue, camel_case, snake_case
+from agentv.types.messages_json import compact_json
+
+_PLACES = 2**64
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+_SHARE = re.compile(r"\d*\.\d+")
+_COUNT = re.compile(r"[1-9]\d*")
+
+
+class Sample(Struct, frozen=True):
+    """A seeded share of the lines: those that fall below `bound`, of 2**64; or `count` of them when that is set.
+
+    `by` is the path of a key whose value decides in the place of the line: those that share it are kept or left out
+    together.
+    """
+
+    bound: int = _PLACES
+    count: int | None = None
+    by: tuple[str, ...] = ()
+    seed: int = 0
+
+    def place(self, key: bytes) -> int:
+        """Return where a key falls, evenly spread from 0 to 2**64 - 1 (BLAKE2b of the seed and the key)."""
+        digest = hashlib.blake2b(b"%d\n%b" % (self.seed, key), digest_size=8).digest()
+        return int.from_bytes(digest, "big")
+
+    def keeps(self, place: int) -> bool:
+        """Whether what falls there is in the share. What a share keeps, every larger one of the same seed keeps."""
+        return place < self.bound
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left out."""
+        return self.count is None and self.bound == _PLACES
+
+    def key_of(self, value: JsonValue) -> bytes | None:
+        """Return the value at `by` as bytes, each key in either spelling; None when there is none."""
+        for key in self.by:
+            value = _entry(value, key)
+        return None if value is None else compact_json(value).encode("utf-8", "surrogatepass")
+
+
+def _entry(value: JsonValue, key: str) -> JsonValue:
+    spellings = (key, camel_case(key), snake_case(key))
+    return next((value[way] for way in spellings if way in value), None) if isinstance(value, Mapping) else None
+
+
+def make_sample(text: str | None, *, by: str | None, seed: int) -> Sample:
+    """Return the sample that `1%`, `0.01` or `100` (lines) asks for; None is every line. Raises ConfigError."""
+    path = tuple(by.split(".")) if by else ()
+    if text is None:
+        return Sample(by=path, seed=seed)
+    if _COUNT.fullmatch(text):
+        if path:
+            raise ConfigError(f"--sample-by needs a share, such as 1% or 0.01; {text} lines may cut a session in two")
+        return Sample(count=int(text), seed=seed)
+    percent = _PERCENT.fullmatch(text)
+    if percent is None and not _SHARE.fullmatch(text):
+        raise ConfigError(f"--sample {text!r}: write a share, such as 1% or 0.01, or how many lines, such as 100")
+    share = Fraction(text) if percent is None else Fraction(percent[1]) / 100
+    if not 0 < share <= 1:
+        raise ConfigError(f"--sample {text!r}: a share lies above 0 and is at most 1 (100%)")
+    return Sample(int(share * _PLACES), by=path, seed=seed)

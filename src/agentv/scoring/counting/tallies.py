@@ -1,0 +1,353 @@
+"""Counts of a group of rows, with how sure its rate and its mean are."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from agentv.scoring.counting.case_sums import CaseSum, CaseSums
+from agentv.scoring.counting.durations import Durations, percentile_interval_us, percentile_us
+from agentv.scoring.statistics.intervals import mean_interval, rate_interval
+from agentv.scoring.statistics.moments import ClusterMoments
+from agentv.scoring.statistics.trials import pass_at, pass_hat
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RowState
+from agentv.types.summaries import Interval, TargetSummary, TrialSummary
+from agentv.types.usage import Usage
+
+_NOTHING = ClusterMoments.of_passes(0, 0)
+JUDGED_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail")
+
+
+_PER_POINT = 2**64
+"""Scores are added up as whole numbers, in units of 2**-64: such sums are exact, and the same in any order."""
+_UNALIKE = 64
+"""How many states and scores are counted apart before they are added up. A rule's rows have a handful."""
+
+
+class SingleRows(Struct):
+    """Judged rows that are the only ones of their cases, with the sums of their scores' powers in units."""
+
+    rows: int = 0
+    passed: int = 0
+    total: int = 0
+    squares: int = 0
+    cubes: int = 0
+
+    def add(self, rows: int, score: float, *, passed: bool) -> None:
+        """Count so many rows of one score."""
+        units = round(score * _PER_POINT)
+        total = rows * units
+        self.rows += rows
+        self.passed += rows * passed
+        self.total += total
+        self.squares += total * units
+        self.cubes += total * units * units
+
+
+class Tally(Struct):
+    """Counts and score sum of one group of rows. Only where cases have several rows is anything kept by case."""
+
+    cases: CaseSums | None = None
+    _counts: Counter[str] = field(default_factory=Counter)
+    _single: SingleRows = field(default_factory=SingleRows)
+    _passes: ClusterMoments = _NOTHING
+    _units: ClusterMoments = _NOTHING
+    _repeated_units: int = 0
+    _alike: Counter[tuple[RowState, float | None]] = field(default_factory=Counter)
+    _alike_cases: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+
+    def add(self, state: RowState, score: float | None, rows: int = 1, case: int | None = None) -> None:
+        """Count equal rows. `case` (case_sums.case_of) says of one row that its case may have others in this group."""
+        if case is None:
+            self._alike[state, score] += rows
+            if len(self._alike) == _UNALIKE:
+                self._settle()
+            return
+        self._counts[state] += rows
+        if score is None or state not in JUDGED_STATES:
+            return
+        self._repeated_units += round(score * _PER_POINT)
+        if self.cases is None:
+            self.cases = CaseSums()
+        self.cases.add(case, passed=state == "pass", score=score)
+
+    def add_whole(self, rows: Sequence[tuple[RowState, float | None]], cases: int = 1) -> None:
+        """Count all rows of so many equal cases that have no others in this group: nothing is kept of a case."""
+        judged = [(state, score) for state, score in rows if score is not None and state in JUDGED_STATES]
+        for state, _ in rows:
+            self._counts[state] += cases
+        if not judged:
+            return
+        passed = sum(state == "pass" for state, _ in judged)
+        units = sum(round(score * _PER_POINT) for _, score in judged)
+        self._alike_cases[len(judged), passed, units] += cases
+        if len(self._alike_cases) == _UNALIKE:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Add up what is counted apart."""
+        for (state, score), rows in self._alike.items():
+            self._counts[state] += rows
+            if score is not None and state in JUDGED_STATES:
+                self._single.add(rows, score, passed=state == "pass")
+        self._alike.clear()
+        for (size, passed, units), cases in self._alike_cases.items():
+            self._passes += ClusterMoments.of_clusters([(size, passed)]).times(cases)
+            self._units += ClusterMoments.of_clusters([(size, units)]).times(cases)
+        self._alike_cases.clear()
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many rows are in each state."""
+        self._settle()
+        return self._counts
+
+    @property
+    def single(self) -> SingleRows:
+        """The judged rows that are the only ones of their cases."""
+        self._settle()
+        return self._single
+
+    @property
+    def score_sum(self) -> float:
+        """The sum of the judged rows' scores."""
+        self._settle()
+        return (self._single.total + self._units.total + self._repeated_units) / _PER_POINT
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return self.counts.total()
+
+    @property
+    def judged(self) -> int:
+        """Rows that were cleanly judged: the denominator of every rate and mean."""
+        return sum(self.counts[state] for state in JUDGED_STATES)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean score of the judged rows."""
+        return self.score_sum / self.judged if self.judged else None
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Share of the judged rows whose verdict is pass."""
+        return self.counts["pass"] / self.judged if self.judged else None
+
+    @property
+    def error_rate(self) -> float | None:
+        """Share of all rows that have no result."""
+        return self.counts["error"] / self.rows if self.rows else None
+
+    def passes(self) -> ClusterMoments:
+        """Return what an interval of the pass rate needs."""
+        alone = ClusterMoments.of_passes(self.single.rows, self.single.passed)
+        repeated = ClusterMoments.of_clusters((case.rows, case.passed) for case in self.cases or ())
+        return alone + repeated + self._passes
+
+    def scores(self) -> ClusterMoments:
+        """Return what an interval of the mean needs."""
+        single = self.single
+        alone = ClusterMoments.of_rows(single.rows, single.total, single.squares, single.cubes)
+        repeated = ClusterMoments.of_clusters((case.rows, case.score_sum) for case in self.cases or ())
+        return (alone + self._units).in_units(_PER_POINT) + repeated
+
+    @property
+    def pass_rate_interval(self) -> Interval | None:
+        """95 % interval of the pass rate; None with fewer than two cases."""
+        return rate_interval(self.passes())
+
+    @property
+    def mean_interval(self) -> Interval | None:
+        """95 % interval of the mean; None with fewer than two cases."""
+        return mean_interval(self.scores())
+
+
+def pooled(tallies: Sequence[Tally], metric: str) -> float | None:
+    """Return `mean`, `pass_rate` or `error_rate` over the rows of all tallies together; None without any."""
+    if metric == "error_rate":
+        errors, rows = sum(tally.counts["error"] for tally in tallies), sum(tally.rows for tally in tallies)
+        return errors / rows if rows else None
+    total = sum(tally.counts["pass"] if metric == "pass_rate" else tally.score_sum for tally in tallies)
+    judged = sum(tally.judged for tally in tallies)
+    return total / judged if judged else None
+
+
+def pooled_interval(tallies: Sequence[Tally], metric: str) -> Interval | None:
+    """Return the 95 % interval of `mean` or `pass_rate` over the rows of tallies that share no case."""
+    moments = pooled_moments(tallies, metric)
+    return rate_interval(moments) if metric == "pass_rate" else mean_interval(moments)
+
+
+def pooled_moments(tallies: Sequence[Tally], metric: str) -> ClusterMoments:
+    """Return what an interval of `mean` or `pass_rate` needs, over the rows of tallies that share no case."""
+    return sum((tally.passes() if metric == "pass_rate" else tally.scores() for tally in tallies), _NOTHING)
+
+
+_EACH_UP_TO = 10
+_NONE = ClusterMoments.of_passes(0, 0)
+_OF_CASE: Mapping[str, Callable[[int, int, int], float | None]] = {"pass_at": pass_at, "pass_hat": pass_hat}
+
+
+def trial_summaries(tally: Tally) -> tuple[TrialSummary, ...]:
+    """Return pass@k and pass^k for k of 1 to 10 and for as many as the most repeated case of a target has.
+
+    Empty without repeats. Cases weigh the same, however often each was judged.
+    """
+    outcomes = _outcomes(tally)
+    most = max((trials for _, trials in outcomes), default=0)
+    if most <= 1:
+        return ()
+    return tuple(_trial_summary(k, outcomes) for k in sorted({*range(1, min(most, _EACH_UP_TO) + 1), most}))
+
+
+def _outcomes(tally: Tally) -> Counter[tuple[int, int]]:
+    """Return how many cases have each pair of passes and trials: few pairs, however many cases."""
+    return Counter((case.passed, case.rows) for case in tally.cases or ()) + _single_outcomes(tally)
+
+
+def _single_outcomes(tally: Tally) -> Counter[tuple[int, int]]:
+    single = tally.single
+    return Counter({(1, 1): single.passed, (0, 1): single.rows - single.passed})
+
+
+def _trial_summary(k: int, outcomes: Mapping[tuple[int, int], int]) -> TrialSummary:
+    at, hat = (_moments(of_case, k, outcomes) for of_case in (pass_at, pass_hat))
+    return TrialSummary(k, at.clusters, at.mean, hat.mean, mean_interval(at), mean_interval(hat))
+
+
+def _moments(
+    of_case: Callable[[int, int, int], float | None], k: int, outcomes: Mapping[tuple[int, int], int]
+) -> ClusterMoments:
+    values = [(of_case(k, passed, trials), cases) for (passed, trials), cases in outcomes.items()]
+    told = [(value, cases) for value, cases in values if value is not None]
+    return ClusterMoments.of_rows(
+        sum(cases for _, cases in told),
+        sum(value * cases for value, cases in told),
+        sum(value**2 * cases for value, cases in told),
+        sum(value**3 * cases for value, cases in told),
+    )
+
+
+def trial_moments(name: str, k: int, targets: Sequence[Tally]) -> ClusterMoments:
+    """Return what `pass_at` or `pass_hat` of k trials over all targets needs; a case is one cluster, whoever answers.
+
+    `targets` are the tallies of the targets' rows.
+    """
+    if len(targets) == 1:
+        return _moments(_OF_CASE[name], k, _outcomes(targets[0]))
+    singles = sum((_moments(_OF_CASE[name], k, _single_outcomes(tally)) for tally in targets), _NONE)
+    by_case: dict[int, tuple[int, float]] = {}
+    for tally in targets:
+        for case, value in _values(name, k, tally.cases or ()):
+            rows, total = by_case.get(case, (0, 0.0))
+            by_case[case] = rows + 1, total + value
+    return singles + ClusterMoments.of_clusters(by_case.values())
+
+
+def _values(name: str, k: int, cases: Iterable[CaseSum]) -> Iterable[tuple[int, float]]:
+    for case in cases:
+        value = _OF_CASE[name](k, case.passed, case.rows)
+        if value is not None:
+            yield case.case, value
+
+
+class _Spending(Struct):
+    """Usage and cost of some calls. One call whose cost nobody knows makes the sum unknown (None): it is not free."""
+
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = 0.0
+
+    def add(self, usage: Usage | None, cost_usd: float | None, *, called: bool) -> None:
+        if usage is not None:
+            self.usage += usage
+        if cost_usd is not None and self.cost_usd is not None:
+            self.cost_usd += cost_usd
+        elif cost_usd is None and (called or usage is not None):
+            self.cost_usd = None
+
+
+class TargetTally(Struct):
+    """Adds up the rows of one target."""
+
+    rows: Tally = field(default_factory=Tally)
+    latencies: Durations = field(default_factory=Durations)
+    target: _Spending = field(default_factory=_Spending)
+    judge: _Spending = field(default_factory=_Spending)
+    saved_usd: float = 0.0
+    """What was not billed, because an answer or a judge's reply came from the cache."""
+
+    def add(self, result: CaseResult, state: RowState, case: int | None) -> None:
+        """Add how long a row took and what it cost; into `rows` it comes with others of its kind."""
+        if result.duration_ms is not None and state != "error":
+            self.latencies.add(result.duration_ms / 1000, case)
+        is_answered = result.error is None or result.error.stage == "evaluator"
+        self.target.add(result.target_usage, result.target_cost_usd, called=is_answered)
+        if result.cached:
+            self.saved_usd += result.target_cost_usd or 0.0
+        if _has_judge(result):
+            self._spend_on_judges(result)
+
+    def _spend_on_judges(self, result: CaseResult) -> None:
+        unpriced = any(map(_has_unpriced_call, result.evaluator_results))
+        self.judge.add(result.judge_usage, None if unpriced else result.judge_cost_usd, called=unpriced)
+        self.saved_usd += saved_by_judges(result)
+
+
+def target_summary(name: str, tally: TargetTally) -> TargetSummary:
+    """Return what is told of a target."""
+    return TargetSummary(
+        target=name,
+        counts=dict(tally.rows.counts),
+        mean_score=tally.rows.mean,
+        pass_rate=tally.rows.pass_rate,
+        target_cost_usd=tally.target.cost_usd,
+        judge_cost_usd=tally.judge.cost_usd,
+        target_usage=tally.target.usage,
+        judge_usage=tally.judge.usage,
+        latency_median_s=_percentile_s(tally.latencies, 0.5),
+        latency_p95_s=_percentile_s(tally.latencies, 0.95),
+        saved_usd=tally.saved_usd,
+        pass_rate_interval=tally.rows.pass_rate_interval,
+        mean_interval=tally.rows.mean_interval,
+        latency_median_interval=latency_interval([tally.latencies], 0.5),
+        latency_p95_interval=latency_interval([tally.latencies], 0.95),
+        trials=trial_summaries(tally.rows),
+    )
+
+
+def latency_interval(latencies: list[Durations], share: float, *, per_unit: float = 1_000_000) -> Interval | None:
+    """Return the 95 % interval of a percentile of durations; a unit is that many microseconds."""
+    bounds = percentile_interval_us(latencies, share)
+    return None if bounds is None else Interval(bounds[0] / per_unit, bounds[1] / per_unit, "order-statistics")
+
+
+def _percentile_s(latencies: Durations, share: float) -> float | None:
+    found_us = percentile_us([latencies], share)
+    return None if found_us is None else found_us / 1_000_000
+
+
+def _has_judge(result: CaseResult) -> bool:
+    """Whether more than rules may have judged a row. Where none has, as is usual, there is nothing to add up."""
+    if result.judge_usage is not None or result.judge_cost_usd is not None:
+        return True
+    for each in result.evaluator_results:  # noqa: SIM110 - `any` takes twice as long over one or two
+        if each.judge_calls or each.evaluator_results:
+            return True
+    return False
+
+
+def saved_by_judges(result: CaseResult | EvaluatorResult) -> float:
+    """Return how many dollars of a row's judges were not billed, because their replies came from the cache."""
+    calls = result.judge_calls if isinstance(result, EvaluatorResult) else ()
+    own = math.fsum(call.cost_usd or 0.0 for call in calls if call.cached)
+    return own + math.fsum(map(saved_by_judges, result.evaluator_results))
+
+
+def _has_unpriced_call(result: EvaluatorResult) -> bool:
+    """Whether an evaluator, or a member of it, asked a judge at a cost that nobody knows."""
+    unpriced = any(call.cost_usd is None and not call.cached for call in result.judge_calls)
+    return unpriced or any(map(_has_unpriced_call, result.evaluator_results))

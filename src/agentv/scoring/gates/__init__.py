@@ -1,0 +1,1 @@
+"""Gates: their syntax, their metrics, and the verdict of a run."""

@@ -1,0 +1,188 @@
+"""The one function that says how a run ended. Terminal, JUnit, Markdown, HTML and JSON print its sentence."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.scoring.counting.summary import Summary
+from agentv.scoring.counting.tallies import Tally
+from agentv.scoring.gates.gates import Gate, Measurements
+from agentv.types.results import GateResult, RunState, RunVerdict
+
+if TYPE_CHECKING:
+    from agentv.scoring.counting.judged_summary import JudgedSummary
+
+
+PASSED = 0
+GATE_FAILED = 1
+STOPPED = 2
+INCOMPLETE = 3
+NOTHING_SELECTED = 5
+SIGNALLED = 128
+INTERRUPT_SIGNAL = 2
+
+_WHY_INCOMPLETE = {"failed": "the run could not go on", "running": "the run is not over"}
+
+
+class AskedGate(Struct, frozen=True):
+    """A gate with what it is measured on: the whole run, or the rows of one suite, which it is then called by."""
+
+    gate: Gate
+    suite: str | None = None
+
+
+class Counted(Measurements, Protocol):
+    """A summary as the verdict needs it."""
+
+    @property
+    def all(self) -> Tally:
+        """The tally over all rows."""
+
+    def of_suite(self, suite: str) -> Measurements:
+        """Return the same counts over one suite's rows."""
+
+
+class Ending(Struct, frozen=True):
+    """How a run came to its end. `reason` says why it did not finish, or why a finished one has no row.
+
+    `planned` rows are None when not known; `is_kept` says whether rows were written anywhere. `noun` is how messages
+    call one.
+    """
+
+    state: RunState
+    reason: str | None = None
+    planned: int | None = None
+    invalid_rows: int = 0
+    signal_number: int = INTERRUPT_SIGNAL
+    is_kept: bool = True
+    noun: str = "row"
+
+
+def run_verdict(
+    counted: Counted, ending: Ending, *, gates: Sequence[AskedGate] | None, max_errors: int = 0
+) -> RunVerdict:
+    """Return exit code and sentence of a run (product.md, "Exit codes").
+
+    `gates` None is the default gate (every judged row passes), an empty sequence is no gate. A run with no cleanly
+    judged row never passes. Order: 4 (lines that could not be read), 5, 130, then 1 if the judged rows already fail
+    the gate, then 3, then 2. A gate that could not be measured is failed by no row: it fails a run that is complete.
+    """
+    rows, errors = counted.all, counted.all.counts["error"]
+    results = _check_gates(counted, gates, ending.noun)
+    broken = [result for result in results if not result.passed]
+    failed = [result for result in broken if result.value is not None]
+    early = _early(ending, rows)
+    if ending.invalid_rows:
+        return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
+    if ending.state == "interrupted":
+        sentence = f"INTERRUPTED: {_of_planned(rows.rows, ending)} {'kept' if ending.is_kept else 'made'}."
+        return RunVerdict(SIGNALLED + ending.signal_number, sentence, results)
+    if not rows.rows and ending.state == "finished":
+        why = ending.reason or "no case matches what was asked for"
+        return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
+    if rows.judged and failed:
+        return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors, ending.noun)}{early}", results)
+    incomplete = _incomplete(ending, rows, results, max_errors)
+    if incomplete is not None:
+        return RunVerdict(INCOMPLETE, f"INCOMPLETE: {incomplete}", results)
+    if ending.state == "stopped":
+        return RunVerdict(STOPPED, f"STOPPED: {ending.reason}; {_of_planned(rows.rows, ending)} made.", results)
+    if broken:
+        return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors, ending.noun)}", results)
+    if not results:
+        return RunVerdict(PASSED, f"NO GATE: {_rows_passed(rows, ending.noun)}.{_beside(errors, ending.noun)}", results)
+    return RunVerdict(PASSED, f"PASS: {_and(results)}.{_beside(errors, ending.noun)}", results)
+
+
+def _incomplete(ending: Ending, rows: Tally, results: Sequence[GateResult], max_errors: int) -> str | None:
+    """Return what is missing from a run, or None when all of it is there."""
+    errors = rows.counts["error"]
+    if ending.state in ("failed", "running"):
+        made = f" {_of_planned(rows.rows, ending)} made." if rows.rows else ""
+        return f"{ending.reason or _WHY_INCOMPLETE[ending.state]}.{made}"
+    if ending.state == "finished" and ending.planned is not None and rows.rows < ending.planned:
+        return f"only {_of_planned(rows.rows, ending)} made."
+    if not rows.judged and (rows.rows or ending.state != "stopped"):
+        return f"no {ending.noun} could be judged.{_beside(errors, ending.noun)}"
+    if errors > max_errors:
+        return (
+            f"{_count(errors, ending.noun)} without a result; {_state_of_gates(results)} on the {rows.judged:,} judged."
+        )
+    return None
+
+
+def _early(ending: Ending, rows: Tally) -> str:
+    """Return why a run that failed its gate did not come to its end, as one more sentence."""
+    if ending.state == "running":
+        return f" The run is not over; {_of_planned(rows.rows, ending)} made."
+    if ending.state not in ("stopped", "failed"):
+        return ""
+    return f" The run ended early: {ending.reason or 'it could not go on'}; {_of_planned(rows.rows, ending)} made."
+
+
+def _of_planned(rows: int, ending: Ending) -> str:
+    if ending.planned is None or ending.planned < rows:
+        return f"{_count(rows, ending.noun)} {'is' if rows == 1 else 'are'}"
+    return f"{rows:,} of {_count(ending.planned, f'planned {ending.noun}')} {'is' if rows == 1 else 'are'}"
+
+
+def _check_gates(counted: Counted, gates: Sequence[AskedGate] | None, noun: str) -> tuple[GateResult, ...]:
+    if gates is not None:
+        return tuple(_check_gate(counted, asked) for asked in gates)
+    rows = counted.all
+    passed = rows.judged > 0 and rows.counts["pass"] == rows.judged
+    value = rows.pass_rate
+    return (GateResult(f"every judged {noun} passes", passed=passed, value=value, sentence=_rows_passed(rows, noun)),)
+
+
+def _check_gate(counted: Counted, asked: AskedGate) -> GateResult:
+    if asked.suite is None:
+        return asked.gate.check(counted)
+    result = asked.gate.check(counted.of_suite(asked.suite))
+    return replace(result, sentence=f"{asked.suite}: {result.sentence}")
+
+
+def _rows_passed(rows: Tally, noun: str) -> str:
+    rate = f" ({100 * rows.pass_rate:.4g} %)" if rows.pass_rate is not None else ""
+    return f"{rows.counts['pass']:,} of {_count(rows.judged, f'judged {noun}')} passed{rate}"
+
+
+def _state_of_gates(results: Sequence[GateResult]) -> str:
+    if not results:
+        return "no gate was asked for"
+    if not all(result.passed for result in results):
+        return "a gate could not be measured"
+    return "the gate holds" if len(results) == 1 else "all gates hold"
+
+
+def _and(results: Sequence[GateResult]) -> str:
+    return "; ".join(result.sentence for result in results)
+
+
+def _beside(errors: int, noun: str) -> str:
+    return f" {_count(errors, noun)} without a result." if errors else ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def summary_for(gates: Sequence[AskedGate] | None, *, has_targets: bool) -> Summary:
+    """Return a summary that counts apart the suites with gates of their own. `has_targets` is as for Summary."""
+    suites = {asked.suite for asked in gates or () if asked.suite is not None}
+    return Summary(suites, kept=_names(gates), has_targets=has_targets)
+
+
+def judged_summary_for(gates: Sequence[AskedGate] | None) -> "JudgedSummary":
+    """Return a summary of a stream."""
+    from agentv.scoring.counting.judged_summary import JudgedSummary  # noqa: PLC0415 - a run has none
+
+    return JudgedSummary(kept=frozenset(name for _, name in _names(gates)))
+
+
+def _names(gates: Sequence[AskedGate] | None) -> frozenset[tuple[str, str]]:
+    """Return what gates ask for by name, as the kind of group and its name."""
+    named = (asked.gate for asked in gates or () if asked.gate.metric.takes == "name")
+    return frozenset((gate.name, gate.argument or "") for gate in named)

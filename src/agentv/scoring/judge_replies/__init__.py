@@ -1,0 +1,1 @@
+"""Replies of judge models: JSON found, verdicts read, rubrics and criteria matched."""

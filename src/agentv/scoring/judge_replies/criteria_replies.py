@@ -1,0 +1,185 @@
+"""A judge's scores of several criteria in one reply, each read on its own scale."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.scoring.judge_replies.json_objects import canonical
+from agentv.scoring.judge_replies.replies import JudgeReply, chosen_reply, reply_text
+from agentv.scoring.results.completion import place_result, score_of_results
+from agentv.scoring.results.criteria import failed_result
+from agentv.scoring.results.folding import Vote, combine, spread
+from agentv.scoring.results.scales import denormalize
+from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.evaluation import EvaluationResult, EvaluationScore
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject, JsonValue
+
+KIND = "llm_judge"
+
+
+class CriterionAnswer(Struct, frozen=True):
+    """What a judge said about one criterion: a score as it came, whatever its shape, and why."""
+
+    score: JsonValue
+    reasoning: str | None = None
+
+
+class CriteriaReply(JudgeReply, frozen=True):
+    """A judge's answers by criterion; one that was answered twice has both."""
+
+    answers: Mapping[str, tuple[CriterionAnswer, ...]] = field(default_factory=dict)
+    reasoning: str | None = None
+
+
+def parse_criteria(
+    reply: str, *, names: Iterable[str], nonce: str | None = None, shown: Iterable[str] = ()
+) -> CriteriaReply | None:
+    """Return the answers in a reply, or None when it answers none of the named criteria."""
+    known = frozenset(names)
+    return chosen_reply(reply, lambda found: _read(found, known), nonce=nonce, shown=shown)
+
+
+def _read(found: JsonObject, known: frozenset[str]) -> CriteriaReply | None:
+    given = found.get("criteria")
+    if not isinstance(given, list):
+        return None
+    answers: dict[str, tuple[CriterionAnswer, ...]] = {}
+    for each in given:
+        name = each.get("name") if isinstance(each, Mapping) else None
+        if isinstance(each, Mapping) and isinstance(name, str) and name.strip() in known:
+            answer = CriterionAnswer(each.get("score"), reply_text(each.get("reasoning")))
+            answers[name.strip()] = (*answers.get(name.strip(), ()), answer)
+    return CriteriaReply(answers, reply_text(found.get("overall_reasoning"))) if answers else None
+
+
+def criteria_score(
+    criteria: Sequence[EvaluationCriteria], replies: Sequence[CriteriaReply], *, vote: Vote = "mean"
+) -> EvaluationScore:
+    """Return the criteria's weighted mean. With several replies each criterion is voted on.
+
+    A criterion that a reply left out, answered twice differently or put off its scale is an error on its own result,
+    which makes the whole a `judge_error`; the other results stand.
+    """
+    results = [_voted(criterion, [_opinion(criterion, reply) for reply in replies], vote) for criterion in criteria]
+    score = score_of_results(results, KIND, criteria)
+    reasoning = next((reply.reasoning for reply in replies if reply.reasoning), None)
+    if score.error is not None:
+        failure = Failure(kind="judge_error", message=score.error.message, stage="evaluator")
+        return replace(score, reasoning=reasoning, error=failure)
+    unverified = any(reply.unverified for reply in replies)
+    return replace(score, reasoning=reasoning, status="unverified" if unverified else "scored")
+
+
+def unscored_criteria(criteria: Iterable[EvaluationCriteria], message: str) -> tuple[EvaluationResult, ...]:
+    """Return the results of criteria that no judge could be heard on."""
+    return tuple(failed_result(message, criterion, kind=KIND) for criterion in criteria)
+
+
+def _opinion(criterion: EvaluationCriteria, reply: CriteriaReply) -> EvaluationResult:
+    """Return one reply's result for a criterion, with the error that says why it has none."""
+    answers = reply.answers.get(criterion.name, ())
+    if not answers:
+        return failed_result("the judge did not answer it", criterion, kind=KIND)
+    placed = [_placed(criterion, answer) for answer in answers]
+    if len({(result.value, result.score if result.value is None else None, result.error) for result in placed}) > 1:
+        return failed_result("the judge answered it twice, differently", criterion, kind=KIND)
+    return placed[0]
+
+
+def _placed(criterion: EvaluationCriteria, answer: CriterionAnswer) -> EvaluationResult:
+    score = answer.score
+    if not isinstance(score, bool | int | float | str) or (isinstance(score, str) and not score.strip()):
+        said = "no score" if score is None or score == "" else f"{canonical(score)[:80]}, which is no score"
+        return failed_result(f"the judge gave {said}", criterion, kind=KIND, reasoning=answer.reasoning)
+    if criterion.labels and not isinstance(score, bool | str):
+        score = f"{score:g}"  # a label such as "3" is often said as the number
+    given = EvaluationResult(criterion.name, score, scale=criterion.scale, reasoning=answer.reasoning)
+    placed = place_result(given, kind=KIND, criteria=[criterion])
+    if placed.error is not None:
+        return replace(placed, score=None)
+    # A number without bounds stays as it was said: only its reader can tell 0.85 from 85 of 100.
+    as_said = placed.value is None or (criterion.scale == "numeric" and not isinstance(score, bool | str))
+    return placed if as_said else replace(placed, score=denormalize(placed.value or 0.0, criterion))
+
+
+def _voted(criterion: EvaluationCriteria, opinions: Sequence[EvaluationResult], vote: Vote) -> EvaluationResult:
+    """Return the opinions' common result. One that is an error makes the whole an error, since a panel is whole."""
+    broken = next((opinion for opinion in opinions if opinion.error is not None), None)
+    if broken is not None or len(opinions) == 1:
+        return broken or opinions[0]
+    values = [opinion.value for opinion in opinions if opinion.value is not None]
+    if len(values) < len(opinions):
+        return _commonest(opinions)
+    value = combine(values, vote)
+    nearest = min(opinions, key=lambda opinion: abs((opinion.value or 0.0) - value))
+    return replace(nearest, score=denormalize(value, criterion), value=value, metadata={"spread": spread(values)})
+
+
+def _commonest(opinions: Sequence[EvaluationResult]) -> EvaluationResult:
+    """Return the opinion that most agree on, the first of equals; texts of a custom scale have no mean."""
+    said = Counter(str(opinion.score) for opinion in opinions)
+    chosen = max(opinions, key=lambda opinion: said[str(opinion.score)])
+    return replace(chosen, metadata={"opinions": [str(opinion.score) for opinion in opinions]})
+
+
+Better: TypeAlias = Literal["A", "B", "tie"]
+
+WIN, TIE, LOSS = 1.0, 0.5, 0.0
+_READ: dict[str, Better] = {"a": "A", "b": "B", "tie": "tie"}
+
+
+class PairReply(JudgeReply, frozen=True):
+    """Which answer a judge finds better, and why."""
+
+    better: Better
+    reasoning: str | None = None
+
+
+def parse_pair(reply: str, *, nonce: str | None = None, shown: Iterable[str] = ()) -> PairReply | None:
+    """Return the preference in a reply, or None when it holds none."""
+    return chosen_reply(reply, _read_pair, nonce=nonce, shown=shown)
+
+
+def _read_pair(found: JsonObject) -> PairReply | None:
+    said = reply_text(found.get("better"))
+    better = None if said is None else _READ.get(said.casefold().removeprefix("answer").strip(" _"))
+    return None if better is None else PairReply(better, reply_text(found.get("reasoning")))
+
+
+def candidate_value(better: Better, *, swapped: bool) -> float:
+    """Return what a preference means for the candidate, which is A, or B when the order was swapped."""
+    if better == "tie":
+        return TIE
+    return WIN if (better == "B") is swapped else LOSS
+
+
+class BothOrders(Struct, frozen=True):
+    """One judge's preferences for the same two answers: as given, and with their places swapped."""
+
+    first: PairReply
+    swapped: PairReply
+
+    @property
+    def values(self) -> tuple[float, float]:
+        """What each of them means for the candidate."""
+        first = candidate_value(self.first.better, swapped=False)
+        return first, candidate_value(self.swapped.better, swapped=True)
+
+    @property
+    def is_biased(self) -> bool:
+        """Whether the verdict changed with the order."""
+        return self.values[0] != self.values[1]
+
+    @property
+    def value(self) -> float:
+        """1.0 for a win of the candidate, 0.5 for a tie, 0.0 for a loss; what changes with the order is a tie."""
+        return TIE if self.is_biased else self.values[0]
+
+
+def pair_score(judged: Sequence[BothOrders], vote: Vote = "mean") -> float:
+    """Return the common value of several judgements of one pair."""
+    return combine([each.value for each in judged], vote)

@@ -1,0 +1,107 @@
+"""What a model made up, read from its reply: requirements of a case, or whole cases.
+
+An object that carries the call's nonce counts. Without one, objects that the model was shown are set aside: a document
+may hold a list of requirements that nobody asked for.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from agentv.scoring.judge_replies.json_objects import collect_evidence, find_objects, finite_number, nested_objects
+from agentv.scoring.keys.digests import make_id
+from agentv.types.cases import RubricItem
+from agentv.types.json_value import JsonObject, JsonValue
+
+MOST_RUBRICS = 7
+"""How many requirements a case may get; more are not one case any more."""
+
+
+class GeneratedCase(Struct, frozen=True):
+    """A case as a model wrote it; `id` may be anything yet."""
+
+    id: str
+    input: str
+    expected_outcome: str
+    rubrics: tuple[RubricItem, ...] = ()
+
+
+class UnusableReplyError(ValueError):
+    """A reply that holds nothing usable; the message completes a sentence about the reply."""
+
+
+def parse_rubrics(reply: str, *, nonce: str, shown: Iterable[str]) -> tuple[RubricItem, ...]:
+    """Return the requirements in a reply, 1 to 7. Raises UnusableReplyError."""
+    found = _list_in(reply, "rubrics", nonce=nonce, shown=shown, single="description")
+    items = read_rubrics(found)
+    if not items:
+        raise UnusableReplyError("names no requirement with a description")
+    if len(items) > MOST_RUBRICS:
+        raise UnusableReplyError(f"names {len(items)} requirements; at most {MOST_RUBRICS} are wanted")
+    return items
+
+
+def parse_cases(reply: str, *, nonce: str, shown: Iterable[str], most: int) -> tuple[GeneratedCase, ...]:
+    """Return the cases in a reply, the first `most` of them. Raises UnusableReplyError."""
+    found = _list_in(reply, "cases", nonce=nonce, shown=shown, single="input")
+    cases = tuple(case for case in map(_read_case, found) if case is not None)
+    if not cases:
+        raise UnusableReplyError("holds no case with an input and an expected outcome")
+    return cases[:most]
+
+
+def read_rubrics(values: Iterable[JsonValue]) -> tuple[RubricItem, ...]:
+    """Return what can be read as requirements: texts, or objects with a description. Each has an id of its own."""
+    items: dict[str, RubricItem] = {}
+    described: set[str] = set()
+    for value in values:
+        fields: JsonObject = value if isinstance(value, Mapping) else {"description": value}
+        description = _text(fields.get("description"))
+        if not description or description in described:
+            continue
+        described.add(description)
+        given = _text(fields.get("id"))
+        id_ = make_id(given or description, fallback=f"rubric-{len(items) + 1}", taken=items)
+        weight = finite_number(fields.get("weight"))
+        items[id_] = RubricItem(
+            id=id_,
+            description=description,
+            weight=weight if weight is not None and weight > 0 else 1.0,
+            required=fields.get("required") is True,
+        )
+    return tuple(items.values())
+
+
+def _read_case(value: JsonValue) -> GeneratedCase | None:
+    if not isinstance(value, Mapping):
+        return None
+    given, outcome = _text(value.get("input")), _text(value.get("expected_outcome"))
+    if not given or not outcome:
+        return None
+    rubrics = value.get("rubrics")
+    items = read_rubrics(rubrics) if isinstance(rubrics, list) else ()
+    return GeneratedCase(_text(value.get("id")), given, outcome, items[:MOST_RUBRICS])
+
+
+def _text(value: JsonValue) -> str:
+    number = finite_number(value)
+    return f"{number:g}" if number is not None else value.strip() if isinstance(value, str) else ""
+
+
+def _list_in(reply: str, key: str, *, nonce: str, shown: Iterable[str], single: str) -> Sequence[JsonValue]:
+    """Return the list under a key, or the objects that have the key `single` when the reply is nothing but a list.
+
+    A list that was cut off, or that is too long to be read, is none: what is left of it is not what was meant.
+    """
+    outer = find_objects(reply).objects
+    every = [each for found in outer for each in nested_objects(found)]
+    having = [each for each in every if isinstance(each.get(key), list)]
+    signed = [each for each in having if each.get("nonce") == nonce]
+    evidence = collect_evidence(shown, keys=(key, single))
+    for each in signed or [each for each in having if not evidence.holds(each)]:
+        found = each[key]
+        return found if isinstance(found, list) else ()
+    singles = [each for each in outer if single in each and not evidence.holds(each)]
+    if not singles or f'"{key}"' in reply:
+        raise UnusableReplyError(f'holds no JSON object with a list "{key}"')
+    return singles

@@ -1,0 +1,207 @@
+"""JSON objects inside free text: found in order, each read strictly, with bounded work for hostile text."""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import cast
+
+from msgspec import Struct
+
+from agentv.types.json_value import JsonObject, JsonValue
+
+MAX_OBJECT_CHARS = 100_000
+"""An object longer than this is not read."""
+
+MAX_FAILED_TRIES = 2_000
+"""After so many braces that open no object the rest of a text is not searched: 200,000 `{` must not cost an hour."""
+
+MAX_DEPTH = 64
+"""An object nested deeper than this is not read: walking and writing it again would meet the recursion limit."""
+
+_OPENING = re.compile(r'\{\s*["}]')
+
+LAST_OBJECT_CHARS = 1_000_000
+LAST_OBJECT_TRIES = 5_000
+
+
+class FoundObjects(Struct, frozen=True):
+    """The outermost objects of a text, in order. `complete` is False when the search was given up."""
+
+    objects: tuple[JsonObject, ...]
+    complete: bool = True
+
+
+class _UnreadableError(ValueError):
+    """An object with a key twice (which one counts is anybody's guess), or nested too deep."""
+
+
+def _without_duplicates(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise _UnreadableError
+    return made
+
+
+# Every number is read as a float, so that 1 and 1.0 are the same number and a huge one is infinite, never an error.
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_int=float)
+_PLAIN_DECODER = json.JSONDecoder(object_pairs_hook=_without_duplicates)
+
+
+def find_objects(text: str) -> FoundObjects:
+    """Try every `{` of a text in order and return the objects that can be read; nested ones stand in their parents.
+
+    Duplicate keys are refused. Objects over 100,000 characters are not read.
+    """
+    found: list[JsonObject] = []
+    position, failures = 0, 0
+    while (opening := _OPENING.search(text, position)) is not None:
+        start = opening.start()
+        # Cutting the text keeps an error's search for its line number from making the whole quadratic.
+        window = text[start : start + MAX_OBJECT_CHARS]
+        try:
+            value, length = _read_object(window)
+        except (ValueError, RecursionError):
+            failures += 1
+            if failures >= MAX_FAILED_TRIES:
+                return FoundObjects(tuple(found), complete=False)
+            position = start + 1
+        else:
+            found.append(value)
+            position = start + length
+    return FoundObjects(tuple(found))
+
+
+def last_object(text: str) -> JsonObject | None:
+    """Return the last whole object of a text, None without one; what follows it may be anything but another object.
+
+    Meant for a program's own output: the last million characters are searched, within 5,000 tries.
+    """
+    tail = text[-LAST_OBJECT_CHARS:]
+    tries = LAST_OBJECT_TRIES
+    close = tail.rfind("}")
+    while close >= 0 and tries > 0:
+        start = tail.rfind("{", 0, close)
+        while start >= 0 and tries > 0:
+            tries -= 1
+            found = _object_between(tail, start, close + 1)
+            if found is not None:
+                return found
+            start = tail.rfind("{", 0, start)
+        close = tail.rfind("}", 0, close)
+    return None
+
+
+def _object_between(text: str, start: int, end: int) -> JsonObject | None:
+    """Return the object that is exactly `text[start:end]`, None when there is none."""
+    try:
+        value, found_end = _PLAIN_DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    return cast(JsonObject, value) if found_end == end else None
+
+
+def _read_object(window: str) -> tuple[JsonObject, int]:
+    value, length = _DECODER.raw_decode(window)
+    if _is_too_deep(value):
+        raise _UnreadableError
+    return cast(JsonObject, value), length
+
+
+def _is_too_deep(value: JsonValue) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: JsonValue) -> Iterable[JsonValue]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def nested_objects(value: JsonValue) -> Iterator[JsonObject]:
+    """Yield every object inside a JSON value, itself included, parents before children, in order."""
+    waiting: list[JsonValue] = [value]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, Mapping):
+            yield current
+        waiting.extend(reversed(list(_children(current))))
+
+
+def nested_texts(value: JsonValue) -> Iterator[str]:
+    """Yield every string inside a JSON value, keys left out."""
+    waiting: list[JsonValue] = [value]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, str):
+            yield current
+        waiting.extend(_children(current))
+
+
+def canonical(value: JsonValue) -> str:
+    """Return JSON that is the same for equal values, whatever their key order and number spelling."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def finite_number(value: JsonValue) -> float | None:
+    """Return a JSON number as a float; None for everything else: booleans, texts, NaN, infinity."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+EVIDENCE_DEPTH = 3
+"""How often JSON inside JSON strings is opened again."""
+
+VERDICT_KEYS = ("score", "checks", "criteria", "better")
+"""What an object has that could pass for a verdict."""
+
+
+class Evidence(Struct, frozen=True):
+    """The objects in the judged texts that could pass for a verdict, as canonical JSON.
+
+    `complete` is False when some texts were too tangled to be read to their end.
+    """
+
+    objects: frozenset[str]
+    complete: bool = True
+
+    def holds(self, found: JsonObject) -> bool:
+        """Whether the judge was shown this very object."""
+        return canonical(found) in self.objects
+
+
+def collect_evidence(texts: Iterable[str], *, keys: Sequence[str] = VERDICT_KEYS) -> Evidence:
+    """Read the objects with one of the keys: nested ones too, and those inside JSON strings."""
+    complete = True
+    objects: set[str] = set()
+    for text in texts:
+        for found, whole in _objects_within(text, EVIDENCE_DEPTH, keys):
+            complete = complete and whole
+            if found is not None:
+                objects.add(found)
+    return Evidence(frozenset(objects), complete)
+
+
+def _objects_within(text: str, depth: int, keys: Sequence[str]) -> Iterator[tuple[str | None, bool]]:
+    if "{" not in text:
+        return
+    # A judge may quote with its escapes taken off: {\"score\": 1} comes back as {"score": 1}.
+    for reading in dict.fromkeys((text, text.replace('\\"', '"'))):
+        found = find_objects(reading)
+        yield None, found.complete
+        for outer in found.objects:
+            for each in nested_objects(outer):
+                if any(key in each for key in keys):
+                    yield canonical(each), True
+            for inner in nested_texts(outer):
+                if depth > 0:
+                    yield from _objects_within(inner, depth - 1, keys)
+                elif "{" in inner:
+                    yield None, False

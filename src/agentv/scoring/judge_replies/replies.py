@@ -1,0 +1,229 @@
+"""What a judge said, read from its reply (decisions.md, "Judges cannot be forged").
+
+An object that carries the call's nonce is the verdict. Without one, objects that the judge was shown are set aside and
+the first that has a verdict's shape counts; several that differ leave it unverified.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar, cast, get_args
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.scoring.judge_replies.json_objects import (
+    canonical,
+    collect_evidence,
+    find_objects,
+    finite_number,
+    nested_objects,
+)
+from agentv.scoring.results.completion import place_result
+from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.errors import EvaluatorError
+from agentv.types.evaluation import EvaluationResult, EvaluationScore, Verdict
+from agentv.types.json_value import JsonObject, JsonValue
+
+MAX_LINES = 4
+"""How many hits, and how many misses, a judge may name (seed: JSON prompt contract)."""
+
+
+class JudgeReply(Struct, frozen=True, kw_only=True):
+    """What every verdict says of itself: `unverified` when it may not be the judge's own."""
+
+    unverified: bool = False
+
+
+class FreeformReply(JudgeReply, frozen=True):
+    """A judge's verdict in freeform mode. `score` is clamped to 0..1; hits and misses are at most four each."""
+
+    score: float
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    reasoning: str | None = None
+
+
+class RubricCheck(Struct, frozen=True):
+    """What a judge said about one rubric item: met or not, or its mark 1..5 on a graded one."""
+
+    satisfied: bool | None
+    mark: float | None = None
+    reasoning: str = ""
+
+
+class RubricReply(JudgeReply, frozen=True):
+    """A judge's checks by item id. An id in `contradicted` was answered twice, differently, and counts for nothing."""
+
+    checks: Mapping[str, RubricCheck] = field(default_factory=dict)
+    contradicted: frozenset[str] = frozenset()
+    reasoning: str | None = None
+
+
+Reply = TypeVar("Reply", bound=JudgeReply)
+
+
+def parse_freeform(reply: str, *, nonce: str | None = None, shown: Iterable[str] = ()) -> FreeformReply | None:
+    """Return the verdict in a reply, or None when it holds none. `shown` are the texts that were judged."""
+    return chosen_reply(reply, _read_freeform, nonce=nonce, shown=shown)
+
+
+def parse_rubric(
+    reply: str, *, item_ids: Sequence[str], nonce: str | None = None, shown: Iterable[str] = ()
+) -> RubricReply | None:
+    """Return the checks in a reply, or None when it answers none of the items."""
+    known = frozenset(item_ids)
+    return chosen_reply(reply, lambda found: _read_rubric(found, known), nonce=nonce, shown=shown)
+
+
+def chosen_reply(
+    reply: str, read: Callable[[JsonObject], Reply | None], *, nonce: str | None = None, shown: Iterable[str] = ()
+) -> Reply | None:
+    """Return the verdict that counts in a reply, None when it holds none.
+
+    `read` makes a verdict of an object that has its shape. A verdict of a new shape also names its key in
+    scoring.evidence.VERDICT_KEYS, so that objects of that shape in what was judged are set aside.
+    """
+    search = find_objects(reply)
+    if nonce is not None:
+        signed = _verdicts(search.objects, read, lambda found: found.get("nonce") == nonce)
+        if signed:
+            return _first_of(signed)
+    verdicts = _verdicts(search.objects, read, lambda _found: True)
+    if not verdicts:
+        return None
+    evidence = collect_evidence(shown)
+    own = [pair for pair in verdicts if not evidence.holds(pair[0])]
+    return _first_of(own, unverified=not (search.complete and evidence.complete)) if own else None
+
+
+def _verdicts(
+    objects: Iterable[JsonObject], read: Callable[[JsonObject], Reply | None], counts: Callable[[JsonObject], bool]
+) -> list[tuple[JsonObject, Reply]]:
+    """Return the objects that count and have a verdict's shape, nested ones too. What one contains is part of it."""
+    verdicts: list[tuple[JsonObject, Reply]] = []
+    inside: set[int] = set()
+    for found in (each for outer in objects for each in nested_objects(outer)):
+        if id(found) in inside or not counts(found):
+            continue
+        verdict = read(found)
+        if verdict is not None:
+            verdicts.append((found, verdict))
+            inside.update(id(each) for each in nested_objects(found))
+    return verdicts
+
+
+def _first_of(verdicts: Sequence[tuple[JsonObject, Reply]], *, unverified: bool = False) -> Reply:
+    differing = len(verdicts) > 1 and len({canonical(found) for found, _ in verdicts}) > 1
+    first = verdicts[0][1]
+    return replace(first, unverified=True) if differing or unverified else first
+
+
+def _read_freeform(found: JsonObject) -> FreeformReply | None:
+    score = finite_number(found.get("score"))
+    if score is None:
+        return None
+    return FreeformReply(
+        score=min(1.0, max(0.0, score)),
+        hits=_lines(found.get("hits")),
+        misses=_lines(found.get("misses")),
+        reasoning=reply_text(found.get("reasoning")),
+    )
+
+
+def _lines(value: JsonValue) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        return ()
+    texts = (text.strip() for text in value if isinstance(text, str))
+    return tuple(text for text in texts if text)[:MAX_LINES]
+
+
+def reply_text(value: JsonValue) -> str | None:
+    """Return a text of a reply without the white space around it, None when nothing is left or it is no text."""
+    return value.strip() or None if isinstance(value, str) else None
+
+
+def _read_rubric(found: JsonObject, known: frozenset[str]) -> RubricReply | None:
+    given = found.get("checks")
+    if not isinstance(given, list):
+        return None
+    checks: dict[str, RubricCheck] = {}
+    contradicted: set[str] = set()
+    for item_id, check in filter(None, map(_read_check, given)):
+        earlier = checks.setdefault(item_id, check)
+        if (earlier.satisfied, earlier.mark) != (check.satisfied, check.mark):
+            contradicted.add(item_id)
+    checks = {item_id: check for item_id, check in checks.items() if item_id in known}
+    if not checks:
+        return None
+    return RubricReply(checks, frozenset(contradicted), reply_text(found.get("overall_reasoning")))
+
+
+def _read_check(value: JsonValue) -> tuple[str, RubricCheck] | None:
+    if not isinstance(value, Mapping) or not isinstance(value.get("id"), str):
+        return None
+    satisfied = value.get("satisfied")
+    check = RubricCheck(
+        satisfied=satisfied if isinstance(satisfied, bool) else None,
+        mark=finite_number(value.get("score")),
+        reasoning=reply_text(value.get("reasoning")) or "",
+    )
+    return str(value["id"]).strip(), check
+
+
+_KIND = "code_judge"
+
+
+def parse_answer(answer: JsonValue, criteria: Sequence[EvaluationCriteria] = ()) -> EvaluationScore:
+    """Return the score in a code judge's answer: an object with `score`, or from Python a bare number or bool.
+
+    The score is clamped to 0..1. Raises EvaluatorError when there is no number.
+    """
+    if isinstance(answer, bool):
+        return EvaluationScore(score=float(answer))
+    if not isinstance(answer, Mapping):
+        answer = {"score": answer}
+    score = finite_number(answer.get("score"))
+    if score is None:
+        raise EvaluatorError(_no_score(answer))
+    hits, misses = _texts(answer.get("hits")), _texts(answer.get("misses"))
+    reasoning, verdict = answer.get("reasoning"), answer.get("verdict")
+    return EvaluationScore(
+        score=min(1.0, max(0.0, score)),
+        hits=hits,
+        misses=misses,
+        expected_aspect_count=max(1, len(hits) + len(misses)),
+        reasoning=reasoning if isinstance(reasoning, str) else None,
+        verdict=cast(Verdict, verdict) if verdict in get_args(Verdict) else None,
+        results=_results(answer.get("results"), criteria),
+    )
+
+
+def _no_score(answer: JsonObject) -> str:
+    shown = json.dumps(answer.get("score"), ensure_ascii=False, default=str)[:80]
+    found = f"its `score` is {shown}" if "score" in answer else "it has no `score`"
+    return f"the answer must be a JSON object with a number in `score`, and {found}"
+
+
+def _texts(value: JsonValue) -> tuple[str, ...]:
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+def _results(value: JsonValue, criteria: Sequence[EvaluationCriteria]) -> tuple[EvaluationResult, ...]:
+    entries = value if isinstance(value, list) else []
+    read = (_result(entry, criteria) for entry in entries if isinstance(entry, Mapping))
+    return tuple(result for result in read if result is not None)
+
+
+def _result(entry: JsonObject, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult | None:
+    name = entry.get("criterion_name", entry.get("criterion"))
+    score, scale, reasoning = entry.get("score"), entry.get("scale"), entry.get("reasoning")
+    if not isinstance(name, str):
+        return None
+    result = EvaluationResult(
+        criterion_name=name,
+        score=score if isinstance(score, bool | int | float | str) else None,
+        scale=scale if isinstance(scale, str) else "numeric",
+        reasoning=reasoning if isinstance(reasoning, str) else None,
+        evaluator_type=_KIND,
+    )
+    return place_result(result, kind=_KIND, criteria=criteria)

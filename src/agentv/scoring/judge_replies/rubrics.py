@@ -1,0 +1,121 @@
+"""A rubric's arithmetic: checks by item → score, hits, misses, verdict."""
+
+import math
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from agentv.scoring.judge_replies.replies import RubricReply
+from agentv.scoring.results.aggregation import is_met, weighted_mean
+from agentv.scoring.results.folding import Vote, combine, spread
+from agentv.types.cases import RubricItem
+from agentv.types.evaluation import EvaluationResult, EvaluationScore
+from agentv.types.json_value import JsonValue
+
+LOWEST_MARK, HIGHEST_MARK = 1.0, 5.0
+
+
+def make_items(given: Sequence[RubricItem | str]) -> tuple[RubricItem, ...]:
+    """Return rubric items; a plain text is one that is called `rubric-N` after its place.
+
+    Raises ValueError for an empty text, an id that stands twice, or a weight that is no finite number of at least 0.
+    """
+    items = tuple(
+        RubricItem(id=f"rubric-{number}", description=item) if isinstance(item, str) else item
+        for number, item in enumerate(given, start=1)
+    )
+    seen: set[str] = set()
+    for item in items:
+        if not item.description.strip() or not item.id.strip():
+            raise ValueError("every rubric item needs an id and a description")
+        if item.id in seen:
+            raise ValueError(f"two rubric items have the id {item.id!r}")
+        if not (math.isfinite(item.weight) and item.weight >= 0):
+            raise ValueError(f"the weight of rubric item {item.id!r} must be a finite number of at least 0")
+        seen.add(item.id)
+    return items
+
+
+class _Judged(Struct, frozen=True):
+    """One item over all opinions: its value 0..1, and what is said about it."""
+
+    item: RubricItem
+    values: tuple[float, ...]
+    value: float
+    line: str
+    answered: bool
+
+
+def rubric_score(
+    items: Sequence[RubricItem], replies: Sequence[RubricReply], *, vote: Vote = "mean", kind: str = "rubric"
+) -> EvaluationScore:
+    """Return weight met / weight of all items. What was left out, or answered twice differently, is not met.
+
+    With several replies each item is voted on. A required item that is not met makes the verdict `fail`.
+    """
+    judged = [_judge_item(item, replies, vote) for item in items]
+    met = [each for each in judged if is_met(each.value)]
+    failed = any(each.item.required and each not in met for each in judged)
+    return EvaluationScore(
+        score=weighted_mean((each.item.weight, each.value) for each in judged),
+        hits=tuple(each.line for each in met),
+        misses=tuple(each.line for each in judged if each not in met),
+        expected_aspect_count=max(1, len(items)),
+        reasoning=next((reply.reasoning for reply in replies if reply.reasoning), None),
+        verdict="fail" if failed else None,
+        status="unverified" if any(reply.unverified for reply in replies) else "scored",
+        results=tuple(_to_result(each, kind) for each in judged),
+    )
+
+
+def _judge_item(item: RubricItem, replies: Sequence[RubricReply], vote: Vote) -> _Judged:
+    values = [_item_value(item, reply) for reply in replies]
+    counted = tuple(value or 0.0 for value in values)
+    value = combine(counted, vote)
+    answered = any(each is not None for each in values)
+    return _Judged(item, counted, value, _line(item, replies, is_met(value)), answered)
+
+
+def _item_value(item: RubricItem, reply: RubricReply) -> float | None:
+    """Return what one reply says about an item on 0..1, None when it gives no usable answer."""
+    check = reply.checks.get(item.id)
+    if check is None or item.id in reply.contradicted:
+        return None
+    if item.scale is None:
+        return None if check.satisfied is None else float(check.satisfied)
+    if check.mark is None or not LOWEST_MARK <= check.mark <= HIGHEST_MARK:
+        return None
+    return (check.mark - LOWEST_MARK) / (HIGHEST_MARK - LOWEST_MARK)
+
+
+def _line(item: RubricItem, replies: Sequence[RubricReply], met: bool) -> str:  # noqa: FBT001 - which side to quote
+    """Return `[id] description: reasoning`, the reasoning of the first reply that sees it as the vote does."""
+    head = f"[{item.id}] {item.description}"
+    for reply in replies:
+        value = _item_value(item, reply)
+        if value is not None and is_met(value) is met:
+            reasoning = reply.checks[item.id].reasoning
+            return f"{head}: {reasoning}" if reasoning else head
+    if any(item.id in reply.contradicted for reply in replies):
+        return f"{head}: the judge answered it twice, differently"
+    return f"{head}: the judge did not answer it"
+
+
+def _to_result(judged: _Judged, kind: str) -> EvaluationResult:
+    item = judged.item
+    metadata: dict[str, JsonValue] = {"weight": item.weight, "required": item.required}
+    if len(judged.values) > 1:
+        metadata["spread"] = spread(judged.values)
+    if not judged.answered:
+        metadata["unanswered"] = True
+    mark = LOWEST_MARK + (HIGHEST_MARK - LOWEST_MARK) * judged.value
+    whole = judged.value in {0.0, 1.0}
+    return EvaluationResult(
+        criterion_name=item.id,
+        score=mark if item.scale else (judged.value == 1.0 if whole else judged.value),
+        value=judged.value,
+        scale=item.scale or "binary",
+        reasoning=judged.line,
+        evaluator_type=kind,
+        metadata=metadata,
+    )

@@ -1,0 +1,268 @@
+"""Files of what people said → Feedback, one per line: JSON Lines, or CSV as spreadsheets write it."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import NoReturn, TypeAlias
+
+from msgspec import Struct, field
+
+from agentv.types.cases import Location
+from agentv.types.errors import nearest
+from agentv.types.problems import Problem
+from agentv.types.records.label import Feedback, HumanScore
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "eval_id": ("eval_id", "evalId", "session_id", "sessionId"),
+    "criterion": ("criterion", "criterion_name", "criterionName"),
+    "score": ("score",),
+    "annotator": ("annotator",),
+    "reasoning": ("reasoning",),
+    "time": ("time",),
+    "suite": ("suite",),
+    "target": ("target",),
+    "trial": ("trial",),
+}
+"""What a line may say, each with its spellings; the first one wins. Other keys are left alone."""
+
+_TRIAL_FIGURES = 18
+"""How many figures the number of a trial may have; Python reads no number of thousands."""
+
+Entry: TypeAlias = Mapping[str, object]
+Refuse: TypeAlias = Callable[..., None]
+"""Notes what is wrong with a line: `refuse(line, message, allowed=…)`."""
+
+
+class FeedbackFields(Struct, frozen=True):
+    """The fields of one line, each held to its type; what is not of it is noted and counts as absent."""
+
+    entry: Entry
+    line: int
+    refuse: Refuse
+
+    def written(self, key: str) -> object:
+        """Return what stands under a key, in whichever spelling; None when nothing does."""
+        value = next((self.entry[name] for name in NAMES[key] if name in self.entry), None)
+        return None if isinstance(value, str) and not value.strip() else value
+
+    def text(self, key: str) -> str | None:
+        """Return a text; a whole number is one as well, for ids are often numbers."""
+        value = self.written(key)
+        if value is None or isinstance(value, str):
+            return value.strip() if value is not None else None
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        self._refuse(key, value, "a text")
+        return None
+
+    def score(self) -> HumanScore:
+        """Return the score as it was given; whether its scale has such a score is another question."""
+        value = self.written("score")
+        if isinstance(value, str):
+            return value.strip()
+        if value is None or isinstance(value, bool):
+            return bool(value)
+        if isinstance(value, int | float) and _is_finite(value):
+            return value
+        self._refuse("score", value, "a number, true, false, or a text such as 4/5, 85% or a label")
+        return False
+
+    def time(self) -> datetime | None:
+        """Return a moment: ISO 8601, taken as UTC when it names no zone, or milliseconds since 1970."""
+        value = self.written("time")
+        try:
+            if isinstance(value, str):
+                moment = datetime.fromisoformat(value.strip())
+                return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                return datetime.fromtimestamp(value / 1000, UTC)
+        except (ValueError, OverflowError, OSError):
+            pass
+        if value is not None:
+            self._refuse("time", value, "like 2026-01-31T12:00:00Z")
+        return None
+
+    def trial(self) -> int | None:
+        """Return a number of a trial, from 0."""
+        value = self.written("trial")
+        if isinstance(value, str) and value.strip().isdecimal() and len(value.strip()) <= _TRIAL_FIGURES:
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+        if value is not None:
+            self._refuse("trial", value, "a whole number from 0")
+        return None
+
+    def _refuse(self, key: str, value: object, allowed: str) -> None:
+        self.refuse(self.line, f"{key!r} is {repr(value)[:60]}", allowed=f"it must be {allowed}")
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a whole number that no float holds
+        return False
+
+
+REQUIRED = ("eval_id", "criterion", "score")
+_DELIMITERS = (",", ";", "\t")
+_JSON_SUFFIXES, _CSV_SUFFIXES = (".jsonl", ".ndjson"), (".csv", ".tsv")
+
+
+class FeedbackFile(Struct):
+    """What a file says: the feedback that can be read, in the order of lines, and what is wrong with the rest."""
+
+    source: str
+    feedback: list[Feedback] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def refuse(self, line: int, message: str, *, allowed: str | None = None) -> None:
+        """Note what is wrong with a line."""
+        self.problems.append(Problem(self.source, message, line, 1, allowed=allowed))
+
+
+def parse_feedback(data: bytes, *, source: str) -> FeedbackFile:
+    """Return what the bytes of a file say; `source` is its name, whose suffix tells JSON Lines from CSV.
+
+    Without a suffix that tells, a file that begins with `{` is JSON Lines. A line without a score says nothing.
+    """
+    found = FeedbackFile(source)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        found.refuse(line, f"byte 0x{data[error.start]:02x} is not UTF-8", allowed="save the file as UTF-8")
+        return found
+    entries = _json_lines(text, found) if _is_json(text, source) else _csv_rows(text, found)
+    for line, entry in entries:
+        _read_entry(entry, line, found)
+    return found
+
+
+def _is_json(text: str, source: str) -> bool:
+    suffix = PurePath(source).suffix.lower()
+    return suffix in _JSON_SUFFIXES or (suffix not in _CSV_SUFFIXES and text.lstrip().startswith("{"))
+
+
+def _json_lines(text: str, found: FeedbackFile) -> Iterator[tuple[int, Entry]]:
+    for line, written in enumerate(text.split("\n"), 1):
+        if not written.strip():
+            continue
+        try:
+            value = json.loads(written, object_pairs_hook=_unique, parse_constant=_no_constant)
+        except json.JSONDecodeError as error:
+            found.refuse(line, f"this line is no valid JSON: {error.msg} (column {error.colno})")
+        except (ValueError, RecursionError) as error:
+            found.refuse(line, f"this line cannot be read: {error}")
+        else:
+            if isinstance(value, dict):
+                yield line, value
+            else:
+                found.refuse(line, "a line must be a JSON object", allowed="with eval_id, criterion and score")
+
+
+def _unique(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    entry = dict(pairs)
+    if len(entry) < len(pairs):
+        raise ValueError("a key stands twice")
+    return entry
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number here")
+
+
+def _csv_rows(text: str, found: FeedbackFile) -> Iterator[tuple[int, Entry]]:
+    """Yield the rows below the head; comma, semicolon or tab is told by the head."""
+    head = text.lstrip("\r\n").partition("\n")[0]
+    delimiter = max(_DELIMITERS, key=head.count)
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    line = 0
+    try:
+        names = [name.strip() for name in rows.fieldnames or ()]
+        rows.fieldnames = names
+        line = rows.line_num
+        if not _check_head(names, line, found):
+            return
+        for row in rows:
+            # A cell may hold several lines; the row is where it begins.
+            start, line = line + 1, rows.line_num
+            if None in row:
+                found.refuse(start, f"the row has more cells than the head, which has {len(names)}")
+            else:
+                yield start, row
+    except csv.Error as error:
+        found.refuse(line + 1, f"this is no valid CSV: {error}")
+
+
+def _check_head(names: Sequence[str], line: int, found: FeedbackFile) -> bool:
+    if not names:
+        found.refuse(1, "the file is empty", allowed="a head with eval_id, criterion, score, and a row for each score")
+        return False
+    missing = [key for key in REQUIRED if not set(NAMES[key]) & set(names)]
+    for key in missing:
+        message = f"the head has no column {key!r}{_meant_by(key, names)}"
+        found.refuse(line, message, allowed=f"it has: {', '.join(names)}")
+    twice = sorted({name for name in names if name and names.count(name) > 1})
+    for name in twice:
+        found.refuse(line, f"the head has the column {name!r} twice")
+    return not missing and not twice
+
+
+def _meant_by(key: str, names: Iterable[str | None]) -> str:
+    """Return which of the names that are there may stand for a missing one."""
+    near = nearest(key, filter(None, names))
+    return f"; is it meant by {near!r}?" if near else ""
+
+
+def _read_entry(entry: Entry, line: int, found: FeedbackFile) -> None:
+    """Read one line, and note all that is wrong with it."""
+    fields = FeedbackFields(entry, line, found.refuse)
+    if fields.written("score") is None and "score" in entry:
+        return  # the annotator left it open
+    before = len(found.problems)
+    for key in REQUIRED:
+        if fields.written(key) is None:
+            found.refuse(line, f"{key!r} is missing{_meant_by(key, entry)}")
+    feedback = Feedback(
+        eval_id=fields.text("eval_id") or "",
+        criterion=fields.text("criterion") or "",
+        score=fields.score(),
+        annotator=fields.text("annotator") or "",
+        reasoning=fields.text("reasoning"),
+        time=fields.time(),
+        suite=fields.text("suite"),
+        target=fields.text("target"),
+        trial=fields.trial(),
+        location=Location(found.source, line),
+    )
+    if len(found.problems) == before:
+        found.feedback.append(feedback)
+
+
+def latest(said: Iterable[Feedback]) -> tuple[Feedback, ...]:
+    """Return what counts: of several scores that one annotator gave to one criterion the last.
+
+    The last is what says most about which answer it means, then what was said later, then what stands further down.
+    Scores that nobody signed count each.
+    """
+    kept: dict[tuple[str, str | int], Feedback] = {}
+    for number, each in enumerate(said):
+        key = (each.criterion, each.annotator or number)
+        earlier = kept.get(key)
+        if earlier is None or not _outweighs(earlier, each):
+            kept[key] = each
+    return tuple(kept.values())
+
+
+def _outweighs(earlier: Feedback, later: Feedback) -> bool:
+    detail, other = (
+        sum(part is not None for part in (each.suite, each.target, each.trial)) for each in (earlier, later)
+    )
+    if detail != other:
+        return detail > other
+    return earlier.time is not None and later.time is not None and earlier.time > later.time

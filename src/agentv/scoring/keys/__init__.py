@@ -1,0 +1,1 @@
+"""Identity: keys of cases, answers and requests, digests."""

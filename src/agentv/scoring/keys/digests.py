@@ -1,0 +1,138 @@
+"""Sets and maps of keys that take nine bytes a key, and what a map remembers of it."""
+
+import re
+import sys
+import unicodedata
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Container, Iterator
+from hashlib import blake2b
+from typing import Literal
+
+_BUCKETS = 1024
+_DIGEST_BITS = 64
+
+
+def digest_of(key: str) -> int:
+    """Return the 64-bit digest that stands for a key."""
+    return int.from_bytes(blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+
+
+_HAS_LONG_HASH = sys.hash_info.width == _DIGEST_BITS
+# Python's own hash holds in this process alone, which is as long as a set lives.
+_digest_here: Callable[[str], int] = hash if _HAS_LONG_HASH else digest_of
+_TYPE_HERE = "q" if _HAS_LONG_HASH else "Q"
+
+
+class DigestSet:
+    """Remembers keys by 64-bit digests, sorted in buckets: a million keys take nine megabytes.
+
+    Two of a million keys share a digest with a chance of three in a hundred million.
+    """
+
+    def __init__(self) -> None:
+        self._buckets = [array(_TYPE_HERE) for _ in range(_BUCKETS)]
+
+    def add(self, key: str) -> bool:
+        """Remember `key`; return False when it was there already."""
+        digest = _digest_here(key)
+        bucket = self._buckets[digest % _BUCKETS]
+        place = bisect_left(bucket, digest)
+        if place < len(bucket) and bucket[place] == digest:
+            return False
+        bucket.insert(place, digest)
+        return True
+
+    def __len__(self) -> int:
+        """How many keys are remembered."""
+        return sum(map(len, self._buckets))
+
+
+class DigestMap:
+    """Remembers a number for each of its keys, as DigestSet remembers keys.
+
+    `typecode` is that of an `array`: a number of up to 2**64 - 1 takes eight bytes ("Q"), one of up to 255 one ("B").
+    """
+
+    def __init__(self, typecode: Literal["Q", "I", "B"] = "Q") -> None:
+        self._keys = [array("Q") for _ in range(_BUCKETS)]
+        self._numbers = [array(typecode) for _ in range(_BUCKETS)]
+
+    def put(self, key: str, number: int) -> None:
+        """Remember `number` for `key`, in place of an earlier one."""
+        keys, numbers, place, digest = self._find(key)
+        if _is_at(keys, place, digest):
+            numbers[place] = number
+        else:
+            keys.insert(place, digest)
+            numbers.insert(place, number)
+
+    def setdefault(self, key: str, number: int) -> int:
+        """Return the number of `key`, which is `number` from now on when it had none."""
+        keys, numbers, place, digest = self._find(key)
+        if _is_at(keys, place, digest):
+            return numbers[place]
+        keys.insert(place, digest)
+        numbers.insert(place, number)
+        return number
+
+    def get(self, key: str) -> int | None:
+        """Return the number of `key`, None when there is none."""
+        keys, numbers, place, digest = self._find(key)
+        return numbers[place] if _is_at(keys, place, digest) else None
+
+    def pop(self, key: str) -> int | None:
+        """Return the number of `key` and forget both."""
+        keys, numbers, place, digest = self._find(key)
+        if not _is_at(keys, place, digest):
+            return None
+        keys.pop(place)
+        return numbers.pop(place)
+
+    def numbers(self) -> Iterator[int]:
+        """Yield all numbers, in no order."""
+        for numbers in self._numbers:
+            yield from numbers
+
+    def __len__(self) -> int:
+        """How many keys are remembered."""
+        return sum(map(len, self._keys))
+
+    def _find(self, key: str) -> "tuple[array[int], array[int], int, int]":
+        digest = digest_of(key)
+        keys = self._keys[digest % _BUCKETS]
+        return keys, self._numbers[digest % _BUCKETS], bisect_left(keys, digest), digest
+
+
+def _is_at(keys: "array[int]", place: int, digest: int) -> bool:
+    return place < len(keys) and keys[place] == digest
+
+
+LONGEST = 48
+_ID = re.compile(r"[\w.-]{1,64}")
+_WORD = re.compile(r"\w+")
+
+
+def make_id(given: str, *, fallback: str, taken: Container[str] = ()) -> str:
+    """Return `given` as an id: as it is when it is one, else as a slug, `fallback` when no letter is left.
+
+    An id that is `taken` gets a number: `refund-2`.
+    """
+    given = given.strip()
+    wanted = (given if _ID.fullmatch(given) else slug(given)) or fallback
+    made, number = wanted, 1
+    while made in taken:
+        number += 1
+        made = f"{wanted}-{number}"
+    return made
+
+
+def slug(text: str) -> str:
+    """Return the first words of a text with dashes between them, at most 48 characters; letters of any script stay."""
+    made = ""
+    for word in _WORD.findall(unicodedata.normalize("NFC", text[: 4 * LONGEST]).casefold()):
+        longer = f"{made}-{word}" if made else word[:LONGEST]
+        if len(longer) > LONGEST:
+            break
+        made = longer
+    return made

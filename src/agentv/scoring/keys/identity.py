@@ -1,0 +1,187 @@
+"""What makes an answer or a score the same one as before: keys over contents, never over places.
+
+Position, file name and dataset are in no key, so that reordering, renaming a file or adding cases changes nothing
+that was done (formats.md, section 4).
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from hashlib import sha256
+
+import msgspec
+from msgspec import Struct
+
+from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
+from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import FilePart, Message
+from agentv.types.messages_json import message_to_json
+from agentv.types.records.run import CaseRecord
+from agentv.types.targets import ResolvedTarget
+
+KEY_START = "v1:"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    # A function or object given from Python is known by its name only.
+    return getattr(value, "__qualname__", type(value).__qualname__)
+
+
+# Made once: `json.dumps` makes an encoder for every call with these options, which takes longer than most values.
+_write_texts = msgspec.json.Encoder(order="sorted").encode
+_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_plain)
+
+
+def canonical_json(value: object) -> str:
+    """Return JSON with sorted keys and no blanks: equal values give equal text."""
+    return _ENCODER.encode(value)
+
+
+def digest(value: object) -> str:
+    """Return the SHA-256 of `value`'s canonical JSON, in hex."""
+    return sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def files_of(messages: Iterable[Message]) -> tuple[FilePart, ...]:
+    """Return the file parts of the messages, in order."""
+    found: list[FilePart] = []
+    for message in messages:
+        if isinstance(message.content, tuple):
+            found += [part for part in message.content if isinstance(part, FilePart)]
+    return tuple(found)
+
+
+class CaseKeys(Struct, frozen=True, gc=False):
+    """The keys of a case's two halves, in hex: what is asked, and what is expected."""
+
+    question: str
+    expectation: str
+
+
+def keys_of(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> CaseKeys:
+    """Return the keys of a case, from which all its other keys are made."""
+    return CaseKeys(question_key(case), expectation_key(case, criteria))
+
+
+def _digest(value: object, messages: Iterable[Message]) -> str:
+    """Return the digest of a value whose leaves are texts, apart from what may stand in some messages.
+
+    msgspec writes texts as `json` does, four times as fast; of numbers it writes some in another way.
+    """
+    for each in messages:
+        if type(each.content) is not str or each.tool_calls or each.metadata is not None:
+            return digest(value)
+    try:
+        return sha256(_write_texts(value)).hexdigest()
+    except UnicodeEncodeError:  # lone surrogates
+        return digest(value)
+
+
+def question_key(case: EvalCase) -> str:
+    """Return the key of what is asked: id, input messages, contents of files and guidelines."""
+    messages = case.input_messages
+    parts: JsonObject = {
+        "id": case.id,
+        "messages": list(map(message_to_json, messages)),
+        "files": [(part.path, part.sha256) for part in files_of(messages)],
+    }
+    return _digest(parts, messages)
+
+
+def target_key(target: ResolvedTarget) -> str:
+    """Return the key of who is asked: name, provider, settings without secrets."""
+    return digest([target.name, target.provider, target.public_settings])
+
+
+def answer_key(question: str, target: str, trial: int) -> str:
+    """Return the key of one answer, from a question's key, a target's key, and the trial."""
+    return _key_of(f'["{question}","{target}",{trial}]')
+
+
+def expectation_key(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> str:
+    """Return the key of what is expected: outcome, messages, criteria."""
+    return _expectation(case, list(map(criterion_to_json, criteria)))
+
+
+def stored_expectation_key(case: CaseRecord) -> str:
+    """Return the same key from a case as a run keeps it."""
+    return _expectation(case, list(case.criteria))
+
+
+def _expectation(case: EvalCase | CaseRecord, criteria: Sequence[JsonObject]) -> str:
+    if type(case.expected_outcome) is str and not (criteria or case.expected_messages):
+        return _outcome_key(case.expected_outcome)
+    messages = list(map(message_to_json, case.expected_messages))
+    expected = [case.expected_outcome, messages, criteria]
+    return digest(expected) if criteria else _digest(expected, case.expected_messages)
+
+
+@lru_cache(maxsize=64)
+def _outcome_key(outcome: str) -> str:
+    """Return the key of an outcome that nothing more is said of; cases that rules judge often have one in common."""
+    return _digest([outcome, [], []], ())
+
+
+def score_key(*, answer: str, expectation: str, setup: str) -> str:
+    """Return the key of one evaluator's score of one answer.
+
+    `setup` is the digest of its config, of the scripts and prompts that it names, and of the judges that it asks.
+    """
+    return _key_of(f'["{answer}","{expectation}","{setup}"]')
+
+
+def case_key(keys: CaseKeys, evaluators: str) -> str:
+    """Return the key of a whole case as planned: question, expectations, and the evaluators' canonical JSON."""
+    return _key_of(f'["{keys.question}","{keys.expectation}",{evaluators}]')
+
+
+def _key_of(canonical: str) -> str:
+    """Return the key over canonical JSON that is put together by hand: keys in hex need no escapes."""
+    return KEY_START + sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def criterion_to_json(criterion: EvaluationCriteria) -> dict[str, JsonValue]:
+    """Return a criterion as JSON; what is not set is left out."""
+    fields: dict[str, JsonValue] = {
+        "name": criterion.name,
+        "description": criterion.description,
+        "scale": criterion.scale,
+        "weight": criterion.weight,
+        "min": criterion.min,
+        "max": criterion.max,
+        "labels": list(criterion.labels) or None,
+    }
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def evaluator_to_json(evaluator: EvaluatorLike) -> dict[str, JsonValue]:
+    """Return an evaluator's config as JSON; an object from Python is known by its kind and class."""
+    if not isinstance(evaluator, EvaluatorConfig):
+        name = getattr(evaluator, "name", None)
+        shown = name if isinstance(name, str) else evaluator.kind
+        return {"name": shown, "type": evaluator.kind, "object": type(evaluator).__qualname__}
+    settings = {key: _setting_to_json(value) for key, value in evaluator.settings.items()}
+    fields: dict[str, JsonValue] = {"name": evaluator.name, "type": evaluator.type, **settings}
+    defaults = EvaluatorConfig(name="", type="")
+    for key in ("weight", "required", "negate", "criterion", "source", "window", "per_turn", "aggregate"):
+        value = getattr(evaluator, key)
+        if value != getattr(defaults, key):
+            fields[key] = value
+    return fields
+
+
+def _setting_to_json(value: object) -> JsonValue:
+    if isinstance(value, EvaluatorConfig):
+        return evaluator_to_json(value)
+    if isinstance(value, Mapping):
+        return {str(key): _setting_to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_setting_to_json(item) for item in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(_plain(value))

@@ -1,0 +1,1 @@
+"""From evaluators' outputs to results: completion, aggregation, scales, sources."""

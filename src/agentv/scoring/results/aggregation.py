@@ -1,0 +1,198 @@
+"""From evaluators to one case: weighted mean, verdicts, the row's strict status, its joined texts."""
+
+import math
+from collections.abc import Iterable, Sequence
+from operator import mul
+
+from msgspec import Struct
+
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult, Verdict
+from agentv.types.records.fields import TOLERANCE, milliseconds
+from agentv.types.records.result import CaseResult, RowStatus
+from agentv.types.results import RowState
+from agentv.types.usage import Usage, total_usage
+
+PASS_SCORE = 0.8
+BORDERLINE_SCORE = 0.6
+_PASS = PASS_SCORE - TOLERANCE
+_BORDERLINE = BORDERLINE_SCORE - TOLERANCE
+_WHOLE = 1.0 - TOLERANCE
+
+
+class CaseFields(Struct, frozen=True, gc=False):
+    """What a row says over all its evaluators (decisions.md, "Case-level fields with several evaluators")."""
+
+    hits: tuple[str, ...]
+    misses: tuple[str, ...]
+    reasoning: str | None
+    expected_aspect_count: int
+    raw_aspects: tuple[str, ...] | None
+
+
+def reaches(score: float, bound: float) -> bool:
+    """Whether a score is at least `bound`, within 1e-9."""
+    return score >= bound - TOLERANCE
+
+
+def weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:
+    """Return sum(weight * value) / sum(weight), never outside the values that weigh anything.
+
+    Weights are finite and >= 0. All weights 0, or no pair at all: 0.0.
+    """
+    weighing = [pair for pair in pairs if pair[0] > 0]
+    if not weighing:
+        return 0.0
+    if len(weighing) == 1:  # a criterion with one result, a case with one evaluator
+        return weighing[0][1]
+    weights = [weight for weight, _ in weighing]
+    values = [value for _, value in weighing]
+    # Scaled by a power of two, which is exact, so that weights near the largest float do not overflow.
+    _, exponent = math.frexp(max(weights))
+    shares = [math.ldexp(weight, -exponent) for weight in weights]
+    mean: float = math.fsum(map(mul, shares, values)) / math.fsum(shares)
+    return min(max(mean, min(values)), max(values))
+
+
+def evaluators_score(results: Sequence[EvaluatorResult]) -> float:
+    """Return a case's score: the evaluators' scores by their weights, errors with their 0.0 as decided.
+
+    What was skipped counts for nothing.
+    """
+    if len(results) == 1:
+        only = results[0]
+        return only.score if only.weight > 0 and only.status != "skipped" else 0.0
+    return weighted_mean([(result.weight, result.score) for result in results if result.status != "skipped"])
+
+
+def verdict_of(score: float) -> Verdict:
+    """Return the quality band of a score: `pass` from 0.8, `borderline` from 0.6, else `fail`."""
+    if score >= _PASS:
+        return "pass"
+    return "borderline" if score >= _BORDERLINE else "fail"
+
+
+def is_met(value: float | None) -> bool:
+    """Whether one criterion or rubric item on 0..1 counts as met: its band is not `fail` (4 of 5, for instance)."""
+    return value is not None and verdict_of(value) != "fail"
+
+
+def required_items_met(results: Iterable[EvaluationResult]) -> bool:
+    """Whether every rubric item that is marked `required` was answered and met."""
+    for item in results:
+        is_required = item.metadata is not None and item.metadata.get("required")
+        if is_required and not is_met(item.value):
+            return False
+    return True
+
+
+def result_verdict(result: EvaluatorResult) -> Verdict:
+    """Return one evaluator's verdict: its own when it set one, else that of its score."""
+    return result.verdict or verdict_of(result.score)
+
+
+def is_requirement_met(result: EvaluatorResult) -> bool:
+    """Whether an evaluator keeps what it and its members demand of the case.
+
+    `required: true` demands verdict `pass`, a number demands that score; required rubric items must be met.
+    """
+    if result.status == "skipped":
+        return True
+    required = result.required
+    if required is not False:
+        held = result_verdict(result) == "pass" if required is True else reaches(result.score, required)
+        if not held:
+            return False
+    members = result.evaluator_results
+    return required_items_met(result.results) and (not members or all(map(is_requirement_met, members)))
+
+
+def case_verdict(score: float, results: Sequence[EvaluatorResult]) -> Verdict:
+    """Return a case's verdict: `fail` when any requirement is broken, else that of the case's score."""
+    return verdict_of(score) if all(map(is_requirement_met, results)) else "fail"
+
+
+def row_status(score: float) -> RowStatus:
+    """Return the strict status of a judged row: `pass` iff its score is 1.0 within 1e-9."""
+    return "pass" if score >= _WHOLE else "fail"
+
+
+def row_state(result: CaseResult) -> RowState:
+    """Return which of the five disjoint states a row is in: why there is no verdict, or the verdict."""
+    if result.status in ("error", "skipped"):
+        return result.status
+    return result.verdict or "fail"
+
+
+def first_broken(results: Sequence[EvaluatorResult]) -> EvaluatorResult | None:
+    """Return the first evaluator, or member of one, whose error puts the row outside every mean.
+
+    An error of something that weighs nothing and is not required does not.
+    """
+    for result in results:
+        if result.weight <= 0 and result.required is False:
+            continue
+        if result.error is not None:
+            return result
+        if result.evaluator_results and (broken := first_broken(result.evaluator_results)):
+            return broken
+    return None
+
+
+def case_fields(results: Sequence[EvaluatorResult]) -> CaseFields:
+    """Join the evaluators' hits, misses and reasons in order; with several, each reason opens with its name."""
+    if len(results) == 1:
+        only = results[0]
+        aspects_of_only = max(1, only.expected_aspect_count)
+        return CaseFields(only.hits, only.misses, only.reasoning or None, aspects_of_only, only.raw_aspects)
+    reasons = [(result.name, result.reasoning) for result in results if result.reasoning]
+    aspects = [result.raw_aspects for result in results if result.raw_aspects is not None]
+    return CaseFields(
+        hits=tuple(hit for result in results for hit in result.hits),
+        misses=tuple(miss for result in results for miss in result.misses),
+        reasoning=" | ".join(f"{name}: {text}" for name, text in reasons) or None,
+        expected_aspect_count=sum(max(1, result.expected_aspect_count) for result in results),
+        raw_aspects=tuple(aspect for group in aspects for aspect in group) if aspects else None,
+    )
+
+
+def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: float | None = None) -> EvaluatorResult:
+    """Return an evaluator's score as a row keeps it. Its verdict is None when nothing was judged."""
+    is_judged = score.error is None and score.status != "skipped"
+    usage, cost_usd = _spent(score) if score.judge_calls or score.members else (None, None)
+    return EvaluatorResult(
+        name=config.name,
+        type=config.type,
+        score=score.score,
+        status=score.status,
+        weight=config.weight,
+        required=config.required,
+        verdict=score.verdict or verdict_of(score.score) if is_judged else None,
+        hits=score.hits,
+        misses=score.misses,
+        reasoning=score.reasoning,
+        expected_aspect_count=score.expected_aspect_count,
+        raw_aspects=score.raw_aspects,
+        error=score.error,
+        results=score.results,
+        evaluator_provider_request=score.evaluator_raw_request,
+        judge_calls=score.judge_calls,
+        duration_ms=milliseconds(duration_ms),
+        usage=usage,
+        cost_usd=cost_usd,
+        evaluator_results=score.members,
+    )
+
+
+def _spent(score: EvaluationScore) -> tuple[Usage | None, float | None]:
+    """Return what the judges used and cost.
+
+    The cost is None when one of them used tokens at an unknown price, or nothing was used.
+    """
+    calls = [(call.usage, call.cost_usd) for call in score.judge_calls]
+    parts = calls + [(member.usage, member.cost_usd) for member in score.members]
+    usage = total_usage(usage for usage, _ in parts)
+    if any(usage is not None and cost is None for usage, cost in parts):
+        return usage, None
+    costs = [cost for _, cost in parts if cost is not None]
+    return usage, sum(costs) if costs else None

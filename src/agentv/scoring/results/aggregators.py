@@ -1,0 +1,94 @@
+"""A composite's arithmetic: its members' results → one score (evaluators.md, "composite")."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from agentv.scoring.results.aggregation import is_requirement_met, result_verdict
+from agentv.types.evaluation import EvaluationScore, EvaluatorResult
+from agentv.types.json_value import JsonValue
+
+
+def weigh(results: Sequence[EvaluatorResult], weights: Mapping[str, float]) -> tuple[EvaluatorResult, ...]:
+    """Return the results with the weights that a composite gives its members; without any, with their own.
+
+    A member that is left out of given weights weighs nothing.
+    """
+    if not weights:
+        return tuple(results)
+    return tuple(replace(result, weight=weights.get(result.name, 0.0)) for result in results)
+
+
+def counted(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
+    """Return the results that count: those not skipped."""
+    return tuple(result for result in results if result.status != "skipped")
+
+
+def passing(results: Sequence[EvaluatorResult]) -> int:
+    """Return how many members pass: judged, with verdict `pass`."""
+    return sum(result.error is None and result_verdict(result) == "pass" for result in counted(results))
+
+
+def lowest(results: Sequence[EvaluatorResult]) -> float:
+    """Return the lowest score of the members that count, 0.0 without any."""
+    return min((result.score for result in counted(results)), default=0.0)
+
+
+def highest(results: Sequence[EvaluatorResult]) -> float:
+    """Return the highest score of the members that count, 0.0 without any."""
+    return max((result.score for result in counted(results)), default=0.0)
+
+
+def composed(score: EvaluationScore, results: Sequence[EvaluatorResult]) -> EvaluationScore:
+    """Return a composite's score with its members, and the verdict `fail` when one of them breaks a requirement."""
+    broken = not all(is_requirement_met(result) for result in counted(results))
+    return replace(score, members=tuple(results), verdict="fail" if broken and score.error is None else score.verdict)
+
+
+def arithmetic_score(value: float, results: Sequence[EvaluatorResult], *, how: str) -> EvaluationScore:
+    """Return a score that was computed from the members', with their hits and misses under their names."""
+    hits = tuple(f"{result.name}: {hit}" for result in results for hit in result.hits)
+    misses = tuple(f"{result.name}: {miss}" for result in results for miss in result.misses)
+    parts = ", ".join(f"{result.name} {result.score:.2f}" for result in counted(results))
+    return EvaluationScore(
+        score=value,
+        hits=hits,
+        misses=misses,
+        expected_aspect_count=max(1, len(hits) + len(misses)),
+        reasoning=f"{how} of {parts}" if parts else f"{how} of no member",
+        status="scored" if counted(results) else "skipped",
+    )
+
+
+def results_to_json(results: Sequence[EvaluatorResult]) -> dict[str, JsonValue]:
+    """Return the results by name, as a composite's code aggregator or judge is told them.
+
+    A second member of the same name is called `name#2`.
+    """
+    told: dict[str, JsonValue] = {}
+    for result in results:
+        name, number = result.name, 2
+        while name in told:
+            name, number = f"{result.name}#{number}", number + 1
+        told[name] = _to_json(result)
+    return told
+
+
+def _to_json(result: EvaluatorResult) -> dict[str, JsonValue]:
+    error = result.error
+    fields: dict[str, JsonValue] = {
+        "name": result.name,
+        "type": result.type,
+        "status": result.status,
+        "score": result.score,
+        "weight": result.weight,
+        "required": result.required,
+        "verdict": result.verdict,
+        "hits": list(result.hits),
+        "misses": list(result.misses),
+        "reasoning": result.reasoning,
+        "expected_aspect_count": result.expected_aspect_count,
+        "error": None if error is None else {"kind": error.kind, "message": error.message},
+        "evaluator_results": [_to_json(member) for member in result.evaluator_results] or None,
+    }
+    return {key: value for key, value in fields.items() if value is not None}

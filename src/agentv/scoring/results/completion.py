@@ -1,0 +1,473 @@
+"""The one border where what an evaluator returned becomes an EvaluationScore. NaN and infinity never pass it."""
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, TypeAlias, TypeGuard, TypeVar, get_args
+
+from msgspec.structs import replace
+
+from agentv.scoring.results.aggregation import is_met
+from agentv.scoring.results.criteria import criterion_named, failed_result, mean_over_criteria, result_of, weights_of
+from agentv.scoring.results.scales import denormalize, normalize
+from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.errors import EvaluatorError
+from agentv.types.evaluation import (
+    EvaluationResult,
+    EvaluationScore,
+    EvaluatorResult,
+    EvaluatorStatus,
+    JudgeCall,
+    JudgeRole,
+    Verdict,
+)
+from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind, Stage
+from agentv.types.json_value import JsonValue
+from agentv.types.records.fields import TOLERANCE
+from agentv.types.usage import Usage
+
+# An object may hold itself.
+_LEVELS = 100
+_MOST_VALUES = 100_000
+# No float holds more; JSON readers in other languages give up long before.
+_INTEGER_BITS = 1024
+
+
+def described(value: object) -> str:
+    """Return what sort of thing a value is, for a message."""
+    return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+def refused(value: object, at: str, wanted: str) -> EvaluatorError:
+    """Return the error that says what a field must be."""
+    return EvaluatorError(f"`{at}` must be {wanted}, got {described(value)}")
+
+
+def plain_text(value: object, at: str) -> str:
+    """Return a text. A subclass may say something else each time it is asked, so it is asked once."""
+    if type(value) is str:
+        return value
+    if not isinstance(value, str):
+        raise refused(value, at, "a text")
+    return str.__str__(value)
+
+
+def plain_texts(values: object, at: str) -> tuple[str, ...]:
+    """Return texts; numbers and the like among them are written out."""
+    if type(values) is tuple and not values:
+        return ()
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise refused(values, at, "a sequence of texts")
+    return tuple(plain_text(value if isinstance(value, str) else str(value), at) for value in values)
+
+
+def plain_flag(value: object, at: str) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool):
+        raise refused(value, at, "True or False")
+    return value
+
+
+def plain_number(value: object, at: str) -> float:
+    """Return a number, infinite when it is too large for a float. NumPy's numbers are numbers, too."""
+    if type(value) is float:
+        return value
+    if not isinstance(value, Real):
+        raise refused(value, at, "a number")
+    try:
+        return float.__float__(float(value))
+    except OverflowError:
+        return math.inf
+
+
+def finite_or_none(value: object, at: str) -> float | None:
+    """Return a number; one that is not finite says nothing and becomes None."""
+    number = plain_number(value, at)
+    return number if math.isfinite(number) else None
+
+
+def plain_weight(value: object, at: str) -> float:
+    """Return a number that is finite and at least 0."""
+    number = plain_number(value, at)
+    if not 0 <= number < math.inf:
+        raise EvaluatorError(f"`{at}` must be finite and at least 0, got {number:g}")
+    return number
+
+
+def unit_number(value: object, what: str) -> float:
+    """Return the number from 0 to 1 that `what` was given as its score, clamped within 1e-9; NaN is none."""
+    if not isinstance(value, Real):
+        raise EvaluatorError(f"the score of {what!r} is no number but {described(value)}")
+    number = plain_number(value, what)
+    if not -TOLERANCE <= number <= 1 + TOLERANCE:
+        raise EvaluatorError(f"the score of {what!r} is {number:g}; allowed: 0 to 1")
+    return min(1.0, max(0.0, number))
+
+
+def plain_count(value: object, at: str) -> int:
+    """Return a whole number from 0."""
+    if type(value) is int and 0 <= value <= sys.maxsize:
+        return value
+    if not isinstance(value, Integral):
+        raise refused(value, at, "a whole number")
+    number = int.__int__(int(value))
+    if number < 0 or number.bit_length() > _INTEGER_BITS:
+        raise EvaluatorError(f"`{at}` must be at least 0, and no more than a float can hold")
+    return number
+
+
+def plain_name(names: Sequence[str], value: object, at: str) -> str:
+    """Return a text that is one of `names`."""
+    text = plain_text(value, at)
+    if text not in names:
+        raise EvaluatorError(f"`{at}` must be one of {', '.join(names)}, got {text[:40]!r}")
+    return text
+
+
+def plain_object(value: object, at: str) -> JsonValue:
+    """Return a JSON object as a dict of texts, numbers, lists and dicts; a number that is not finite becomes None."""
+    if not isinstance(value, Mapping):
+        raise refused(value, at, "a mapping")
+    return _plain_json(value, at, _LEVELS, iter(range(_MOST_VALUES)))
+
+
+def _plain_json(value: object, at: str, levels: int, places: Iterator[int]) -> JsonValue:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return plain_text(value, at)
+    if isinstance(value, int):
+        return int.__int__(value) if value.bit_length() <= _INTEGER_BITS else None
+    if isinstance(value, Real):
+        return finite_or_none(value, at)
+    if levels == 0 or next(places, None) is None:
+        raise EvaluatorError(
+            f"`{at}` is nested more than {_LEVELS} levels deep, or holds more than {_MOST_VALUES:,} lists"
+        )
+    if isinstance(value, Mapping):
+        return {
+            plain_text(key, f"{at} (a key)"): _plain_json(item, at, levels - 1, places) for key, item in value.items()
+        }
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
+        return [_plain_json(item, at, levels - 1, places) for item in value]
+    raise refused(value, at, "JSON")
+
+
+Part = TypeVar("Part")
+# Where an interpreter has several of these, a score is merely looked at twice.
+_NOTHING: object = ()
+_SCORED: object = "scored"
+# What a check returns goes into a field by its name, which no type checker can follow.
+Check: TypeAlias = Callable[[object, str], Any]
+
+
+def checked_score(score: EvaluationScore) -> EvaluationScore:
+    """Return a score of plain types and finite numbers, with as many aspects as it has hits and misses, or more.
+
+    Its number is 0.0 when it carries an error. Raises EvaluatorError that names the first field which is not what
+    EvaluationScore says.
+    """
+    checked = _fields(score, EvaluationScore, "")
+    named = len(checked["hits"]) + len(checked["misses"])
+    checked["expected_aspect_count"] = max(checked["expected_aspect_count"], named)
+    if checked["error"] is not None:
+        return EvaluationScore(**{**checked, "score": 0.0, "status": "error"})
+    if checked["status"] == "error":
+        raise EvaluatorError("`status` is 'error' and `error` does not say which; give it a Failure")
+    return EvaluationScore(**checked, score=unit_number(score.score, "evaluator"))
+
+
+def is_plain(score: object) -> TypeGuard[EvaluationScore]:
+    """Whether something is a score as rules give it: exact types, nothing nested. Most are, and need no second look."""
+    if type(score) is not EvaluationScore:
+        return False
+    number, hits, misses, aspects = score.score, score.hits, score.misses, score.expected_aspect_count
+    return (
+        type(number) is float
+        and 0.0 <= number <= 1.0
+        and type(hits) is tuple
+        and type(misses) is tuple
+        and type(aspects) is int
+        and aspects >= (len(lines := hits + misses) or 1)
+        and not [line for line in lines if type(line) is not str]
+        and (score.reasoning is None or type(score.reasoning) is str)
+        and score.raw_aspects is None
+        and score.evaluator_raw_request is None
+        and score.verdict is None
+        and score.status is _SCORED
+        and score.error is None
+        and score.results is _NOTHING
+        and score.judge_calls is _NOTHING
+        and score.members is _NOTHING
+    )
+
+
+def checked_result(result: EvaluationResult, at: str = "") -> EvaluationResult:
+    """Return one criterion's result in plain types. A number that is not finite, or outside 0..1, is its error."""
+    checked = EvaluationResult(**_fields(result, EvaluationResult, at))
+    value = checked.value
+    numbers = [number for number in (checked.score, value) if isinstance(number, float)]
+    if not all(map(math.isfinite, numbers)):
+        return _without_score(checked, "the score is not a finite number")
+    if value is None or -TOLERANCE <= value <= 1 + TOLERANCE:
+        return checked if value is None else replace(checked, value=min(1.0, max(0.0, value)))
+    return _without_score(checked, f"the value {value:g} is outside 0 to 1")
+
+
+def _without_score(result: EvaluationResult, reason: str) -> EvaluationResult:
+    return replace(result, score=None, value=None, error=result.error or reason)
+
+
+def _fields(part: object, sort: type, at: str) -> dict[str, Any]:
+    prefix = f"{at}." if at else ""
+    return {name: check(getattr(part, name), f"{prefix}{name}") for name, check in _FIELDS[sort].items()}
+
+
+def _whole(sort: type[Part], value: object, at: str) -> Part:
+    if not isinstance(value, sort):
+        raise refused(value, at, f"of class {sort.__name__}")
+    return sort(**_fields(value, sort, at))
+
+
+def _all(check: Check, values: object, at: str) -> tuple[Any, ...]:
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise refused(values, at, "a tuple")
+    return tuple(check(value, f"{at}[{index}]") for index, value in enumerate(values))
+
+
+def _maybe(check: Check, value: object, at: str) -> object:
+    return None if value is None else check(value, at)
+
+
+def _result(value: object, at: str) -> EvaluationResult:
+    if not isinstance(value, EvaluationResult):
+        raise refused(value, at, "of class EvaluationResult")
+    return checked_result(value, at)
+
+
+def _aspects(value: object, at: str) -> int:
+    return max(1, plain_count(value, at))
+
+
+def _required(value: object, at: str) -> bool | float:
+    return value if isinstance(value, bool) else plain_weight(value, at)
+
+
+def _scale_score(value: object, at: str) -> float | bool | str | None:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return plain_text(value, at)
+    number = plain_number(value, at)
+    return int(number) if isinstance(value, int) and number.is_integer() else number
+
+
+_maybe_text = partial(_maybe, plain_text)
+_maybe_number = partial(_maybe, finite_or_none)
+_maybe_object = partial(_maybe, plain_object)
+_maybe_usage = partial(_maybe, partial(_whole, Usage))
+_members = partial(_all, partial(_whole, EvaluatorResult))
+
+_JUDGED: Mapping[str, Check] = {
+    "hits": plain_texts,
+    "misses": plain_texts,
+    "expected_aspect_count": _aspects,
+    "reasoning": _maybe_text,
+    "raw_aspects": partial(_maybe, plain_texts),
+    "verdict": partial(_maybe, partial(plain_name, get_args(Verdict))),
+    "status": partial(plain_name, get_args(EvaluatorStatus)),
+    "error": partial(_maybe, partial(_whole, Failure)),
+    "results": partial(_all, _result),
+    "judge_calls": partial(_all, partial(_whole, JudgeCall)),
+}
+_FIELDS: Mapping[type, Mapping[str, Check]] = {
+    # The score's own number is read with its error in view.
+    EvaluationScore: {**_JUDGED, "evaluator_raw_request": _maybe_object, "members": _members},
+    EvaluatorResult: {
+        **_JUDGED,
+        "name": plain_text,
+        "type": plain_text,
+        "score": unit_number,
+        "weight": plain_weight,
+        "required": _required,
+        "evaluator_provider_request": _maybe_object,
+        "duration_ms": _maybe_number,
+        "usage": _maybe_usage,
+        "cost_usd": _maybe_number,
+        "evaluator_results": _members,
+    },
+    EvaluationResult: {
+        "criterion_name": plain_text,
+        "score": _scale_score,
+        "value": partial(_maybe, plain_number),
+        "scale": plain_text,
+        "reasoning": _maybe_text,
+        "evaluator_type": plain_text,
+        "error": _maybe_text,
+        "metadata": _maybe_object,
+    },
+    JudgeCall: {
+        "judge": plain_text,
+        "role": partial(plain_name, get_args(JudgeRole)),
+        "reply": plain_text,
+        "score": _maybe_number,
+        "usage": _maybe_usage,
+        "cost_usd": _maybe_number,
+        "duration_ms": _maybe_number,
+        "cached": plain_flag,
+    },
+    Failure: {
+        "kind": partial(plain_name, FAILURE_KINDS),
+        "message": plain_text,
+        "stage": partial(plain_name, get_args(Stage)),
+        "retryable": plain_flag,
+        "http_status": partial(_maybe, plain_count),
+        "retry_after_s": _maybe_number,
+        "details": _maybe_object,
+    },
+    Usage: dict.fromkeys(Usage.__struct_fields__, plain_count),
+}
+
+
+def failed_score(message: str, *, kind: FailureKind = "evaluator_error") -> EvaluationScore:
+    """Return the score of an evaluator that could not judge: 0.0 by decision, the error's text in `misses`."""
+    return score_of_failure(Failure(kind=kind, message=message, stage="evaluator"))
+
+
+def score_of_failure(failure: Failure) -> EvaluationScore:
+    """Return the score that stands for a failure."""
+    return EvaluationScore(score=0.0, misses=(failure.message,), status="error", error=failure)
+
+
+def to_score(
+    output: object,
+    *,
+    name: str = "",
+    kind: str = "",
+    criteria: Sequence[EvaluationCriteria] = (),
+    negate: bool = False,
+) -> EvaluationScore:
+    """Complete what an evaluator returned: a score, a number, a bool, or results per criterion.
+
+    `name` is the criterion when the evaluator names none, `kind` the evaluator's type, `criteria` the scales and
+    weights of named criteria. Never raises: whatever is no judgement in 0..1, or has a field that is not of its
+    type, becomes an `evaluator_error` score that says so.
+    """
+    try:
+        score = output if is_plain(output) else _complete(output, name, kind, criteria)
+        if score.status == "skipped":  # nothing was judged, so that there is no criterion with a value
+            return score
+        if negate and score.error is None:
+            score = _negated(score, criteria)
+        return score if score.results else replace(score, results=(_implicit_result(score, name, kind, criteria),))
+    except EvaluatorError as error:
+        failed = failed_score(str(error))
+    except Exception as error:  # noqa: BLE001 - looking at a plug-in's object runs the plug-in's code
+        failed = failed_score(f"what evaluator {name or kind!r} returned cannot be read: {_said(error)}")
+    return replace(failed, results=(_implicit_result(failed, name, kind, criteria),))
+
+
+def _complete(output: object, name: str, kind: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationScore:
+    if isinstance(output, EvaluationScore):
+        return checked_score(output)
+    if isinstance(output, EvaluationResult):
+        return score_of_results((output,), kind, criteria)
+    if isinstance(output, Real):
+        return EvaluationScore(score=unit_number(output, name or kind or "evaluator"))
+    results = tuple(output) if isinstance(output, Sequence) else ()
+    if results and all(isinstance(item, EvaluationResult) for item in results):
+        return score_of_results(results, kind, criteria)
+    raise EvaluatorError(
+        f"evaluator {name or kind!r} returned {described(output)}; allowed: an EvaluationScore, a number from 0 to 1, "
+        "a bool, or EvaluationResults"
+    )
+
+
+def _said(error: Exception) -> str:
+    """Return what an exception says, even of one that cannot be written out."""
+    try:
+        return plain_text(f"{type(error).__name__}: {error}", "message")
+    except Exception:  # noqa: BLE001 - the exception is the plug-in's, too
+        return "its own code fails"
+
+
+def score_of_results(
+    results: Sequence[EvaluationResult], kind: str, criteria: Sequence[EvaluationCriteria]
+) -> EvaluationScore:
+    """Return the score of results per criterion: the mean of their values, weighted by `criteria`.
+
+    A result that cannot be placed on its scale has its error and makes the whole an `evaluator_error`; others stand.
+    """
+    placed = tuple(place_result(checked_result(result), kind=kind, criteria=criteria) for result in results)
+    valued = [result for result in placed if result.value is not None]
+    entries = ((result.criterion_name, 1.0, result.value or 0.0) for result in valued)
+    broken = tuple(f"{result.criterion_name}: {result.error}" for result in placed if result.error is not None)
+    misses = tuple(_line(result) for result in valued if not is_met(result.value))
+    score = EvaluationScore(
+        score=mean_over_criteria(entries, weights_of(criteria)),
+        hits=tuple(_line(result) for result in valued if is_met(result.value)),
+        misses=misses + broken,
+        expected_aspect_count=len(placed),
+        results=placed,
+    )
+    if not broken:
+        return score
+    failure = Failure(kind="evaluator_error", message="; ".join(broken), stage="evaluator")
+    return replace(score, score=0.0, status="error", error=failure)
+
+
+def place_result(result: EvaluationResult, *, kind: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult:
+    """Return one criterion's result with its 0..1 value, or with the error that says why it has none."""
+    criterion = criterion_named(result.criterion_name, criteria, scale=result.scale)
+    typed = replace(result, evaluator_type=result.evaluator_type or kind, scale=criterion.scale)
+    if typed.error is not None:
+        return replace(typed, value=None)
+    try:
+        return replace(typed, value=_value_of(typed, criterion))
+    except (EvaluatorError, ValueError) as error:
+        return replace(typed, value=None, error=str(error))
+
+
+def _value_of(result: EvaluationResult, criterion: EvaluationCriteria) -> float | None:
+    if result.value is not None:
+        return unit_number(result.value, result.criterion_name)
+    if result.score is None:
+        raise EvaluatorError("there is neither a score nor an error")
+    return normalize(result.score, criterion)
+
+
+def _line(result: EvaluationResult) -> str:
+    return f"{result.criterion_name}: {result.reasoning}" if result.reasoning else result.criterion_name
+
+
+def _negated(score: EvaluationScore, criteria: Sequence[EvaluationCriteria]) -> EvaluationScore:
+    return replace(
+        score,
+        score=1.0 - score.score,
+        hits=score.misses,
+        misses=score.hits,
+        verdict=None,
+        results=tuple(_negated_result(result, criteria) for result in score.results),
+    )
+
+
+def _negated_result(result: EvaluationResult, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult:
+    if result.value is None:
+        return result
+    value = 1.0 - result.value
+    criterion = criterion_named(result.criterion_name, criteria, scale=result.scale)
+    return replace(result, score=denormalize(value, criterion), value=value)
+
+
+def _implicit_result(
+    score: EvaluationScore, name: str, kind: str, criteria: Sequence[EvaluationCriteria]
+) -> EvaluationResult:
+    """Return the judgement of the one criterion that an evaluator stands for when it names none."""
+    if not criteria and score.error is None:  # on a scale without bounds that nobody defined a value is its own score
+        return EvaluationResult(name or kind, score.score, score.score, "numeric", score.reasoning, kind)
+    criterion = criterion_named(name or kind, criteria, scale="numeric")
+    if score.error is not None:
+        return failed_result(score.error.message, criterion, kind=kind, reasoning=score.reasoning)
+    return result_of(score.score, criterion, kind=kind, reasoning=score.reasoning)

@@ -1,0 +1,1 @@
+"""Texts compared: forms, similarity, words."""

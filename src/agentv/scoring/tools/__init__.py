@@ -1,0 +1,1 @@
+"""Tool calls and traces: recorded calls, trajectories, metrics."""

@@ -1,0 +1,81 @@
+"""The tool calls that messages record, in `tool_calls` and in content parts, and what the tools returned."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from agentv.scoring.tools.tool_calls import json_equal
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import DataPart, Message, ToolCall, tool_calls_of
+from agentv.types.messages_json import content_text, tool_call_from_json
+
+CALL_PARTS = frozenset({"tool_call", "tool-call", "toolCall", "tool_use"})
+RESULT_PARTS = frozenset({"tool_result", "tool-result", "toolResult"})
+
+_IDS = ("toolCallId", "tool_call_id", "tool_use_id", "call_id", "id")
+_NAMES = ("toolName", "tool_name", "tool", "name")
+_OUTPUTS = ("result", "output", "content")
+
+
+class ToolResult(Struct, frozen=True):
+    """What a tool returned, told apart from its call. `failed` when the record says that it was an error."""
+
+    output: JsonValue
+    id: str | None = None
+    tool: str | None = None
+    failed: bool = False
+
+
+def calls_in(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """Return every tool call of the messages, in order; one that stands in content parts as well counts once."""
+    if not any(isinstance(message.content, tuple) for message in messages):
+        return tool_calls_of(messages)
+    return tuple(call for message in messages for call in calls_of(message))
+
+
+def calls_of(message: Message) -> tuple[ToolCall, ...]:
+    """Return the tool calls of one message: its `tool_calls`, then those that stand only in an assistant's parts."""
+    if not isinstance(message.content, tuple) or message.role != "assistant":
+        return message.tool_calls
+    added = [call for call in _part_calls(message.content) if not _is_known(call, message.tool_calls)]
+    return (*message.tool_calls, *added)
+
+
+def results_of(message: Message) -> Iterator[ToolResult]:
+    """Yield what a message tells of results: the content of a tool's message, and `tool_result` content parts."""
+    parts = message.content if isinstance(message.content, tuple) else ()
+    told = [part for part in parts if isinstance(part, DataPart) and part.type in RESULT_PARTS]
+    if message.role == "tool" and message.content is not None and not told:
+        content = message.content
+        output = content_text(content) if isinstance(content, tuple) else content
+        yield ToolResult(output, message.tool_call_id, message.name)
+    for part in told:
+        fields = part.value
+        failed = fields.get("is_error") is True or fields.get("isError") is True
+        yield ToolResult(_first(fields, _OUTPUTS), _text(fields, _IDS), _text(fields, _NAMES), failed)
+
+
+def _part_calls(parts: tuple[object, ...]) -> Iterator[ToolCall]:
+    for part in parts:
+        if isinstance(part, DataPart) and part.type in CALL_PARTS:
+            call = tool_call_from_json(part.value)
+            if call is not None:
+                yield call
+
+
+def _is_known(call: ToolCall, known: tuple[ToolCall, ...]) -> bool:
+    """Whether a content part repeats a call that its message lists already."""
+    return any(
+        call.tool == other.tool
+        and (call.id == other.id if call.id and other.id else json_equal(call.input, other.input))
+        for other in known
+    )
+
+
+def _first(fields: JsonObject, names: tuple[str, ...]) -> JsonValue:
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
+
+
+def _text(fields: JsonObject, names: tuple[str, ...]) -> str | None:
+    found = _first(fields, names)
+    return found if isinstance(found, str) else None

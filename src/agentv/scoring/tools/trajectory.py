@@ -1,0 +1,279 @@
+"""Trajectories: which tools were called, how often, in what order (decisions.md, "Trajectories")."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, islice, zip_longest
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from agentv.scoring.tools.tool_calls import ExpectedCall, name_matches
+from agentv.types.messages import ToolCall
+from agentv.types.messages_json import compact_json
+
+
+class _Made:
+    """The calls that were made, by tool: an agent has few tools and calls them often."""
+
+    def __init__(self, calls: Sequence[ToolCall]) -> None:
+        self._calls = calls
+        self._by_tool: dict[str, list[int]] = {}
+        self._by_pattern: dict[str, list[int]] = {}
+        self._bits: dict[str, int] = {}
+        for place, call in enumerate(calls):
+            self._by_tool.setdefault(call.tool, []).append(place)
+
+    def places(self, wish: ExpectedCall, *, enough: int | None = None) -> Sequence[int]:
+        """Return the indexes of the calls that an expected one may be, in order; inputs are compared until `enough`."""
+        named = self._named(wish.tool)
+        if wish.input is None:
+            return named
+        return tuple(islice((place for place in named if wish.matches_input(self._calls[place])), enough))
+
+    def bits(self, wish: ExpectedCall) -> int:
+        """Return the indexes of `places` as the bits of a number."""
+        if wish.input is not None:
+            return sum(1 << place for place in self.places(wish))
+        if wish.tool not in self._bits:
+            self._bits[wish.tool] = sum(1 << place for place in self._named(wish.tool))
+        return self._bits[wish.tool]
+
+    def _named(self, pattern: str) -> list[int]:
+        named = self._by_pattern.get(pattern)
+        if named is None:
+            fitting = (places for tool, places in self._by_tool.items() if name_matches(pattern, tool))
+            named = self._by_pattern[pattern] = sorted(chain.from_iterable(fitting))
+        return named
+
+
+def common_share(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> float:
+    """Return the longest common subsequence divided by the longer of the two lists; 1.0 when both are empty.
+
+    A whole row of the usual table is one number, a bit for each call (Hyyrö 2004, "Bit-parallel LCS-length
+    computation revisited").
+    """
+    longer = max(len(expected), len(calls))
+    if not longer:
+        return 1.0
+    made, every = _Made(calls), (1 << len(calls)) - 1
+    unmet = every
+    for wish in expected:
+        met = unmet & made.bits(wish)
+        unmet = ((unmet + met) | (unmet - met)) & every
+    return (len(calls) - unmet.bit_count()) / longer
+
+
+def best_pairing(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> dict[int, int]:
+    """Return as many pairs of expected and made calls as there can be, by their indexes.
+
+    Globs and loose inputs let one call fit several expectations, so that first come, first served is not enough:
+    pairs are rearranged along augmenting paths.
+    """
+    made = _Made(calls)
+    # More candidates than expected calls are never needed: the others can take no more than that.
+    candidates = [made.places(wish, enough=len(expected)) for wish in expected]
+    pairs: dict[int, int] = {}
+    owner: dict[int, int] = {}
+    for wish in range(len(expected)):
+        reached, free = _path_to_free_call(wish, candidates, owner)
+        while free is not None:
+            holder = reached[free]
+            given_up = pairs.get(holder)
+            pairs[holder], owner[free] = free, holder
+            free = given_up
+    return pairs
+
+
+def _path_to_free_call(
+    wish: int, candidates: Sequence[Sequence[int]], owner: Mapping[int, int]
+) -> tuple[dict[int, int], int | None]:
+    """Return which expectation reached each call, and the free call that was found, if any."""
+    for call in candidates[wish]:  # most find one at once
+        if call not in owner:
+            return {call: wish}, call
+    reached: dict[int, int] = {}
+    waiting = deque([wish])
+    while waiting:
+        holder = waiting.popleft()
+        for call in candidates[holder]:
+            if call in reached:
+                continue
+            reached[call] = holder
+            if call not in owner:
+                return reached, call
+            waiting.append(owner[call])
+    return reached, None
+
+
+Mode: TypeAlias = Literal["any_order", "in_order", "exact", "unordered", "subset", "superset"]
+
+NO_TRACE = "No trace available for evaluation"
+MAX_LINES = 50
+"""How many hits, and how many misses, are listed of a long trajectory."""
+
+_SHOWN_INPUT = 80
+
+
+class Trajectory(Struct, frozen=True):
+    """What a trajectory should be. Tool names may be globs.
+
+    `any_order` counts calls only; the other modes compare with `expected`. `minimums`, `maximums` and `forbidden` may
+    stand with any mode: the score is then the share of everything demanded. `partial` scores a sequence by how much
+    of it is there, in place of all or nothing.
+    """
+
+    mode: Mode
+    expected: tuple[ExpectedCall, ...] = ()
+    minimums: Mapping[str, int] | None = None
+    maximums: Mapping[str, int] | None = None
+    forbidden: tuple[str, ...] = ()
+    partial: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether it demands anything of how often tools are called."""
+        return bool(self.minimums or self.maximums or self.forbidden)
+
+
+class TrajectoryScore(Struct, frozen=True):
+    """How a trajectory compares: 0..1, with what was met and what was not."""
+
+    score: float
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+
+
+class _Compared(Struct, frozen=True):
+    """How the calls compare with the expected ones: all or nothing, how much of it, and in words."""
+
+    holds: bool
+    share: Callable[[], float]  # worked out only where a part of a sequence counts
+    hits: list[str]
+    misses: list[str]
+
+
+def score_trajectory(wanted: Trajectory, calls: Sequence[ToolCall]) -> TrajectoryScore:
+    """Compare the calls that were made with what is wanted."""
+    hits: list[str] = []
+    misses: list[str] = []
+    demands: list[float] = []
+    if wanted.mode != "any_order":
+        compared = _compare(wanted, calls)
+        demands.append(compared.share() if wanted.partial else float(compared.holds))
+        hits += compared.hits
+        misses += compared.misses
+    counts = Counter([call.tool for call in calls]) if wanted.counts else {}
+    for met, message in _count_demands(wanted, counts):
+        demands.append(float(met))
+        (hits if met else misses).append(message)
+    score = sum(demands) / len(demands) if demands else 1.0
+    return TrajectoryScore(score, _limited(hits), _limited(misses))
+
+
+def score_counts(wanted: Trajectory, counts: Mapping[str, int]) -> TrajectoryScore:
+    """As `score_trajectory` in mode `any_order`, when only the number of calls by tool is known."""
+    demands = list(_count_demands(wanted, counts))
+    return TrajectoryScore(
+        score=sum(met for met, _ in demands) / len(demands) if demands else 1.0,
+        hits=_limited([message for met, message in demands if met]),
+        misses=_limited([message for met, message in demands if not met]),
+    )
+
+
+def _limited(lines: list[str]) -> tuple[str, ...]:
+    more = len(lines) - MAX_LINES
+    return (*lines[:MAX_LINES], f"… and {more} more") if more > 0 else tuple(lines)
+
+
+def _count_demands(wanted: Trajectory, counts: Mapping[str, int]) -> Iterator[tuple[bool, str]]:
+    for tool, least in (wanted.minimums or {}).items():
+        count = _count(counts, tool)
+        yield count >= least, f"{_called(tool, count)} (minimum: {least})"
+    for tool, most in (wanted.maximums or {}).items():
+        count = _count(counts, tool)
+        yield count <= most, f"{_called(tool, count)} (maximum: {most})"
+    for tool in wanted.forbidden:
+        count = _count(counts, tool)
+        yield count == 0, f"{_called(tool, count)} (forbidden)"
+
+
+def _count(counts: Mapping[str, int], pattern: str) -> int:
+    return sum(count for name, count in counts.items() if name_matches(pattern, name))
+
+
+def _called(tool: str, count: int) -> str:
+    return f"{tool} called {count} time{'' if count == 1 else 's'}"
+
+
+def _compare(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
+    match wanted.mode:
+        case "exact":
+            return _exact(wanted.expected, calls)
+        case "in_order":
+            return _in_order(wanted.expected, calls)
+        case _:
+            return _as_multisets(wanted, calls)
+
+
+def _exact(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _Compared:
+    hits: list[str] = []
+    misses: list[str] = []
+    for position, (wish, call) in enumerate(zip_longest(expected, calls), start=1):
+        if wish is not None and call is not None and wish.matches(call):
+            hits.append(f"{call.tool} called at position {position}")
+        else:
+            name = "nothing" if wish is None else wish.tool
+            misses.append(f"Expected {name} at position {position}, found {_found(wish, call)}")
+    return _Compared(not misses, partial(common_share, expected, calls), hits, misses)
+
+
+def _found(wish: ExpectedCall | None, call: ToolCall | None) -> str:
+    if call is None:
+        return "nothing"
+    if wish is None or not wish.matches_name(call):
+        return call.tool
+    return f"{call.tool} with {_shown_input(call)}"
+
+
+def _shown_input(call: ToolCall) -> str:
+    try:
+        text = compact_json(call.input)
+    except RecursionError:
+        return "an input nested too deep to show"
+    return text if len(text) <= _SHOWN_INPUT else f"{text[:_SHOWN_INPUT]}…"
+
+
+def _in_order(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _Compared:
+    hits: list[str] = []
+    misses: list[str] = []
+    following = 0
+    after = ""
+    for position, wish in enumerate(expected, start=1):
+        index = next((i for i in range(following, len(calls)) if wish.matches(calls[i])), None)
+        if index is None:
+            misses.append(f"Expected {wish.tool} at position {position}, found {_elsewhere(wish, calls, after)}")
+            continue
+        hits.append(f"{calls[index].tool} called at position {index + 1}")
+        following, after = index + 1, calls[index].tool
+    return _Compared(not misses, partial(common_share, expected, calls), hits, misses)
+
+
+def _elsewhere(wish: ExpectedCall, calls: Sequence[ToolCall], after: str) -> str:
+    """Return where a call that is missing in its place was made instead."""
+    if any(wish.matches(call) for call in calls):
+        return f"it only before {after}"
+    similar = next((call for call in calls if wish.matches_name(call)), None)
+    return "no such call" if similar is None else _found(wish, similar)
+
+
+def _as_multisets(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
+    """Pair expected calls with made ones, order aside; `subset` allows fewer calls, `superset` more."""
+    pairs = best_pairing(wanted.expected, calls)
+    taken = set(pairs.values())
+    absent = [f"Expected {wish.tool}, found no such call" for i, wish in enumerate(wanted.expected) if i not in pairs]
+    extra = [f"Expected no further call, found {call.tool}" for i, call in enumerate(calls) if i not in taken]
+    misses = (absent if wanted.mode != "subset" else []) + (extra if wanted.mode != "superset" else [])
+    longer = max(len(wanted.expected), len(calls))
+    hits = [f"{calls[index].tool} called at position {index + 1}" for index in sorted(taken)]
+    return _Compared(not misses, lambda: len(pairs) / longer if longer else 1.0, hits, misses)

@@ -1,0 +1,1 @@
+"""Responses and embeddings that are saved between runs."""

@@ -1,0 +1,69 @@
+"""What the caches of a project hold, and making room in them."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec import Struct
+
+from agentv.storage.cache.answers import ANSWER_SUFFIX, ANSWERS_FOLDER, read_head
+from agentv.storage.cache.embeddings import EMBEDDINGS_FOLDER, VECTOR_SUFFIX
+from agentv.storage.cache.folder import CacheFile, CacheFolder
+
+ANSWERS, EMBEDDINGS = "answers", "embeddings"
+
+
+class CacheEntry(Struct, frozen=True):
+    """One thing that is kept. `target` is None where nothing says it: for embeddings, and for files of nobody."""
+
+    kind: str
+    file: CacheFile
+    at: datetime
+    target: str | None = None
+
+
+class CacheGroup(Struct):
+    """What is kept of one kind and target: how many, how many bytes, from when, and when one was last used."""
+
+    kind: str
+    target: str | None
+    count: int
+    size: int
+    oldest: datetime
+    used: datetime
+
+
+def cache_entries(home: Path) -> Iterator[CacheEntry]:
+    """Yield everything that the caches of a `.agentv` folder hold."""
+    for file in CacheFolder(home / ANSWERS_FOLDER, ANSWER_SUFFIX).files():
+        head = read_head(file)
+        if head is None:
+            yield CacheEntry(ANSWERS, file, _used(file))
+        else:
+            yield CacheEntry(ANSWERS, file, datetime.fromisoformat(str(head["at"])), str(head.get("target", "")))
+    for file in CacheFolder(home / EMBEDDINGS_FOLDER, VECTOR_SUFFIX).files():
+        yield CacheEntry(EMBEDDINGS, file, _used(file))
+
+
+def cache_groups(entries: Iterable[CacheEntry]) -> tuple[CacheGroup, ...]:
+    """Return entries counted by kind and target, answers first, in the order of names."""
+    groups: dict[tuple[str, str], CacheGroup] = {}
+    for entry in entries:
+        used = _used(entry.file)
+        fresh = CacheGroup(entry.kind, entry.target, 0, 0, entry.at, used)
+        group = groups.setdefault((entry.kind, entry.target or ""), fresh)
+        group.count += 1
+        group.size += entry.file.size
+        group.oldest = min(group.oldest, entry.at)
+        group.used = max(group.used, used)
+    return tuple(groups[place] for place in sorted(groups))
+
+
+def clear_entries(entries: Iterable[CacheEntry]) -> tuple[int, int]:
+    """Delete entries; return how many there were and how many bytes they took."""
+    gone = [entry.file.size for entry in entries if entry.file.remove()]
+    return len(gone), sum(gone)
+
+
+def _used(file: CacheFile) -> datetime:
+    return datetime.fromtimestamp(file.used_at, UTC)

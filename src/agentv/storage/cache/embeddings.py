@@ -1,0 +1,77 @@
+"""Embeddings on disk: one file per text, named after its content, so that no text is asked twice.
+
+A file is a mark, a flag, the SHA-256 of what follows, and the numbers as little-endian floats of 32 bits. A file that
+is torn, foreign or of another version is taken for absent and written again.
+"""
+
+import hashlib
+import sys
+from array import array
+from pathlib import Path
+
+from agentv.storage.cache.folder import MOST_BYTES, CacheFolder, CacheRoom
+from agentv.types.provider import Embedding, Vector
+
+_MARK = b"agentv embedding 1\n"
+_CUT, _WHOLE = b"c", b"w"
+_HEAD = len(_MARK) + 1
+_BODY = _HEAD + hashlib.sha256().digest_size
+
+
+EMBEDDINGS_FOLDER = "cache/embeddings"
+VECTOR_SUFFIX = ".vector"
+
+
+class EmbeddingCache:
+    """The cache in one folder, which is made when something is first kept. It may be called from several threads.
+
+    When there are more than `most_bytes`, those go first that nobody has used for longest.
+    """
+
+    def __init__(self, folder: Path, *, most_bytes: int = MOST_BYTES) -> None:
+        self._files = CacheFolder(folder, VECTOR_SUFFIX)
+        self._room = CacheRoom(self._files, most_bytes)
+
+    def load(self, space: str, text: str) -> Embedding | None:
+        """Return the embedding of a text in a space of vectors, or None when there is none that can be read."""
+        digest = _digest(space, text)
+        content = self._files.read(digest)
+        vector = None if content is None else _read(content)
+        if content is None or vector is None:
+            return None
+        self._files.touch(digest)
+        return Embedding(vector, content[len(_MARK) : _HEAD] == _CUT, cached=True)
+
+    def save(self, space: str, text: str, embedding: Embedding) -> None:
+        """Keep an embedding. One that cannot be written is asked again another time."""
+        content = _written(embedding)
+        if len(content) <= self._room.most_bytes and self._files.write(_digest(space, text), content):
+            self._room.take(len(content))
+
+
+def _digest(space: str, text: str) -> str:
+    return hashlib.sha256(f"{space}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _written(embedding: Embedding) -> bytes:
+    numbers = _little_endian(embedding.vector).tobytes()
+    return b"".join((_MARK, _CUT if embedding.is_cut else _WHOLE, hashlib.sha256(numbers).digest(), numbers))
+
+
+def _read(content: bytes) -> Vector | None:
+    numbers = content[_BODY:]
+    is_ours = content.startswith(_MARK) and content[_HEAD:_BODY] == hashlib.sha256(numbers).digest()
+    vector = array("f")
+    if not is_ours or not numbers or len(numbers) % vector.itemsize:
+        return None
+    vector.frombytes(numbers)
+    return _little_endian(vector)
+
+
+def _little_endian(vector: Vector) -> Vector:
+    """Return a vector with its bytes as they lie on disk, or back; on most machines they lie so already."""
+    if sys.byteorder == "little":
+        return vector
+    turned = array("f", vector)
+    turned.byteswap()
+    return turned

@@ -1,0 +1,156 @@
+"""The file `.agentv/index.db`: opened for several processes at once, emptied when it is of another version."""
+
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from agentv.storage.index.schema import APPLICATION_ID, TABLES, TABLES_OF_RUN, VERSION
+
+INDEX_FILE = "index.db"
+BUSY_S = 5.0
+"""How long one process waits for another that writes to the index."""
+
+BUSY_STEP_S = 0.01
+
+_IN_MEMORY = ":memory:"
+_CACHE_KIB = 32 * 1024
+_BROKEN = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def index_in_memory() -> sqlite3.Connection:
+    """Return an empty index that is gone with its connection."""
+    connection = _connect(_IN_MEMORY)
+    _ensure_tables(connection)
+    return connection
+
+
+def open_index_file(home: Path, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
+    """Open the index of the runs in `home`, made when there is none; a file that is no index is replaced.
+
+    Raises sqlite3.Error or OSError when it cannot be used: locked for long, a folder that cannot be written.
+    """
+    path = home / INDEX_FILE
+    try:
+        return _open(path, busy_s)
+    except sqlite3.DatabaseError as error:
+        if not is_broken(error):
+            raise
+        discard_index_file(home)
+        return _open(path, busy_s)
+
+
+def is_broken(error: sqlite3.Error) -> bool:
+    """Whether the file itself is at fault, so that another one would mend it."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN
+
+
+def discard_index_file(home: Path) -> None:
+    """Remove an index that is broken, unless another process has replaced it already."""
+    path = home / INDEX_FILE
+    descriptor = os.open(home / f"{INDEX_FILE}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if not _is_sound(path):
+            for each in (path, *(path.with_name(f"{INDEX_FILE}-{end}") for end in ("wal", "shm"))):
+                each.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def _is_sound(path: Path) -> bool:
+    try:
+        with closing(_connect(str(path))) as connection:
+            whole: tuple[str] = connection.execute("PRAGMA quick_check").fetchone()
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            return whole == ("ok",) and _is_ours(connection) and tables.issuperset(TABLES_OF_RUN)
+    except sqlite3.Error:
+        return False
+
+
+def _open(path: Path, busy_s: float) -> sqlite3.Connection:
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = _connect(str(path), busy_s=busy_s)
+    try:
+        _use_wal(connection, busy_s)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        _ensure_tables(connection)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _use_wal(connection: sqlite3.Connection, busy_s: float) -> None:
+    """Let readers and the writer not wait for each other; where the disk cannot do it, SQLite stays as it is.
+
+    Two that make the file at the same moment: SQLite refuses one of them at once, without the wait it was told of.
+    """
+    ends_at = time.monotonic() + busy_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= ends_at:
+                raise
+            time.sleep(BUSY_STEP_S)
+        else:
+            return
+
+
+def _connect(name: str, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
+    connection = sqlite3.connect(name, timeout=busy_s, isolation_level=None)
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.create_function("fits", 2, fnmatchcase, deterministic=True)
+    return connection
+
+
+def _ensure_tables(connection: sqlite3.Connection) -> None:
+    """Empty an index of another version, or a database of others, and make the tables of this one."""
+    if _is_ours(connection):
+        return
+    with writing(connection):
+        # Another process may have made them while this one waited.
+        if _is_ours(connection):
+            return
+        named = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        for (name,) in connection.execute(named).fetchall():
+            quoted = name.replace('"', '""')
+            connection.execute(f'DROP TABLE "{quoted}"')
+        for statement in TABLES.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _is_ours(connection: sqlite3.Connection) -> bool:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return bool((application, version) == (APPLICATION_ID, VERSION))
+
+
+@contextmanager
+def reading(connection: sqlite3.Connection) -> Iterator[None]:
+    """See the index as it is now for the whole block, whatever others add meanwhile."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.rollback()
+
+
+@contextmanager
+def writing(connection: sqlite3.Connection) -> Iterator[None]:
+    """Be the one who writes, for as long as the block takes: all of it is kept, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()

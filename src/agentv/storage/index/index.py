@@ -1,0 +1,337 @@
+"""The index of the stored runs: what it answers, it answers as the run folders would, only sooner.
+
+It is derived: a broken or locked index costs time and no answer, for then the folders are read into one in memory.
+"""
+
+import re
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+
+from agentv.scoring.counting.run_sums import RunSums
+from agentv.scoring.counting.summary import Summary
+from agentv.scoring.statistics.moments import ClusterMoments
+from agentv.storage.index import schema as sql
+from agentv.storage.index.file import discard_index_file, index_in_memory, is_broken, open_index_file, reading, writing
+from agentv.storage.index.lines import read_tags
+from agentv.storage.index.refresh import forget_missing, refresh_run
+from agentv.storage.index.row_query import Cell, RowEntry, RowPage, RowQuery, SortKey, facets_of, total_of
+from agentv.storage.index.schema import TAG_SETS
+from agentv.storage.run.find import ListedRun, list_run_folders, list_runs, read_listed, runs_folder
+from agentv.storage.run.lock import is_being_written
+from agentv.storage.run.stored import StoredRun
+from agentv.types.records.answer import Slot
+from agentv.types.summaries import Interval, IntervalMethod
+
+_SORTED_BY: dict[SortKey, str] = {
+    "written": "line",
+    "id": "eval_id",
+    # The worst first: what people look for.
+    "state": "CASE state WHEN 'error' THEN 0 WHEN 'fail' THEN 1 WHEN 'borderline' THEN 2 WHEN 'pass' THEN 3 ELSE 4 END",
+    "score": "score",
+    "cost": "cost_usd",
+    "duration": "duration_ms",
+}
+_IN_THE_ROW_ALONE = ("score", "cost", "duration")
+_PATTERN_SIGNS = re.compile(r"[*?\[]")
+_CURRENT = "run = :run AND current = 1"
+
+
+class Statement(NamedTuple):
+    """SQL and the values of its named parameters."""
+
+    sql: str
+    values: dict[str, str | int]
+
+
+def cells_statement(run: int, query: RowQuery) -> Statement:
+    """Count the rows that fit text, case and metadata, by all that rows are counted by."""
+    wide = _wide_conditions(query)
+    sql = f"""
+        SELECT suite, target, state, tag_set, count(*) FROM rows WHERE {_all_of(wide)}
+        GROUP BY suite, target, state, tag_set"""  # noqa: S608 - built of our own words, values are parameters
+    return Statement(sql, _values(run, wide))
+
+
+def page_statement(run: int, query: RowQuery) -> Statement:
+    """List one page of the rows that are asked for, in their order."""
+    conditions = [*_wide_conditions(query), *_narrow_conditions(query)]
+    order = _order(query)
+    # What by_facet does not hold would be looked up row by row; one way through all rows is quicker, unless few fit.
+    scan = "NOT INDEXED" if query.sort in _IN_THE_ROW_ALONE and not conditions else ""
+    sql = f"""
+        SELECT line, offset, bytes, suite, eval_id, target, trial, generation, state, score, cost_usd, duration_ms
+        FROM rows WHERE run = :run AND line IN (
+            SELECT line FROM rows {scan} WHERE {_all_of(conditions)}
+            ORDER BY {order} LIMIT :size OFFSET :from_row)
+        ORDER BY {order}"""  # noqa: S608 - as above
+    size = -1 if query.page_size is None else query.page_size
+    from_row = 0 if query.page_size is None else (query.page - 1) * query.page_size
+    return Statement(sql, _values(run, conditions) | {"size": size, "from_row": from_row})
+
+
+def _order(query: RowQuery) -> str:
+    key = _SORTED_BY[query.sort]
+    direction = " DESC" if query.is_descending else ""
+    if query.sort == "written":
+        return f"{key}{direction}"
+    # An absent number is no small one: it stands last in either direction.
+    absent = f"{key} IS NULL, " if query.sort in _IN_THE_ROW_ALONE else ""
+    return f"{absent}{key}{direction}, line"
+
+
+def _wide_conditions(query: RowQuery) -> list[Statement]:
+    """Return what every facet keeps to: the text, the case and the metadata."""
+    found = []
+    if query.text:
+        found.append(Statement("instr(lower(eval_id), lower(:text)) > 0", {"text": query.text}))
+    if query.case is not None:
+        is_pattern = _PATTERN_SIGNS.search(query.case)
+        either = "(eval_id = :case_id OR fits(eval_id, :case_id))" if is_pattern else "eval_id = :case_id"
+        found.append(Statement(either, {"case_id": query.case}))
+    for number, (key, value) in enumerate(query.metadata.items()):
+        values: dict[str, str | int] = {f"key_{number}": key}
+        equal = ""
+        if value is not None:
+            equal = f" AND value = :value_{number}"
+            values[f"value_{number}"] = value
+        inner = f"SELECT metadata_set FROM metadata WHERE run = :run AND key = :key_{number}{equal}"  # noqa: S608 - as above
+        found.append(Statement(f"metadata_set IN ({inner})", values))
+    return found
+
+
+def _narrow_conditions(query: RowQuery) -> list[Statement]:
+    """Return what the facet of its own kind leaves out."""
+    found = []
+    for column, wanted in (("suite", query.suites), ("target", query.targets), ("state", query.states)):
+        if wanted:
+            found.append(_one_of(column, wanted, column))
+    if query.tags:
+        inner = _one_of("tag", query.tags, "tag")
+        sql = f"tag_set IN (SELECT tag_set FROM tags WHERE run = :run AND {inner.sql})"  # noqa: S608 - as above
+        found.append(Statement(sql, inner.values))
+    return found
+
+
+def _one_of(column: str, wanted: Sequence[str], name: str) -> Statement:
+    values: dict[str, str | int] = {f"{name}_{number}": each for number, each in enumerate(wanted)}
+    return Statement(f"{column} IN ({', '.join(f':{key}' for key in values)})", values)
+
+
+def _all_of(conditions: Sequence[Statement]) -> str:
+    return " AND ".join((_CURRENT, *(each.sql for each in conditions)))
+
+
+def _values(run: int, conditions: Sequence[Statement]) -> dict[str, str | int]:
+    values: dict[str, str | int] = {"run": run}
+    for each in conditions:
+        values |= each.values
+    return values
+
+
+SumsByPlace: TypeAlias = Mapping[tuple[str, str], RunSums]
+"""The sums of a run by suite and target."""
+
+_Moments: TypeAlias = tuple[int, int, float, float, float, float, tuple[float, float, float, float]]
+_Bounds: TypeAlias = tuple[float, float, IntervalMethod, float]
+
+
+class _KeptSums(msgspec.Struct, frozen=True, array_like=True):
+    counts: dict[str, int]
+    scores: _Moments
+    passes: _Moments
+    cost_usd: float | None
+    evaluators: dict[str, tuple[_Moments, _Moments]]
+    latencies: dict[str, tuple[float, _Bounds | None]]
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_KeptSums).decode
+
+
+def load_sums(stored: StoredRun) -> SumsByPlace:
+    """Count a run's current rows by suite and target. Raises OSError when one of them cannot be read."""
+    is_repeated = stored.may_repeat_cases()
+    summaries: dict[tuple[str, str], Summary] = {}
+    for row in stored.results():
+        place = (row.slot.suite, row.slot.target)
+        summary = summaries.get(place)
+        if summary is None:
+            summary = summaries[place] = Summary(by=(), has_targets=False)
+        summary.add(row, has_trials=is_repeated)
+    return {place: RunSums.of(summary) for place, summary in summaries.items()}
+
+
+def encode_sums(sums: RunSums) -> bytes:
+    """Return sums as the index keeps them."""
+    return _encode(
+        _KeptSums(
+            dict(sums.counts),
+            msgspec.structs.astuple(sums.scores),
+            msgspec.structs.astuple(sums.passes),
+            sums.cost_usd,
+            {
+                name: (msgspec.structs.astuple(scores), msgspec.structs.astuple(passes))
+                for name, (scores, passes) in sums.evaluators.items()
+            },
+            {
+                name: (value, None if found is None else msgspec.structs.astuple(found))
+                for name, (value, found) in sums.latencies.items()
+            },
+        )
+    )
+
+
+def decode_sums(kept: bytes) -> RunSums:
+    """Return what `encode_sums` kept."""
+    found = _decode(kept)
+    return RunSums(
+        found.counts,
+        ClusterMoments(*found.scores),
+        ClusterMoments(*found.passes),
+        found.cost_usd,
+        {
+            name: (ClusterMoments(*scores), ClusterMoments(*passes))
+            for name, (scores, passes) in found.evaluators.items()
+        },
+        {
+            name: (value, None if bounds is None else Interval(*bounds))
+            for name, (value, bounds) in found.latencies.items()
+        },
+    )
+
+
+def find_sums(connection: sqlite3.Connection, folder: Path) -> SumsByPlace:
+    """Return a run's sums, counted anew when it changed. Raises OSError when its rows cannot be read."""
+    known = refresh_run(connection, folder)
+    stamp = f"{known.results_stamp} {known.events_stamp}"
+    with reading(connection):
+        (summed,) = connection.execute(sql.SUMMED_STAMP, {"run": known.run}).fetchone()
+        if summed == stamp:
+            kept = connection.execute(sql.FIND_SUMS, {"run": known.run}).fetchall()
+            return {(suite, target): decode_sums(sums) for suite, target, sums in kept}
+    # Rows that are added from here on are counted, and make the stamp another one.
+    counted = load_sums(StoredRun(folder))
+    with writing(connection):
+        connection.execute(sql.FORGET_SUMS, {"run": known.run})
+        rows = [(known.run, suite, target, encode_sums(sums)) for (suite, target), sums in counted.items()]
+        connection.executemany(sql.ADD_SUMS, rows)
+        connection.execute(sql.MARK_SUMS, {"run": known.run, "stamp": stamp})
+    return counted
+
+
+Found = TypeVar("Found")
+
+
+class RunIndex:
+    """Answers questions about the runs below `home`, and about one elsewhere without keeping it.
+
+    `note` is told once when the index cannot be used. For one thread; `close` lets go of the file.
+    """
+
+    def __init__(self, home: Path, *, note: Callable[[str], None], busy_s: float = 5.0) -> None:
+        self._home = home
+        self._note = note
+        self._busy_s = busy_s
+        self._file: sqlite3.Connection | None = None
+        self._memory: sqlite3.Connection | None = None
+        self._is_usable = True
+
+    def runs(self) -> tuple[ListedRun, ...]:
+        """Return all runs, oldest first."""
+        found = self._ask_file(self._listed)
+        return list_runs(self._home) if found is None else found
+
+    def page(self, stored: StoredRun, query: RowQuery) -> RowPage:
+        """Return one page of a run's current rows. Raises OSError when its rows cannot be read."""
+
+        def ask(connection: sqlite3.Connection) -> RowPage:
+            return _page(connection, stored.folder, query)
+
+        is_ours = stored.folder.resolve().parent == runs_folder(self._home).resolve()
+        found = self._ask_file(ask) if is_ours else None
+        if found is not None:
+            return found
+        self._memory = self._memory or index_in_memory()
+        return ask(self._memory)
+
+    def sums(self, folder: Path) -> SumsByPlace:
+        """Return what each suite and target of a run below `home` came to.
+
+        Raises OSError when its rows cannot be read.
+        """
+        found = self._ask_file(lambda connection: find_sums(connection, folder))
+        return load_sums(StoredRun(folder)) if found is None else found
+
+    def close(self) -> None:
+        """Let go of the index."""
+        for connection in (self._file, self._memory):
+            if connection is not None:
+                connection.close()
+        self._file = self._memory = None
+
+    def _ask_file(self, ask: Callable[[sqlite3.Connection], Found]) -> Found | None:
+        """Return what the index on disk answers, None when it cannot; a broken one is thrown away."""
+        if not self._is_usable:
+            return None
+        try:
+            self._file = self._file or open_index_file(self._home, busy_s=self._busy_s)
+        except (sqlite3.Error, OSError) as error:
+            self._give_up(error)
+            return None
+        try:
+            return ask(self._file)
+        except sqlite3.Error as error:
+            self._file.close()
+            self._file = None
+            if is_broken(error):
+                with suppress(OSError):
+                    discard_index_file(self._home)
+            self._give_up(error)
+            return None
+
+    def _give_up(self, error: Exception) -> None:
+        self._is_usable = False
+        self._note(f"the index of the runs in {self._home} cannot be used ({error}); their folders are read instead")
+
+    def _listed(self, connection: sqlite3.Connection) -> tuple[ListedRun, ...]:
+        folders = list_run_folders(self._home)
+        forget_missing(connection, folders)
+        return tuple(_listed_run(connection, folder) for folder in folders)
+
+
+def _listed_run(connection: sqlite3.Connection, folder: Path) -> ListedRun:
+    """Return a run as the folder itself would tell it, which it does when something of it cannot be read."""
+    try:
+        stored = StoredRun(folder)
+        known = refresh_run(connection, folder)
+    except OSError:
+        return read_listed(folder)
+    if known.skipped or not known.is_readable:
+        return read_listed(folder)
+    state = known.ended or ("running" if is_being_written(folder) else "interrupted")
+    return ListedRun(folder, state, stored.run, known.counts)
+
+
+def _page(connection: sqlite3.Connection, folder: Path, query: RowQuery) -> RowPage:
+    known = refresh_run(connection, folder)
+    with reading(connection):
+        cells = _cells(connection, known.run, query)
+        rows = tuple(map(_entry, connection.execute(*page_statement(known.run, query))))
+    return RowPage(rows, total_of(cells, query), facets_of(cells, query), known.counts, known.skipped)
+
+
+def _cells(connection: sqlite3.Connection, run: int, query: RowQuery) -> list[Cell]:
+    found = connection.execute(*cells_statement(run, query)).fetchall()
+    tags = {number: read_tags(text) for number, text in connection.execute(TAG_SETS, {"run": run})}
+    return [Cell(suite, target, state, tags.get(tag_set, ()), rows) for suite, target, state, tag_set, rows in found]
+
+
+def _entry(found: tuple[Any, ...]) -> RowEntry:
+    line, offset, size, suite, eval_id, target, trial, generation, state, score, cost_usd, duration_ms = found
+    slot = Slot(suite, eval_id, target, trial)
+    return RowEntry(line, offset, size, slot, generation, state, score, cost_usd, duration_ms)

@@ -1,0 +1,176 @@
+"""Lines of results.jsonl as the index takes them: read from where it stopped, no more of each than it needs."""
+
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import Struct, field
+
+from agentv.storage.index.row_query import findable
+from agentv.storage.records.decode import check_schema
+from agentv.storage.records.json_line import decode, decode_value
+from agentv.storage.records.subset import Subset
+from agentv.storage.run.line_file import open_lines
+from agentv.types.json_value import JsonObject
+from agentv.types.records.answer import Slot
+from agentv.types.records.fields import RESULT_SCHEMA
+from agentv.types.records.result import CaseResult
+
+RESULTS_FILE = "results.jsonl"
+_BATCH = 5000
+_TAIL = 64 * 1024
+
+_BIGGEST = 2**63
+_Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=-_BIGGEST, le=_BIGGEST - 1)]
+"""What the index can hold."""
+
+
+class _RowLine(Subset, frozen=True):
+    """As much of a row as people list and filter by; tags and metadata are cut out unread."""
+
+    WHOLE = CaseResult
+
+    slot: Slot
+    status: str
+    schema: str | None = None
+    verdict: str | None = None
+    generation: _Integer = 0
+    score: float | None = None
+    cost_usd: float | None = None
+    duration_ms: float | None = None
+    tags: msgspec.Raw = msgspec.Raw()
+    metadata: msgspec.Raw = msgspec.Raw()
+
+
+_decode_row = msgspec.json.Decoder(_RowLine).decode
+_decode_tags = msgspec.json.Decoder(list[str] | None).decode
+
+
+class LineBatch(Struct):
+    """What some lines add to the index: one tuple a table row, in the order of the table's columns.
+
+    `ends_at` is the byte behind the last line, `lines` its number, `tail` a digest of the bytes before.
+    """
+
+    ends_at: int
+    lines: int
+    tail: bytes = b""
+    rows: list[tuple[object, ...]] = field(default_factory=list)
+    tag_sets: list[tuple[object, ...]] = field(default_factory=list)
+    tags: list[tuple[object, ...]] = field(default_factory=list)
+    metadata: list[tuple[object, ...]] = field(default_factory=list)
+    skipped: int = 0
+    has_generations: bool = False
+
+
+class LineReader:
+    """Reads one run's lines in batches. `resolve` puts large values back in their place (`BlobFolder.resolve`)."""
+
+    def __init__(self, run: int, path: Path, *, resolve: Callable[[JsonObject], JsonObject]) -> None:
+        self._run = run
+        self._path = path
+        self._resolve = resolve
+        self._tag_sets: dict[bytes, int] = {b"": 0}
+        self._metadata_sets: dict[bytes, int] = {b"": 0}
+
+    def batches(self, *, ends_at: int, lines: int) -> Iterator[LineBatch]:
+        """Yield what whole lines behind byte `ends_at`, where line `lines` ends, add; a missing file has none."""
+        try:
+            file = open_lines(self._path)
+        except FileNotFoundError:
+            return
+        with file:
+            file.seek(ends_at)
+            while True:
+                batch = LineBatch(ends_at, lines)
+                for line in islice(file, _BATCH):
+                    if not line.endswith(b"\n"):
+                        break
+                    self._take(line, batch)
+                if batch.lines == lines:
+                    return
+                ends_at, lines = batch.ends_at, batch.lines
+                yield batch
+
+    def _take(self, line: bytes, batch: LineBatch) -> None:
+        offset, size = batch.ends_at, len(line)
+        batch.ends_at += size
+        batch.lines += 1
+        try:
+            row = _decode_row(line)
+            if row.schema != RESULT_SCHEMA:
+                check_schema(row.schema, RESULT_SCHEMA)
+            tag_set = self._tag_set(bytes(row.tags), batch)
+            metadata_set = self._metadata_set(bytes(row.metadata), batch)
+        # Torn, of others, or newer than this program: whoever reads the row itself is told what it is.
+        except (ValueError, RecursionError, OSError):
+            batch.skipped += 1
+            return
+        slot, generation = row.slot, row.generation
+        if not -_BIGGEST <= slot.trial < _BIGGEST:
+            batch.skipped += 1
+            return
+        if generation:
+            batch.has_generations = True
+        state = row.status if row.status in ("error", "skipped") else row.verdict or row.status
+        batch.rows.append(
+            (
+                *(self._run, batch.lines, offset, size - 1, generation, generation == 0),
+                *(slot.suite, slot.eval_id, slot.target, slot.trial, state),
+                *(tag_set, metadata_set, row.score, row.cost_usd, row.duration_ms),
+            )
+        )
+
+    def _tag_set(self, raw: bytes, batch: LineBatch) -> int:
+        known = self._tag_sets.get(raw)
+        if known is not None:
+            return known
+        tags = _decode_tags(raw) or []
+        number = _number(raw) if tags else 0
+        if tags:
+            batch.tag_sets.append((self._run, number, raw.decode()))
+            batch.tags += [(self._run, tag, number) for tag in tags]
+        _remember(self._tag_sets, raw, number)
+        return number
+
+    def _metadata_set(self, raw: bytes, batch: LineBatch) -> int:
+        known = self._metadata_sets.get(raw)
+        if known is not None:
+            return known
+        metadata = {} if raw == b"null" else decode(raw)
+        if b'"$blob":' in raw:
+            whole = self._resolve({"metadata": metadata})["metadata"]
+            metadata = whole if isinstance(whole, dict) else {}
+        number = _number(raw) if metadata else 0
+        batch.metadata += [(self._run, key, number, value) for key, value in findable(metadata).items()]
+        _remember(self._metadata_sets, raw, number)
+        return number
+
+
+def read_tags(text: str) -> tuple[str, ...]:
+    """Return the tags of a stored set."""
+    tags = decode_value(text.encode())
+    return tuple(map(str, tags)) if isinstance(tags, list) else ()
+
+
+def tail_digest(path: Path, ends_at: int) -> bytes:
+    """Return a digest of the bytes before byte `ends_at`: when it is another, the file was not only appended to."""
+    if ends_at == 0:
+        return b""
+    with path.open("rb") as file:
+        file.seek(max(0, ends_at - _TAIL))
+        return blake2b(file.read(min(ends_at, _TAIL)), digest_size=8).digest()
+
+
+def _remember(sets: dict[bytes, int], raw: bytes, number: int) -> None:
+    # Rows with sets of their own would fill the memory; what is shared comes often and early.
+    if len(sets) < _BATCH:
+        sets[raw] = number
+
+
+def _number(raw: bytes) -> int:
+    """Return 63 bits of a digest: the number of a set that needs no table to be found again."""
+    return int.from_bytes(blake2b(raw, digest_size=8).digest(), "big") >> 1 or 1

@@ -1,0 +1,203 @@
+"""Bringing the index up to date with the run folders: what grew is read from where it stopped, what is gone leaves."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from agentv.storage.index import schema as sql
+from agentv.storage.index.file import writing
+from agentv.storage.index.lines import RESULTS_FILE, LineBatch, LineReader, tail_digest
+from agentv.storage.index.schema import COUNT_STATES
+from agentv.storage.run.blobs import BlobFolder
+from agentv.storage.run.stored import StoredRun
+
+_RESTORE = "UPDATE rows SET current = 1 WHERE run = :run AND current = 2"
+_RETIRE = """
+UPDATE rows SET current = 2
+WHERE run = :run AND current = 1 AND eval_id = :eval_id AND suite = :suite AND target = :target AND trial = :trial
+"""
+_KEEP_COUNTS = "UPDATE runs SET counts = :counts WHERE run = :run"
+
+
+def restore_retired(connection: sqlite3.Connection, run: int) -> None:
+    """Take back what `mark_retired` did, before rows are added."""
+    connection.execute(_RESTORE, {"run": run})
+
+
+def mark_retired(connection: sqlite3.Connection, run: int, folder: Path) -> None:
+    """Set the rows apart that no longer count. What cannot be read is told by whoever reads the events themselves."""
+    try:
+        retired = StoredRun(folder).retired()
+    except OSError:
+        return
+    places = [{"run": run, **slot.to_json()} for slot in retired]
+    connection.executemany(_RETIRE, places)
+    counts = json.dumps(dict(connection.execute(COUNT_STATES, {"run": run}).fetchall()))
+    connection.execute(_KEEP_COUNTS, {"run": run, "counts": counts})
+
+
+EVENTS_FILE = "events.jsonl"
+
+_CHUNK = 100_000
+"""Lines that are added at once; another process may come between."""
+
+
+class IndexedRun(Struct, frozen=True):
+    """What the index knows of a run: how far it read, and what it found there.
+
+    `ended` is the state that the run's last event told, None when none did; `is_readable` is False when an event
+    cannot be read.
+    """
+
+    run: int
+    results_stamp: str
+    events_stamp: str
+    ends_at: int
+    lines: int
+    skipped: int
+    tail: bytes
+    has_generations: bool
+    counts_json: str
+    ended: str | None
+    is_readable: bool
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The current rows by state."""
+        counts: Mapping[str, int] = json.loads(self.counts_json)
+        return counts
+
+
+def find_indexed(connection: sqlite3.Connection, folder: str) -> IndexedRun | None:
+    """Return what the index knows of the run in the folder of this name."""
+    found: tuple[Any, ...] | None = connection.execute(sql.FIND_RUN, {"folder": folder}).fetchone()
+    if found is None:
+        return None
+    return IndexedRun(*found)
+
+
+def refresh_run(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
+    """Bring one run up to date and return what is known of it then. Raises OSError when its rows cannot be read."""
+    while True:
+        results, events = _stamp(folder / RESULTS_FILE), _stamp(folder / EVENTS_FILE)
+        known = find_indexed(connection, folder.name)
+        if known is not None and (known.results_stamp, known.events_stamp) == (results, events):
+            return known
+        with writing(connection):
+            known = _known(connection, folder)
+            restore_retired(connection, known.run)
+            if known.results_stamp != results:
+                _grow(connection, folder, known, stamp=results)
+            if known.events_stamp != events:
+                _note_events(connection, folder, known, stamp=events)
+            mark_retired(connection, _known(connection, folder).run, folder)
+        if _has_all(connection, folder, results):
+            # A run that grows at this moment is as new as the look that was taken.
+            return _known(connection, folder)
+
+
+def forget_missing(connection: sqlite3.Connection, folders: Iterable[Path]) -> None:
+    """Take out the runs whose folders are gone."""
+    known = {name: run for run, name in connection.execute("SELECT run, folder FROM runs")}
+    gone = [run for name, run in known.items() if name not in {folder.name for folder in folders}]
+    if gone:
+        with writing(connection):
+            for run in gone:
+                _forget(connection, run)
+
+
+def _has_all(connection: sqlite3.Connection, folder: Path, stamp: str) -> bool:
+    found = find_indexed(connection, folder.name)
+    return found is not None and found.results_stamp == stamp
+
+
+def _known(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
+    found = find_indexed(connection, folder.name)
+    if found is None:
+        connection.execute(sql.ADD_RUN, {"folder": folder.name})
+        found = find_indexed(connection, folder.name)
+    if found is None:
+        raise sqlite3.DataError("a run that was added is not there")
+    return found
+
+
+def _forget(connection: sqlite3.Connection, run: int) -> None:
+    for table in sql.TABLES_OF_RUN:
+        connection.execute(f"DELETE FROM {table} WHERE run = :run", {"run": run})  # noqa: S608 - names of our own
+
+
+def _grow(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, stamp: str) -> None:
+    """Add the lines that are new, up to a number at once; the stamp is kept when that was all of them."""
+    path = folder / RESULTS_FILE
+    if known.ends_at and not _was_appended_to(path, known):
+        _forget(connection, known.run)
+        _grow(connection, folder, _known(connection, folder), stamp=stamp)
+        return
+    reader = LineReader(known.run, path, resolve=BlobFolder(folder / "blobs").resolve)
+    skipped, has_generations = known.skipped, known.has_generations
+    ends_at, lines, done = known.ends_at, known.lines, True
+    for batch in reader.batches(ends_at=ends_at, lines=lines):
+        _add(connection, batch)
+        skipped += batch.skipped
+        has_generations |= batch.has_generations
+        ends_at, lines = batch.ends_at, batch.lines
+        if lines - known.lines >= _CHUNK:
+            done = False
+            break
+    if has_generations:
+        _mark_current(connection, known)
+    mark = {
+        "run": known.run,
+        "stamp": stamp if done else "",
+        "ends_at": ends_at,
+        "lines": lines,
+        "skipped": skipped,
+        "tail": tail_digest(path, ends_at),
+        "has_generations": has_generations,
+        "counts": json.dumps(dict(connection.execute(sql.COUNT_STATES, {"run": known.run}).fetchall())),
+    }
+    connection.execute(sql.MARK_RESULTS, mark)
+
+
+def _was_appended_to(path: Path, known: IndexedRun) -> bool:
+    try:
+        return path.stat().st_size >= known.ends_at and tail_digest(path, known.ends_at) == known.tail
+    except FileNotFoundError:
+        return False
+
+
+def _add(connection: sqlite3.Connection, batch: LineBatch) -> None:
+    connection.executemany(sql.ADD_ROW, batch.rows)
+    connection.executemany(sql.ADD_TAG_SET, batch.tag_sets)
+    connection.executemany(sql.ADD_TAG, batch.tags)
+    connection.executemany(sql.ADD_METADATA, batch.metadata)
+
+
+def _mark_current(connection: sqlite3.Connection, known: IndexedRun) -> None:
+    connection.execute(sql.HIGHEST_GENERATIONS, {"run": known.run, "after": known.lines})
+    connection.execute(sql.INDEX_HIGHEST)
+    connection.execute(sql.MARK_CURRENT, {"run": known.run})
+    connection.execute(sql.FORGET_HIGHEST)
+
+
+def _note_events(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, stamp: str) -> None:
+    """Keep how the run ended. What cannot be read is told by whoever reads the events themselves."""
+    try:
+        ended, is_readable = StoredRun(folder).ended(), True
+    except OSError:
+        ended, is_readable = None, False
+    mark = {"run": known.run, "stamp": stamp, "ended": ended, "is_readable": is_readable}
+    connection.execute(sql.MARK_EVENTS, mark)
+
+
+def _stamp(path: Path) -> str:
+    """Return what changes when a file does."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return "none"
+    return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"

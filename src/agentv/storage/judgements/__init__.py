@@ -1,0 +1,1 @@
+"""Stores of single judgements, and calibrations of judges."""

@@ -1,0 +1,1 @@
+"""The folder of a run: its lines, lock, blobs and labels; written, read, found and merged."""

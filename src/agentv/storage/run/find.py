@@ -1,0 +1,135 @@
+"""Finding a stored run by what people type: an id or the start of one, a name, a path, `latest`, `latest~2`."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from agentv.storage.run.stored import StoredRun
+from agentv.types.errors import ConfigError, nearest
+from agentv.types.records.run import RunRecord
+
+_LATEST = re.compile(r"latest(?:~(\d+))?")
+_SHOWN = 8
+
+
+def runs_folder(home: Path) -> Path:
+    """Return the folder of runs inside `.agentv`."""
+    return home / "runs"
+
+
+def list_run_folders(home: Path) -> tuple[Path, ...]:
+    """Return the folders of all runs, oldest first."""
+    try:
+        entries = sorted(runs_folder(home).iterdir())
+    except FileNotFoundError:
+        return ()
+    return tuple(entry for entry in entries if _holds_run(entry))
+
+
+def _holds_run(folder: Path) -> bool:
+    if folder.name.startswith("."):  # one that is fetched, or was until the fetching was killed
+        return False
+    try:
+        return (folder / "run.json").is_file()
+    except OSError:
+        # A folder that may not be looked into is a run that cannot be read.
+        return True
+
+
+def _readable(folder: Path) -> "StoredRun | None":
+    from agentv.storage.run.stored import StoredRun  # noqa: PLC0415 - `latest` needs it not, nor does a new run
+
+    try:
+        return StoredRun(folder)
+    except OSError:
+        return None
+
+
+def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
+    """Return the folder of the run that `reference` means; `without` is the id of one that is not meant.
+
+    It may be `latest`, `latest~1` (the one before), a path, an id, the start of an id or of its random suffix, or a
+    name. Raises ConfigError that lists the runs when none or several fit.
+    """
+    folders = [folder for folder in list_run_folders(home) if folder.name != without]
+    latest = _LATEST.fullmatch(reference)
+    if latest:
+        back = int(latest[1] or 0)
+        if back < len(folders):
+            return folders[-1 - back]
+        raise ConfigError(f"there is no run {reference!r}; {_listed(folders)}")
+    path = Path(reference)
+    if (os.sep in reference or reference in (".", "..")) and (path / "run.json").is_file():
+        return path
+    fitting = _fitting(folders, reference)
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise ConfigError(f"{reference!r} fits {len(fitting)} runs; say more of one of: {_names(fitting)}")
+    near = nearest(reference, filter(None, (run.run.name for run in map(_readable, folders) if run is not None)))
+    hint = f". Did you mean {near!r}?" if near else ""
+    raise ConfigError(f"there is no run {reference!r}; {_listed(folders)}{hint}")
+
+
+def find_tagged(home: Path, tag: str) -> Path | None:
+    """Return the folder of the newest run with a tag, None when there is none."""
+    runs = filter(None, map(_readable, reversed(list_run_folders(home))))
+    return next((run.folder for run in runs if tag in run.run.tags), None)
+
+
+def _fitting(folders: Sequence[Path], reference: str) -> list[Path]:
+    exact = [folder for folder in folders if folder.name == reference]
+    if exact or not reference:
+        return exact
+    started = [f for f in folders if f.name.startswith(reference) or f.name.rpartition("-")[2].startswith(reference)]
+    return started or [run.folder for run in map(_readable, folders) if run is not None and run.run.name == reference]
+
+
+def _listed(folders: Sequence[Path]) -> str:
+    return f"known, latest first: {_names(folders)}" if folders else "no run is stored yet"
+
+
+def _names(folders: Sequence[Path]) -> str:
+    names = [folder.name for folder in reversed(folders)]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+UNREADABLE = "unreadable"
+
+
+class ListedRun(Struct, frozen=True):
+    """One run of a list. When something of it cannot be read, `state` is `unreadable` and `problem` says what.
+
+    `run` is None when it is run.json that cannot be read; `counts` (rows by state) is empty when it is the rows.
+    """
+
+    folder: Path
+    state: str
+    run: RunRecord | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    problem: str | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.folder.name if self.run is None else self.run.run_id
+
+
+def list_runs(home: Path) -> tuple[ListedRun, ...]:
+    """Return all runs, oldest first."""
+    return tuple(map(read_listed, list_run_folders(home)))
+
+
+def read_listed(folder: Path) -> ListedRun:
+    """Return one run as its folder tells it."""
+    run = None
+    try:
+        stored = StoredRun(folder)
+        run = stored.run
+        return ListedRun(folder, stored.state(), run, stored.counts())
+    except OSError as error:
+        return ListedRun(folder, UNREADABLE, run, problem=str(error))

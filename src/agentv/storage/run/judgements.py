@@ -1,0 +1,78 @@
+"""What evaluators said of a stored run's rows, with the keys of their scores, read past everything else."""
+
+from collections.abc import Collection, Iterator
+
+import msgspec
+from msgspec import Struct, field
+
+from agentv.storage.records.subset import Subset
+from agentv.storage.run.stored import StoredRun
+from agentv.types.errors import StorageError
+from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, Verdict
+from agentv.types.records.answer import Slot
+from agentv.types.records.fields import StoredScore
+from agentv.types.records.result import CaseResult
+
+_RESULTS = "results.jsonl"
+
+
+class _Criterion(Subset, frozen=True):
+    WHOLE = EvaluationResult
+
+    criterion_name: str
+    value: StoredScore | None = None
+    error: str | None = None
+
+
+class _Evaluator(Subset, frozen=True):
+    WHOLE = EvaluatorResult
+
+    name: str
+    type: str = ""
+    status: EvaluatorStatus = "scored"
+    score: StoredScore = 0.0
+    verdict: Verdict | None = None
+    results: tuple[_Criterion, ...] = ()
+
+
+class _Row(Subset, frozen=True):
+    WHOLE = CaseResult
+
+    slot: Slot
+    answer_key: str = ""
+    score_key: dict[str, str] = field(default_factory=dict)
+    evaluator_results: tuple[_Evaluator, ...] = ()
+
+
+class Judgement(Struct, frozen=True):
+    """What one evaluator said of a row; `score_key` is empty where none is kept. Of its texts there is none."""
+
+    slot: Slot
+    answer_key: str
+    score_key: str
+    result: EvaluatorResult
+
+
+_decode = msgspec.json.Decoder(_Row).decode
+
+
+def read_judgements(stored: StoredRun, evaluators: Collection[str]) -> Iterator[Judgement]:
+    """Yield what evaluators of these names said of the current rows. Raises StorageError for a broken line."""
+    for number, _, line in stored.current_lines(_RESULTS):
+        try:
+            row = _decode(line)
+        except (ValueError, RecursionError) as error:
+            raise StorageError(f"{stored.folder / _RESULTS}:{number}: {error}") from error
+        for each in row.evaluator_results:
+            if each.name in evaluators:
+                yield Judgement(row.slot, row.answer_key, row.score_key.get(each.name, ""), _result(each))
+
+
+def _result(kept: _Evaluator) -> EvaluatorResult:
+    criteria = tuple(
+        EvaluationResult(criterion_name=each.criterion_name, value=each.value, error=each.error)
+        for each in kept.results
+    )
+    return EvaluatorResult(
+        name=kept.name, type=kept.type, score=kept.score, status=kept.status, verdict=kept.verdict, results=criteria
+    )

@@ -1,0 +1,67 @@
+"""What people said of a run's answers: labels.jsonl, which grows by whole files of scores, under a lock of its own."""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from agentv.storage.records.encode import label_line
+from agentv.storage.records.json_line import encode, fitted
+from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder
+from agentv.storage.run.line_file import LineFile
+from agentv.storage.run.lock import RunLock
+from agentv.types.errors import StorageError
+from agentv.types.records.answer import Slot
+from agentv.types.records.label import Label
+
+LABELS_FILE = "labels.jsonl"
+LABELS_LOCK = "labels.lock"
+
+
+def append_labels(folder: Path, labels: Sequence[Label], *, run_id: str) -> tuple[Label, ...]:
+    """Write all labels or none into a run's folder; they come back with their `seq`, and survive a power loss.
+
+    Raises StorageError when another process writes labels of this run, or when the disk does not take them.
+    """
+    try:
+        lock = RunLock(folder, LABELS_LOCK, what="the label file of run")
+        try:
+            file = LineFile(folder / LABELS_FILE)
+            try:
+                numbered = tuple(replace(label, seq=file.next_seq + index) for index, label in enumerate(labels))
+                blobs = BlobFolder(folder / "blobs")
+                # One write for all: a disk that fills up takes none of them.
+                file.append(b"\n".join(_line(label, run_id, blobs) for label in numbered))
+                os.fsync(file.descriptor)
+            finally:
+                file.close()
+        finally:
+            lock.release()
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {folder / LABELS_FILE}: {error.strerror or error}; nothing was kept"
+        ) from error
+    return numbered
+
+
+def current_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
+    """Return what counts: of one annotator's scores of one criterion of one answer that of the latest time.
+
+    Of two with the same time it is the one that was written later.
+    """
+    current: dict[tuple[Slot, int, str, str], Label] = {}
+    for label in labels:
+        key = (label.slot, label.answer_seq, label.criterion, label.annotator)
+        earlier = current.get(key)
+        if earlier is None or earlier.time <= label.time:
+            current[key] = label
+    return tuple(current.values())
+
+
+def _line(label: Label, run_id: str, blobs: BlobFolder) -> bytes:
+    written = label_line(replace(label, run_id=run_id))
+    line = encode(written)
+    return line if len(line) <= BLOB_LIMIT and b'"$blob":' not in line else encode(blobs.take_out(fitted(written)))

@@ -1,0 +1,66 @@
+"""One writer for a run: an advisory lock that dies with its process, with the holder's name inside."""
+
+import fcntl
+import os
+import socket
+from pathlib import Path
+
+from agentv.storage.records.json_line import decode, encode
+from agentv.storage.run.line_file import open_lines, open_own
+from agentv.types.errors import StorageError
+from agentv.types.json_value import JsonObject
+
+LOCK_NAME = "lock"
+
+
+class RunLock:
+    """Holds a run for writing until `release`, or until the process is gone, however it went.
+
+    `name` is another lock's file for another part of the run, `what` how messages call that part.
+    """
+
+    def __init__(self, folder: Path, name: str = LOCK_NAME, *, what: str = "run") -> None:
+        self._descriptor = open_own(folder / name, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._descriptor)
+            holder = read_holder(folder, name)
+            who = f"process {holder['pid']} on {holder['host']}" if holder else "another process"
+            raise StorageError(
+                f"{what} {folder.name} is being written by {who}; wait for it or stop it first"
+            ) from error
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, encode({"pid": os.getpid(), "host": socket.gethostname()}), 0)
+
+    def release(self) -> None:
+        """Let go; the file stays, empty, because removing it could take another writer's lock away."""
+        os.ftruncate(self._descriptor, 0)
+        os.close(self._descriptor)
+
+
+def read_holder(folder: Path, name: str = LOCK_NAME) -> JsonObject | None:
+    """Return `pid` and `host` of who writes or wrote the run; None when its last writer let go."""
+    try:
+        with open_lines(folder / name) as file:
+            holder = decode(file.read())
+    except (OSError, ValueError):
+        return None
+    return holder if {"pid", "host"} <= holder.keys() else None
+
+
+def is_being_written(folder: Path) -> bool:
+    """Whether the process that holds the run still lives; on another host it is taken to live."""
+    holder = read_holder(folder)
+    if holder is None:
+        return False
+    pid = holder["pid"]
+    if holder["host"] != socket.gethostname() or not isinstance(pid, int):
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,79 @@
+"""Several runs made into one: the parts of a run that several machines made."""
+
+import shutil
+from array import array
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from agentv.scoring.keys.digests import DigestMap, digest_of
+from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.labels import append_labels
+from agentv.storage.run.stored import StoredRun, slot_name
+from agentv.types.errors import ConfigError
+from agentv.types.records.answer import AnswerRef
+from agentv.types.records.result import CaseResult
+
+_SHOWN = 5
+
+
+def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
+    """Return by slot which of the runs (by its place) its rows are taken from: the first that has it.
+
+    Raises ConfigError when a slot stands in two of them with other keys: another case, answerer or evaluator.
+    """
+    owners, keys = DigestMap("I"), DigestMap()
+    twice: list[str] = []
+    for place, run in enumerate(runs):
+        for row in run.results():
+            name, key = slot_name(row.slot), _key(row)
+            known = keys.get(name)
+            if known is None:
+                owners.put(name, place)
+                keys.put(name, key)
+            elif known != key:
+                twice.append(f"{row.slot.suite} {row.eval_id} ({row.target}, trial {row.slot.trial + 1})")
+    if twice:
+        more = f" and {len(twice) - _SHOWN} more" if len(twice) > _SHOWN else ""
+        raise ConfigError(f"two of the runs have other rows of the same case: {', '.join(twice[:_SHOWN])}{more}")
+    return owners
+
+
+def merge_into(store: RunFolder, runs: Sequence[StoredRun], owners: DigestMap) -> None:
+    """Write the rows of all runs, every generation of them; each keeps the id of its run."""
+    for place, run in enumerate(runs):
+        options = run.run.plan.get("options")
+        shard = options.get("shard") if isinstance(options, Mapping) else None
+        store.note("merged", {"run_id": run.run_id, "shard": shard})
+        _copy(store, run, owners, place)
+
+
+def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> None:
+    blobs = run.folder / "blobs"
+    if blobs.is_dir():
+        shutil.copytree(blobs, f"{store.folder}/blobs", dirs_exist_ok=True)
+    for case in run.cases():
+        store.append_case(case)
+    numbers = array("q")
+    for answer in run.all_answers():
+        owner = owners.get(slot_name(answer.slot))
+        if owner is None:  # answered, and not judged yet
+            owners.put(slot_name(answer.slot), place)
+        is_taken = owner in (None, place)
+        kept = store.append_answer(answer, run_id=run.run_id).seq if is_taken else None
+        numbers.append(-1 if kept is None else kept)
+    for row in run.all_results():
+        if owners.get(slot_name(row.slot)) in (None, place):
+            seq = None if row.answer_seq is None else numbers[row.answer_seq]
+            store.append(replace(row, answer_ref=None if seq is None else AnswerRef(seq)))
+    for slot in run.retired():
+        store.note("case_retired", {"slot": slot.to_json()})
+    mine = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == place)
+    labels = [replace(label, answer_ref=AnswerRef(numbers[label.answer_seq])) for label in mine]
+    if labels:
+        append_labels(run.folder.parent / store.run_id, labels, run_id=store.run_id)
+
+
+def _key(row: CaseResult) -> int:
+    scores = "\0".join(f"{name}={key}" for name, key in sorted(row.score_keys.items()))
+    return digest_of(f"{row.answer_key}\0{scores}")

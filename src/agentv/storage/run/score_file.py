@@ -1,0 +1,133 @@
+"""Scores in a file of their own: a baseline that is committed, or the rows that a run exported.
+
+A baseline is JSON Lines: what it was made from, then a case a line, sorted, so that its changes read well in a diff.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from agentv.scoring.comparison.rows import PASSED, SCORE, SPENDING, ScoredRow, judged_measures, scored_row
+from agentv.scoring.comparison.sides import CaseName, Side
+from agentv.scoring.results.aggregation import verdict_of
+from agentv.storage.records.decode import RESULTS, check_schema
+from agentv.storage.records.json_line import decode, encode
+from agentv.types.errors import ConfigError, StorageError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.records.answer import Slot
+from agentv.types.records.fields import RESULT_SCHEMA
+
+BASELINE_SCHEMA = "agentv-baseline-1"
+
+_KEPT_OF_RUN = ("run_id", "name", "created_at", "agentv_version", "git")
+_KEPT_OF_PLAN = ("suites", "targets", "scripts", "options", "seed", "price_table_date", "python")
+_EXPECTED = "JSON Lines: a file of `agentv baseline save`, or rows as `agentv run -o rows.jsonl` writes them"
+_OLDER_IDS = ("eval_id", "evalId", "test_id", "testId")
+
+
+def baseline_lines(side: Side) -> Iterator[bytes]:
+    """Yield the lines of a baseline: scores, shares of passes, amounts and keys; no question and no answer."""
+    plan = side.about.get("plan")
+    kept = {key: plan[key] for key in _KEPT_OF_PLAN if key in plan} if isinstance(plan, Mapping) else {}
+    run = {key: side.about[key] for key in _KEPT_OF_RUN if key in side.about}
+    head: dict[str, JsonValue] = {"schema": BASELINE_SCHEMA, "run": {**run, "plan": kept}, "cases": len(side.cases)}
+    yield encode(head if side.state == "finished" else {**head, "state": side.state}) + b"\n"
+    for name in sorted(side.cases):
+        yield encode(_case_record(side, name)) + b"\n"
+
+
+def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
+    measures = {measure: side.mean(measure, name) for measure in sorted(side.measures)}
+    record: dict[str, JsonValue] = {
+        "suite": name.suite,
+        "eval_id": name.eval_id,
+        "target": name.target,
+        "case_key": side.case_keys.get((name.suite, name.eval_id)),
+        "rows": side.rows(name),
+        "without_result": side.broken(name) or None,
+        "measures": {measure: value for measure, value in measures.items() if value is not None},
+    }
+    return {key: value for key, value in record.items() if value is not None}
+
+
+def load_score_file(path: Path, *, target: str | None = None, label: str | None = None) -> Side:
+    """Read a baseline, or rows as `agentv run -o rows.jsonl` writes them, as one side of a comparison.
+
+    Raises ConfigError that names the file and the line which cannot be read.
+    """
+    side = Side(label or str(path))
+    baseline: _BaselineFile | None = None
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                record = decode(line)
+                if number == 1 and str(record.get("schema", "")).startswith("agentv-baseline"):
+                    baseline = _BaselineFile(side, record)
+                    continue
+                for row in (_exported_row(record),) if baseline is None else baseline.rows(record):
+                    if target is None or row.slot.target == target:
+                        side.add(row)
+            except StorageError as error:
+                raise ConfigError(f"{path}:{number}: {error}") from error
+            except ValueError as error:
+                raise ConfigError(f"{path}:{number}: {error}; expected {_EXPECTED}") from error
+    if baseline is not None and baseline.problem is not None:
+        raise ConfigError(f"{path}: {baseline.problem}; `agentv baseline save` writes it anew")
+    return side
+
+
+class _BaselineFile:
+    """Reads the lines of a baseline into a side, and counts them: a file that was cut hides regressions."""
+
+    def __init__(self, side: Side, head: JsonObject) -> None:
+        check_schema(head.get("schema"), BASELINE_SCHEMA)
+        run, state, cases = head.get("run"), head.get("state"), head.get("cases")
+        side.about = run if isinstance(run, Mapping) else {}
+        side.state = state if isinstance(state, str) else side.state
+        self._side = side
+        self._expected = cases if isinstance(cases, int) else None  # files of older versions do not say
+        self._seen: set[Slot] = set()
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the file as a whole, None for nothing."""
+        if self._expected in (None, len(self._seen)):
+            return None
+        return f"its first line tells of {self._expected:,} cases, and {len(self._seen):,} follow"
+
+    def rows(self, record: JsonObject) -> Iterator[ScoredRow]:
+        """Yield a row that stands for all of a case's that have a result, and one for each that has none."""
+        suite, eval_id, target = (str(record.get(key, "")) for key in ("suite", "eval_id", "target"))
+        slot = Slot(suite, eval_id, target)
+        if slot in self._seen:
+            raise StorageError(f"case {eval_id!r} of {suite}, target {target!r}, is there twice")
+        self._seen.add(slot)
+        key, broken, measures = record.get("case_key"), record.get("without_result"), record.get("measures")
+        if isinstance(key, str):
+            self._side.add_case(suite, eval_id, key)
+        known = measures if isinstance(measures, Mapping) else {}
+        numbers = {name: _measured(name, value) for name, value in known.items() if isinstance(value, int | float)}
+        if SCORE in numbers:
+            yield ScoredRow(slot, "pass" if numbers.get(PASSED) == 1 else "fail", numbers)
+        for _ in range(broken if isinstance(broken, int) else 0):
+            yield ScoredRow(slot, "error")
+
+
+def _measured(name: str, value: float) -> float:
+    """Return a measure as a number. Raises StorageError for a score that is none."""
+    if name not in SPENDING and not 0 <= value <= 1:
+        raise StorageError(f"the measure {name!r} is {value:g}, not within 0 to 1")
+    return float(value)
+
+
+def _exported_row(record: JsonObject) -> ScoredRow:
+    if record.get("schema") == RESULT_SCHEMA or "status" in record:
+        return scored_row(RESULTS.of_record(record))
+    eval_id = next((record[key] for key in _OLDER_IDS if key in record), None)
+    score = record.get("score")
+    if not (isinstance(eval_id, str) and isinstance(score, int | float) and 0 <= score <= 1):
+        raise StorageError(
+            "expected a row with `eval_id` and a `score` of 0..1, as `agentv run -o rows.jsonl` writes it"
+        )
+    slot = Slot(str(record.get("suite", "")), eval_id, str(record.get("target", "")))
+    state = verdict_of(score)
+    return ScoredRow(slot, state, judged_measures(state, float(score)))

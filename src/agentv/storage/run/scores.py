@@ -1,0 +1,164 @@
+"""The rows of a stored run as comparisons need them: scores, states and amounts, read past everything else."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import msgspec
+from msgspec import Struct
+
+from agentv.scoring.comparison.rows import (
+    COST,
+    LATENCY,
+    TOKENS,
+    Place,
+    ScoredRow,
+    evaluator_measure,
+    judged_measures,
+)
+from agentv.scoring.comparison.sides import Side
+from agentv.storage.records.decode import check_schema
+from agentv.storage.records.encode import to_record
+from agentv.storage.records.subset import Subset
+from agentv.storage.run.find import find_run, find_tagged, runs_folder
+from agentv.storage.run.line_file import whole_lines
+from agentv.storage.run.score_file import load_score_file
+from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.errors import ConfigError, StorageError
+from agentv.types.evaluation import EvaluatorResult, Verdict
+from agentv.types.records.answer import Slot
+from agentv.types.records.fields import RESULT_SCHEMA, StoredScore
+from agentv.types.records.result import CaseResult, UsageBy
+from agentv.types.records.run import CaseRecord
+from agentv.types.results import RowState
+
+_RESULTS = "results.jsonl"
+_CASES = "cases.jsonl"
+
+
+class _Evaluator(Subset, frozen=True):
+    WHOLE = EvaluatorResult
+
+    name: str
+    status: str = "scored"
+    score: StoredScore | None = None
+
+
+class _Row(Subset, frozen=True):
+    """As much of a row as was measured."""
+
+    WHOLE = CaseResult
+
+    slot: Slot
+    status: str
+    schema: str | None = None
+    verdict: Verdict | None = None
+    score: StoredScore | None = None
+    evaluator_results: tuple[_Evaluator, ...] = ()
+    usage_by: UsageBy | None = None
+    cost_usd: float | None = None
+    duration_ms: float | None = None
+
+
+class _Case(Subset, frozen=True):
+    WHOLE = CaseRecord
+
+    suite: str
+    eval_id: str
+    case_key: str = ""
+
+
+_decode_row = msgspec.json.Decoder(_Row).decode
+_decode_case = msgspec.json.Decoder(_Case).decode
+
+
+def load_side(stored: StoredRun, *, target: str | None = None, label: str | None = None) -> Side:
+    """Return a run's current rows as one side of a comparison, those of one target only when it is named.
+
+    Raises StorageError for a line that cannot be read, with its number.
+    """
+    side = Side(label or stored.run_id, to_record(stored.run), state=stored.state())
+    for number, offset, line in stored.current_lines(_RESULTS):
+        try:
+            row = _decode_row(line)
+            if row.schema != RESULT_SCHEMA:
+                check_schema(row.schema, RESULT_SCHEMA)
+        except (ValueError, RecursionError, StorageError) as error:
+            raise StorageError(f"{stored.folder / _RESULTS}:{number}: {error}") from error
+        if target is None or row.slot.target == target:
+            side.add(_scored_row(row, Place(number, offset, len(line))))
+    for number, line in enumerate(whole_lines(stored.folder / _CASES), start=1):
+        try:
+            case = _decode_case(line)
+        except (ValueError, RecursionError) as error:
+            raise StorageError(f"{stored.folder / _CASES}:{number}: {error}") from error
+        side.add_case(case.suite, case.eval_id, case.case_key)
+    return side
+
+
+def _scored_row(row: _Row, place: Place) -> ScoredRow:
+    is_judged = row.status not in ("error", "skipped")
+    state = row.verdict or "fail" if is_judged else cast(RowState, row.status)
+    measures = judged_measures(state, row.score)
+    for each in row.evaluator_results:
+        if each.score is not None and each.status not in ("error", "skipped"):
+            measures[evaluator_measure(each.name)] = each.score
+    if is_judged:
+        measures.update(_amounts(row))
+    slot = Slot(sys.intern(row.slot.suite), row.slot.eval_id, sys.intern(row.slot.target), row.slot.trial)
+    return ScoredRow(slot, state, measures, place)
+
+
+def _amounts(row: _Row) -> Iterator[tuple[str, float]]:
+    if row.cost_usd is not None:
+        yield COST, row.cost_usd
+    if row.duration_ms is not None:
+        yield LATENCY, row.duration_ms / 1000
+    used = () if row.usage_by is None else (row.usage_by.target, row.usage_by.judge)
+    known = [
+        each.total or each.input + (each.output or 0) for each in used if each is not None and each.input is not None
+    ]
+    if known:
+        yield TOKENS, float(sum(known))
+
+
+class FoundScores(Struct, frozen=True):
+    """Scores as one side of a comparison. `reference` finds the same ones later; a file of scores has no run."""
+
+    side: Side
+    reference: str
+    stored: StoredRun | None = None
+
+
+def find_scores(home: Path, reference: str, *, target: str | None = None) -> FoundScores:
+    """Return the scores that `reference` means, those of one target when it is named.
+
+    A file is a baseline, or rows that were exported; else it is looked for among the runs of `home`: by id, path, name,
+    `latest`, or by tag. Raises ConfigError when nothing fits, the file is no such file, or the target
+    has no row; StorageError when a run cannot be read.
+    """
+    path = Path(reference)
+    if path.is_file():
+        label = None if target is None else f"{reference} {target}"
+        found = FoundScores(load_score_file(path, target=target, label=label), reference)
+    else:
+        stored = open_run(_find(home, reference))
+        label = None if target is None else f"{stored.run_id} {target}"
+        is_ours = stored.folder.resolve().parent == runs_folder(home).resolve()
+        side = load_side(stored, target=target, label=label)
+        found = FoundScores(side, stored.run_id if is_ours else reference, stored)
+    if target is not None and not found.side.cases:
+        known = ", ".join(find_scores(home, reference).side.targets) or "none"
+        raise ConfigError(f"{reference} has no row of a target {target!r}; its targets are {known}")
+    return found
+
+
+def _find(home: Path, reference: str) -> Path:
+    try:
+        return find_run(home, reference)
+    except ConfigError:
+        tagged = find_tagged(home, reference)
+        if tagged is None:
+            raise
+        return tagged

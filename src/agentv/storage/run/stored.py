@@ -1,0 +1,284 @@
+"""Reading a run's folder, while it is written or long after. Nothing here writes."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from agentv.scoring.keys.digests import DigestMap
+from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, LABELS, RESULTS, RUNS
+from agentv.storage.records.json_line import decode
+from agentv.storage.records.subset import Subset
+from agentv.storage.run.blobs import BlobFolder
+from agentv.storage.run.labels import LABELS_FILE, current_labels
+from agentv.storage.run.line_file import whole_lines
+from agentv.storage.run.lock import is_being_written
+from agentv.types.errors import StorageError
+from agentv.types.json_value import JsonObject
+from agentv.types.records.answer import Answer, Slot
+from agentv.types.records.label import Label
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
+
+
+def case_name(suite: str, eval_id: str, case_key: str) -> str:
+    """Return what identifies a line of cases.jsonl: where the case stands, and the key of its content."""
+    return f"{suite}\0{eval_id}\0{case_key}"
+
+
+def slot_name(slot: Slot) -> str:
+    """Return a slot as one key, for sets and maps of digests."""
+    return f"{slot.suite}\0{slot.eval_id}\0{slot.target}\0{slot.trial}"
+
+
+class Generations:
+    """Remembers the highest generation of each slot that has one above 0, in 13 bytes; most runs have none."""
+
+    def __init__(self) -> None:
+        self._highest = DigestMap("I")
+        self.are_all_first = True
+
+    def of(self, slot: Slot) -> int:
+        """Return the highest generation of a slot so far."""
+        return 0 if self.are_all_first else self._highest.get(slot_name(slot)) or 0
+
+    def add(self, slot: Slot, generation: int) -> bool:
+        """Take note of a row; return whether it takes the place of those before it."""
+        if generation < self.of(slot):
+            return False
+        if generation:
+            self._highest.put(slot_name(slot), generation)
+            self.are_all_first = False
+        return True
+
+
+Row_co = TypeVar("Row_co", covariant=True)
+
+
+class LineReader(Protocol[Row_co]):
+    """Reads one line, or the dict in it."""
+
+    def of_line(self, line: bytes) -> Row_co:
+        """Read a line."""
+
+    def of_record(self, record: JsonObject) -> Row_co:
+        """Read the dict that a line holds."""
+
+
+class _RowHead(Subset, frozen=True):
+    """As much of a row as says where it belongs."""
+
+    WHOLE = CaseResult
+
+    slot: Slot = Slot("", "", "")
+    generation: int = 0
+    status: str = ""
+    verdict: str | None = None
+
+
+class _CaseHead(Subset, frozen=True):
+    """As much of a planned case as names it."""
+
+    WHOLE = CaseRecord
+
+    suite: str = ""
+    eval_id: str = ""
+
+
+class _Retirement(msgspec.Struct, frozen=True):
+    type: str = ""
+    slot: Slot = Slot("", "", "")
+
+
+_decode_case_head = msgspec.json.Decoder(_CaseHead).decode
+_decode_retirement = msgspec.json.Decoder(_Retirement).decode
+_decode_head = msgspec.json.Decoder(_RowHead).decode
+
+
+class StoredRun:
+    """A run as it stands on disk. Each method opens its file anew and yields in the order of writing.
+
+    A torn last line (the writer was killed, or writes at this moment) is left out. Raises StorageError for a line that
+    cannot be read, with its number, and for a schema newer than this program.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._blobs = BlobFolder(folder / "blobs")
+        path = folder / "run.json"
+        try:
+            self.run: RunRecord = RUNS.of_line(path.read_bytes())
+        except FileNotFoundError as error:
+            raise StorageError(f"{folder} is no run: it has no run.json") from error
+        except (ValueError, StorageError) as error:
+            raise StorageError(f"{path}: {error}") from error
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.run.run_id
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """The suites that the run was planned with, by path."""
+        planned = self.run.plan.get("suites")
+        paths = [each.get("path") for each in planned if isinstance(each, Mapping)] if isinstance(planned, list) else []
+        return tuple(path for path in paths if isinstance(path, str))
+
+    def may_repeat_cases(self) -> bool:
+        """Whether a case may have several rows: not where no more rows were planned than there are cases.
+
+        Then nothing needs to be remembered of each case.
+        """
+        planned, suites = self.run.plan.get("rows"), self.run.plan.get("suites")
+        if not isinstance(planned, int) or not isinstance(suites, list):
+            return True
+        cases = [each.get("cases") for each in suites if isinstance(each, Mapping)]
+        return planned > sum(count for count in cases if isinstance(count, int))
+
+    def events(self) -> Iterator[EventRecord]:
+        """Yield what happened to the run, events of unknown types included."""
+        return self._read("events.jsonl", EVENTS)
+
+    def cases(self) -> Iterator[CaseRecord]:
+        """Yield the planned cases that were used."""
+        return self._read("cases.jsonl", CASES)
+
+    def cases_named(self, names: Collection[tuple[str, str]]) -> Iterator[CaseRecord]:
+        """Yield the planned cases of these names: suite and id. The others are read no further than that."""
+        name = "cases.jsonl"
+        for number, line in enumerate(whole_lines(self.folder / name), start=1):
+            try:
+                head = _decode_case_head(line)
+            except (ValueError, RecursionError) as error:
+                raise StorageError(f"{self.folder / name}:{number}: {error}") from error
+            if (head.suite, head.eval_id) in names:
+                yield self._row(name, number, line, CASES)
+
+    def answers(self) -> Iterator[Answer]:
+        """Yield the current generation of answers: for each slot the highest that there is."""
+        return self._current("answers.jsonl", ANSWERS)
+
+    def all_answers(self) -> Iterator[Answer]:
+        """Yield the answers of every generation."""
+        return self._read("answers.jsonl", ANSWERS)
+
+    def results(self) -> Iterator[CaseResult]:
+        """Yield the current rows: of each slot the highest generation, without cases that were taken out of the run."""
+        return self._current("results.jsonl", RESULTS)
+
+    def all_results(self) -> Iterator[CaseResult]:
+        """Yield the judged rows of every generation."""
+        return self._read("results.jsonl", RESULTS)
+
+    def answers_at(self, numbers: Collection[int]) -> dict[int, Answer]:
+        """Return the answers with these `seq`, which rows refer to as `answer_seq`."""
+        name = "answers.jsonl"
+        return {
+            number - 1: self._row(name, number, line, ANSWERS)
+            for number, line in enumerate(whole_lines(self.folder / name), start=1)
+            if number - 1 in numbers
+        }
+
+    def labels(self) -> tuple[Label, ...]:
+        """Return what people said of this run's answers: of each annotator the latest score of each criterion."""
+        return current_labels(self.all_labels())
+
+    def all_labels(self) -> Iterator[Label]:
+        """Yield what people said, what they corrected later included."""
+        return self._read(LABELS_FILE, LABELS)
+
+    def counts(self) -> dict[str, int]:
+        """Count the current rows by state: pass, borderline, fail, error, skipped."""
+        counts: dict[str, int] = {}
+        generations = self._generations("results.jsonl")
+        retired = self._retired()
+        for _, _, head in self._heads("results.jsonl"):
+            if head.generation == generations.of(head.slot) and head.slot not in retired:
+                state = head.status if head.status in ("error", "skipped") else head.verdict or head.status
+                counts[state] = counts.get(state, 0) + 1
+        return counts
+
+    def state(self) -> str:
+        """How the run ended: as its last writer said, else `running` or `interrupted`."""
+        return self.ended() or ("running" if is_being_written(self.folder) else "interrupted")
+
+    def ended(self) -> str | None:
+        """How its last writer said that the run ended; None when it did not say."""
+        last = None
+        for event in self.events():
+            if event.type in ("started", "ended"):
+                last = event
+        return str(last.fields.get("state", "finished")) if last is not None and last.type == "ended" else None
+
+    def results_at(self, places: Iterable[tuple[int, int, int]]) -> Iterator[CaseResult]:
+        """Yield the rows at these places: the number of a line of results.jsonl, its first byte, its size in bytes."""
+        name = "results.jsonl"
+        with (self.folder / name).open("rb") as file:
+            for number, offset, size in places:
+                file.seek(offset)
+                yield self._row(name, number, file.read(size), RESULTS)
+
+    def _current(self, name: str, decoder: LineReader[Row_co]) -> Iterator[Row_co]:
+        for number, _, line in self.current_lines(name):
+            yield self._row(name, number, line, decoder)
+
+    def current_lines(self, name: str) -> Iterator[tuple[int, int, bytes]]:
+        """Yield number, first byte and bytes of the lines that count: of each slot the highest generation."""
+        generations, retired = self._generations(name), self._retired()
+        is_plain = generations.are_all_first and not retired
+        offset = 0
+        for number, line in enumerate(whole_lines(self.folder / name), start=1):
+            head = None if is_plain else self._head(name, number, line)
+            if head is None or (head.generation == generations.of(head.slot) and head.slot not in retired):
+                yield number, offset, line
+            offset += len(line) + 1
+
+    def retired(self) -> frozenset[Slot]:
+        """Return the slots whose case is no longer in the suite: their rows stay, and count nowhere."""
+        return frozenset(self._retired())
+
+    def _retired(self) -> set[Slot]:
+        retired: set[Slot] = set()
+        for line in whole_lines(self.folder / "events.jsonl"):
+            if b'"case_re' in line:
+                event = _decode_retirement(line)
+                change = {"case_retired": retired.add, "case_returned": retired.discard}.get(event.type)
+                if change is not None:
+                    change(event.slot)
+        return retired
+
+    def _generations(self, name: str) -> Generations:
+        generations = Generations()
+        for _, _, head in self._heads(name):
+            generations.add(head.slot, head.generation)
+        return generations
+
+    def _heads(self, name: str) -> Iterator[tuple[int, bytes, _RowHead]]:
+        """Yield the number and the bytes of each line, with as much of it as says where it belongs."""
+        for number, line in enumerate(whole_lines(self.folder / name), start=1):
+            yield number, line, self._head(name, number, line)
+
+    def _head(self, name: str, number: int, line: bytes) -> _RowHead:
+        try:
+            return _decode_head(line)
+        except (ValueError, RecursionError) as error:
+            raise StorageError(f"{self.folder / name}:{number}: {error}") from error
+
+    def _read(self, name: str, decoder: LineReader[Row_co]) -> Iterator[Row_co]:
+        for number, line in enumerate(whole_lines(self.folder / name), start=1):
+            yield self._row(name, number, line, decoder)
+
+    def _row(self, name: str, number: int, line: bytes, decoder: LineReader[Row_co]) -> Row_co:
+        try:
+            if b'"$blob":' in line:
+                return decoder.of_record(self._blobs.resolve(decode(line)))
+            return decoder.of_line(line)
+        except (ValueError, StorageError) as error:
+            raise StorageError(f"{self.folder / name}:{number}: {error}") from error
+
+
+def open_run(folder: Path) -> StoredRun:
+    """Open a run for reading. Raises StorageError when the folder holds none, or a newer one."""
+    return StoredRun(folder)

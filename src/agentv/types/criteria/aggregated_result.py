@@ -1,0 +1,161 @@
+"""What the criteria door says: every criterion's result, and the one score over them."""
+
+from collections.abc import Awaitable, Sequence
+from datetime import datetime
+from typing import Any, Protocol, Self, cast, runtime_checkable
+
+from msgspec import Struct, field, structs
+
+from agentv.types.criteria.evaluation_input import EvaluationInput, milliseconds_of, moment_of
+from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.evaluation import VERDICTS, EvaluationResult, Verdict
+from agentv.types.failures import FailureKind
+from agentv.types.fields import Fields, Problems
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.usage import Usage
+
+
+class EvaluationRunError(Struct, frozen=True):
+    """Something that could not be judged or kept. `criterion` is None when it concerns no single one."""
+
+    evaluator: str
+    message: str
+    kind: FailureKind = "evaluator_error"
+    criterion: str | None = None
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Return the error as JSON."""
+        known = {"evaluator": self.evaluator, "criterion": self.criterion, "kind": self.kind, "message": self.message}
+        return {key: value for key, value in known.items() if value is not None}
+
+
+class AggregatedEvaluationResult(Struct, frozen=True):
+    """The judgement of one given answer.
+
+    `overall_score` is 0..1, the criteria's weighted mean; None when nothing could be scored. `scored` of `expected`
+    results entered it; the rest stand in `run_errors`, or are on a scale of the user's own, which is kept and not
+    averaged. `verdict` is the score's quality band, `fail` when something `required` is unmet, and None when the
+    judgement is not clean: nothing was scored, or something that weighs or is required failed to judge. `judge_usage`
+    and `judge_cost_usd` are what judging models used; the cost is None when a price is not known. `input_snapshot` is a
+    deep copy; `evaluation_config_snapshot["config"]` is enough to run it again, secrets struck. `duration_ms` is wall
+    time.
+    """
+
+    overall_score: float | None
+    results: tuple[EvaluationResult, ...]
+    scored: int
+    expected: int
+    timestamp: datetime
+    input_snapshot: EvaluationInput
+    evaluation_config_snapshot: JsonObject = field(default_factory=dict)
+    agent_id: str | None = None
+    session_id: str | None = None
+    metadata: JsonObject = field(default_factory=dict)
+    run_errors: tuple[EvaluationRunError, ...] = ()
+    judge_usage: Usage | None = None
+    judge_cost_usd: float | None = None
+    warnings: tuple[str, ...] = ()
+    duration_ms: float = 0.0
+    verdict: Verdict | None = None
+
+    def result(self, criterion: str) -> EvaluationResult:
+        """Return the first result of a criterion. Raises KeyError when it has none."""
+        found = next((result for result in self.results if result.criterion_name == criterion), None)
+        if found is None:
+            raise KeyError(criterion)
+        return found
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Return the judgement as JSON with the camelCase keys of the older documents."""
+        known: dict[str, JsonValue] = {
+            "overallScore": self.overall_score,
+            "verdict": self.verdict,
+            "results": [result.to_dict() for result in self.results],
+            "scored": self.scored,
+            "expected": self.expected,
+            "timestamp": milliseconds_of(self.timestamp),
+            "agentId": self.agent_id,
+            "sessionId": self.session_id,
+            "inputSnapshot": self.input_snapshot.to_dict(),
+            "evaluationConfigSnapshot": self.evaluation_config_snapshot,
+            "metadata": self.metadata or None,
+            "runErrors": [error.to_dict() for error in self.run_errors] or None,
+            "judgeUsage": None if self.judge_usage is None else structs.asdict(self.judge_usage),
+            "judgeCostUsd": self.judge_cost_usd,
+            "warnings": list(self.warnings) or None,
+            "durationMs": round(self.duration_ms, 3),
+        }
+        return {key: value for key, value in known.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, raw: object) -> Self:
+        """Read a judgement that was written by `to_dict`, keys in either spelling; unknown keys are ignored.
+
+        Raises EvalFileError with every problem.
+        """
+        problems = Problems(cls.__name__, ignores_unknown=True)
+        fields = Fields(raw, problems)
+        snapshot = fields.any("input_snapshot")
+        timestamp = fields.read("timestamp", moment_of)
+        if timestamp is None and not problems.noted:
+            problems.note("$", "`timestamp` is missing")
+        known: dict[str, Any] = {
+            "overall_score": fields.number("overall_score"),
+            "results": tuple(EvaluationResult.read(item, problems, at) for at, item in fields.items("results")),
+            "scored": fields.count("scored"),
+            "expected": fields.count("expected"),
+            "input_snapshot": EvaluationInput.read({} if snapshot is None else snapshot, problems, "$.input_snapshot"),
+            "evaluation_config_snapshot": fields.mapping("evaluation_config_snapshot") or {},
+            "agent_id": fields.text("agent_id"),
+            "session_id": fields.text("session_id"),
+            "metadata": fields.mapping("metadata") or {},
+            "run_errors": tuple(_read_error(item, problems, at) for at, item in fields.items("run_errors")),
+            "judge_usage": _usage(fields.mapping("judge_usage")),
+            "judge_cost_usd": fields.number("judge_cost_usd"),
+            "warnings": tuple(str(item) for _, item in fields.items("warnings")),
+            "duration_ms": fields.number("duration_ms") or 0.0,
+            "verdict": next((verdict for verdict in VERDICTS if verdict == fields.any("verdict")), None),
+        }
+        problems.raise_any()
+        return cls(timestamp=cast(datetime, timestamp), **known)
+
+
+def _usage(raw: JsonObject | None) -> Usage | None:
+    if raw is None:
+        return None
+    counts = ((name, raw.get(name)) for name in Usage.__struct_fields__)
+    return Usage(**{name: count for name, count in counts if isinstance(count, int)})
+
+
+def _read_error(raw: JsonValue, problems: Problems, at: str) -> EvaluationRunError:
+    fields = Fields(raw, problems, at)
+    kind = cast(FailureKind, fields.text("kind") or "evaluator_error")
+    return EvaluationRunError(
+        fields.required_text("evaluator"), fields.required_text("message"), kind, fields.text("criterion")
+    )
+
+
+@runtime_checkable
+class CriteriaEvaluator(Protocol):
+    """An evaluator of the criteria door's own shape (the PRD's Evaluator); accepted wherever an evaluator is.
+
+    `type` names the sort of evaluator. `evaluate` may be a plain function or a coroutine and returns one result for
+    each criterion that it judges.
+    """
+
+    @property
+    def type(self) -> str:
+        """What sort of evaluator this is."""
+
+    def evaluate(
+        self, given: EvaluationInput, criteria: Sequence[EvaluationCriteria], /
+    ) -> Sequence[EvaluationResult] | Awaitable[Sequence[EvaluationResult]]:
+        """Judge the answer in `given` by `criteria`."""
+
+
+@runtime_checkable
+class EvaluationStorageProvider(Protocol):
+    """Keeps judgements of the criteria door. `save_result` may be a plain function or a coroutine."""
+
+    def save_result(self, result: AggregatedEvaluationResult) -> Awaitable[None] | None:
+        """Keep one judgement. Raises StorageError (or any exception, which is kept as a `store_error`)."""

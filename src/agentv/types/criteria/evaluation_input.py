@@ -1,0 +1,187 @@
+"""What the criteria door is given: an answer that exists already, and what there is to judge it by."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Self
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
+from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.fields import Fields, Problems
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import ROLES, Message
+from agentv.types.messages_json import content_text, message_from_json, message_to_json, messages_to_json
+
+_ELSEWHERE = {
+    "input": "prompt",
+    "question": "prompt",
+    "output": "response",
+    "actual_output": "response",
+    "answer": "response",
+    "expected": "ground_truth",
+    "expected_output": "ground_truth",
+    "reference": "ground_truth",
+}
+"""What other tools call the same things."""
+
+
+class EvaluationInput(Struct, frozen=True):
+    """One answer with its surroundings (the PRD's EvaluationInput).
+
+    `response` is the answer: its text, or a message with content parts and tool calls. `ground_truth` is a reference
+    answer, or any JSON. `message_history` is the conversation before it, and may end with the answer itself.
+    `timestamp` is when the answer was given, always with a time zone; a number is read as milliseconds since 1970.
+    """
+
+    response: str | Message
+    criteria: tuple[EvaluationCriteria, ...] = ()
+    prompt: str | None = None
+    context: JsonObject = field(default_factory=dict)
+    ground_truth: JsonValue = None
+    agent_config: JsonObject | None = None
+    message_history: tuple[Message, ...] = ()
+    timestamp: datetime | None = None
+    session_id: str | None = None
+    agent_id: str | None = None
+    metadata: JsonObject = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Accept any sequence where a tuple is kept, and a moment in every way that `moment_of` reads.
+
+        Raises EvalFileError with everything that is not of its sort.
+        """
+        for name in ("criteria", "message_history"):
+            value = getattr(self, name)
+            if not isinstance(value, tuple):
+                force_setattr(self, name, tuple(value or ()))
+        problems = Problems(type(self).__name__)
+        _check_sorts(self, problems)
+        moment: object = self.timestamp
+        if moment is not None:
+            try:
+                force_setattr(self, "timestamp", moment_of(moment))
+            except ValueError as error:
+                problems.note("$.timestamp", str(error))
+        problems.raise_any()
+
+    @property
+    def text(self) -> str:
+        """The answer's text: of a message all its text parts, joined by newline."""
+        return self.response if isinstance(self.response, str) else content_text(self.response.content)
+
+    @classmethod
+    def from_dict(cls, raw: object) -> Self:
+        """Read an input from JSON, keys in snake_case or camelCase, messages with `content` or `contentParts`.
+
+        Raises EvalFileError with every problem; a key that nobody knows is one.
+        """
+        problems = Problems(cls.__name__)
+        given = cls.read(raw, problems, "$")
+        problems.raise_any()
+        return given
+
+    @classmethod
+    def read(cls, raw: object, problems: Problems, at: str) -> Self:
+        """Read an input that stands at a path inside another object, noting what is wrong with it."""
+        fields = Fields(raw, problems, at)
+        answer = fields.read("response", _response)
+        if answer is None and fields.any("response") is None:
+            problems.note(at, "`response` is missing: the answer to judge")
+        given = cls(
+            response=answer or "",
+            criteria=tuple(EvaluationCriteria.read(item, problems, at) for at, item in fields.items("criteria")),
+            prompt=fields.text("prompt"),
+            context=fields.mapping("context") or {},
+            ground_truth=fields.any("ground_truth"),
+            agent_config=fields.mapping("agent_config"),
+            message_history=tuple(_messages(fields.items("message_history"), problems)),
+            timestamp=fields.read("timestamp", moment_of),
+            session_id=fields.text("session_id"),
+            agent_id=fields.text("agent_id"),
+            metadata=fields.mapping("metadata") or {},
+        )
+        fields.close(meant=_ELSEWHERE)
+        return given
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Return the input as JSON with the camelCase keys of the older documents; what is not known is absent."""
+        known: dict[str, JsonValue] = {
+            "prompt": self.prompt,
+            "response": self.response if isinstance(self.response, str) else message_to_json(self.response),
+            "context": self.context or None,
+            "groundTruth": self.ground_truth,
+            "criteria": [criterion.to_dict() for criterion in self.criteria],
+            "agentConfig": self.agent_config,
+            "messageHistory": messages_to_json(self.message_history) or None,
+            "timestamp": None if self.timestamp is None else milliseconds_of(self.timestamp),
+            "sessionId": self.session_id,
+            "agentId": self.agent_id,
+            "metadata": self.metadata or None,
+        }
+        return {key: value for key, value in known.items() if value is not None}
+
+
+def _check_sorts(given: EvaluationInput, problems: Problems) -> None:
+    """Note what is of a sort that nobody could judge."""
+    response: object = given.response
+    if not isinstance(response, str | Message):
+        advice = "EvaluationInput.from_dict reads messages written as dicts"
+        problems.note("$.response", f"must be a text or a Message, got {type(response).__name__}", allowed=advice)
+    for name, kind in (("criteria", EvaluationCriteria), ("message_history", Message)):
+        for place, item in enumerate(getattr(given, name)):
+            if not isinstance(item, kind):
+                advice = f"{kind.__name__} objects; EvaluationInput.from_dict reads dicts"
+                problems.note(f"$.{name}[{place}]", f"must not be a {type(item).__name__}", allowed=advice)
+    for name in ("context", "metadata", "agent_config"):
+        value = getattr(given, name)
+        if type(value) is not dict and not isinstance(value, Mapping | None):
+            problems.note(f"$.{name}", f"must be an object, got {type(value).__name__}")
+    for name in ("prompt", "session_id", "agent_id"):
+        value = getattr(given, name)
+        if not isinstance(value, str | None):
+            problems.note(f"$.{name}", f"must be a text, got {type(value).__name__}")
+
+
+def moment_of(value: object) -> datetime:
+    """Return a moment given as milliseconds since 1970, as ISO 8601 or as itself; without a time zone it is UTC.
+
+    Raises ValueError.
+    """
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return datetime.fromtimestamp(value / 1000, UTC)
+        except (OverflowError, OSError, ValueError) as error:
+            raise ValueError("that many milliseconds since 1970 are no moment") from error
+    raise ValueError("must be milliseconds since 1970, or a time such as 2026-01-31T12:00:00Z")
+
+
+def milliseconds_of(moment: datetime) -> int:
+    """Return a moment as whole milliseconds since 1970."""
+    return round(moment.timestamp() * 1000)
+
+
+def _response(value: JsonValue) -> str | Message:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        # A message without a role is the agent's own: that is whose answer is judged.
+        message = message_from_json({"role": "assistant", **value})
+        if message is not None:
+            return message
+    raise ValueError(f"must be a text or a message, got {type(value).__name__}")
+
+
+def _messages(items: Iterable[tuple[str, JsonValue]], problems: Problems) -> Iterator[Message]:
+    for at, item in items:
+        message = message_from_json(item)
+        if message is None:
+            problems.note(at, "is no message", allowed=f"an object with role ({', '.join(ROLES)}) and content")
+        else:
+            yield message
