@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentv import EvaluationInput, EvaluatorConfig
 from agentv.engine.calling.given_answer import context_of_input
-from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.clock import make_clock
@@ -23,9 +23,9 @@ def make_evaluator(type_: str, settings: JsonObject) -> Evaluator:
     here = Path.cwd()
     specs, _ = load_project_parts([here])
     rng = random.Random(0)  # noqa: S311 - measures, keeps no secret
-    toolbox = Toolbox(specs=specs, clock=make_clock(), rng=rng, home=str(find_home(here)))
-    tools = SuiteTools(toolbox, KnownTargets({}, {}, specs))
-    return toolbox.evaluator(EvaluatorConfig(type_, type_, settings), tools)
+    runtime = Runtime(specs=specs, clock=make_clock(), rng=rng, home=str(find_home(here)))
+    tools = SuiteTools(runtime, KnownTargets({}, {}, specs))
+    return runtime.evaluator(EvaluatorConfig(type_, type_, settings), tools)
 
 
 def context_of(given: EvaluationInput) -> EvaluationContext:

@@ -14,7 +14,7 @@ from agentv.storage.records.json_line import encode, pretty
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.stored import StoredRun
 from agentv.types.evaluation import EvaluatorResult
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import RunRecord
 from bench.measuring import Effort, seconds_per_call
@@ -67,7 +67,7 @@ def _row(run: RunRecord, number: int) -> CaseResult:
     return CaseResult(
         run_id=run.run_id,
         timestamp=run.created_at,
-        slot=Slot("evals/refunds.yaml", f"case-{number}", f"target-{number % 3}"),
+        slot=ResultKey("evals/refunds.yaml", f"case-{number}", f"target-{number % 3}"),
         dataset="refunds",
         status="pass" if passed else "fail",
         score=number * 31 % 1000 / 1000,

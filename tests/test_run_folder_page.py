@@ -14,7 +14,7 @@ from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Evaluator
 from agentv.types.failures import FAILURE_KINDS, Failure
 from agentv.types.provider import CallRecord
 from agentv.types.records import fields as stored
-from agentv.types.records.answer import Answer, Slot
+from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, RunRecord
@@ -132,7 +132,7 @@ def test_every_event_of_the_display_stands_in_the_table() -> None:
         for key, value in zip(node.keys, node.values, strict=True)
         if isinstance(key, ast.Constant) and key.value == "event" and isinstance(value, ast.Constant)
     }
-    section, a_slot = "While a run goes on", Slot("s.yaml", "case", "target").to_json()
+    section, a_slot = "While a run goes on", ResultKey("s.yaml", "case", "target").to_json()
     assert set().union(*cells(section, 0)) == told
     assert set().union(*cells(section, 1)) == keys_of(function) - {"event"} | set(a_slot) | {"kind", "message"}
 

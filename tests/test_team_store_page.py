@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 import yaml
-from tests.postgres_server import new_database
+from tests.support.postgres_server import new_database
 from tests.test_readme import ROOT, TEAM_STORE, blocks_of, commands_of, environment, normalised
 
 SHOWN = "postgresql://ann@db.example/evals"

@@ -87,7 +87,9 @@ def evaluate(
         assert report.exit_code == 0
     """
     given = Given(target, task, judge, evaluators)
-    return _run_blocking(_evaluate(source, given, _Kept(folder, store), observers, make_options(options)))
+    return _run_blocking(
+        _evaluate(source, given=given, kept=_Kept(folder, store), observers=observers, options=make_options(options))
+    )
 
 
 async def evaluate_async(
@@ -104,7 +106,9 @@ async def evaluate_async(
 ) -> RunReport:
     """Do what `evaluate` does inside a running loop; takes the same arguments."""
     given = Given(target, task, judge, evaluators)
-    return await _evaluate(source, given, _Kept(folder, store), observers, make_options(options))
+    return await _evaluate(
+        source, given=given, kept=_Kept(folder, store), observers=observers, options=make_options(options)
+    )
 
 
 async def _evaluate(

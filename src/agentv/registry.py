@@ -215,7 +215,7 @@ def make_registry(what: str, specs: Iterable[Spec]) -> Registry:
 
 
 class Specs(Struct, frozen=True):
-    """Every plug-in that a run may name: what loading validates against and the toolbox makes things from."""
+    """Every plug-in that a run may name: what loading validates against and the runtime makes things from."""
 
     providers: Registry
     evaluators: Registry

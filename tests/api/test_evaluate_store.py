@@ -4,7 +4,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.postgres_server import upgraded_database
+from tests.support.postgres_server import upgraded_database
 
 from agentv import ConfigError, EvalCase, EvaluatorConfig, Message, StorageError, evaluate
 

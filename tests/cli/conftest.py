@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.carrying import AGENT, JUDGE, Project
+from tests.support.carrying import AGENT, JUDGE, Project
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import io
 import pytest
 from tests.reports.rows import PASSED
 
-from agentv.cli.results.judge_checking import AskedLine
+from agentv.cli.results.judge_checking import ProgressLine
 from agentv.types.events import RowBegun, RowFinished
 
 
@@ -37,7 +37,7 @@ class Stream(io.StringIO):
 )
 def test_a_terminal_is_redrawn_and_a_log_gets_a_line_each_half_minute(is_terminal: bool, told: str) -> None:
     clock, stream = Clock(), Stream(is_terminal=is_terminal)
-    line = AskedLine(stream, 60, now=clock)
+    line = ProgressLine(stream, 60, now=clock)
     for _ in range(3):
         clock.seconds += 10
         line.notify(RowBegun(PASSED.slot))

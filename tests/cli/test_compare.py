@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.carrying import Project
-from tests.rows import make_row
-from tests.stored import at_noon, make_case, make_run
+from tests.support.carrying import Project
+from tests.support.rows import make_row
+from tests.support.stored import at_noon, make_case, make_run
 
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder

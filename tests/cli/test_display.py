@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from tests.carrying import Project
+from tests.support.carrying import Project
 
 PAID = "def answer(request):\n    return {'text': 'an answer', 'cost_usd': 0.01}\n"
 TARGET = "targets: [{name: t, provider: python, callable: 'agent.py:answer', workers: 2, price: {input_per_million: 1, output_per_million: 1}}]"  # noqa: E501 - one line of YAML

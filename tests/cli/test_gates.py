@@ -1,7 +1,7 @@
 """Gates as people give them: on each command's line and in files, read by one reader, judged by one function."""
 
 import pytest
-from tests.carrying import Project
+from tests.support.carrying import Project
 
 from agentv.engine.stored.report import load_report
 from agentv.storage.run.stored import open_run

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from tests.fake_server import serving_fake
+from tests.support.fake_server import serving_fake
 
 from agentv.cli.main import main
 from agentv.engine.plugins.loading import load_specs

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.carrying import Project
+from tests.support.carrying import Project
 
 COMMANDS = (
     "resume latest",

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.judged import JudgedProject, make_judged_project
+from tests.support.judged import JudgedProject, make_judged_project
 
 CARD = """\
 The judge agrees with people on 88.8 % of 80 answers.

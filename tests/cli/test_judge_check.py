@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.fake_server import serving_fake
-from tests.judged import JudgedProject, make_judged_project
+from tests.support.fake_server import serving_fake
+from tests.support.judged import JudgedProject, make_judged_project
 
 ALWAYS_A = """
 import json, re

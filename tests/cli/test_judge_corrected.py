@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.judged import JudgedProject, make_judged_project
+from tests.support.judged import JudgedProject, make_judged_project
 
 
 @pytest.fixture

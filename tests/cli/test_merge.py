@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.carrying import Project
+from tests.support.carrying import Project
 
 from agentv.engine.planning.selection import parse_shard
 from agentv.storage.run.find import list_runs

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.fake_server import serving_fake
+from tests.support.fake_server import serving_fake
 
 from agentv.cli.main import main
 from agentv.fake import FakeServer

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 import pytest
-from tests.carrying import Project
+from tests.support.carrying import Project
 
 from agentv.engine.stored.report import load_report
 from agentv.reports.text.amounts import percent_text
@@ -63,7 +63,7 @@ def test_a_stored_run_is_told_as_it_was_at_its_end(project: Project, options: tu
 STATES = ("pass", "fail", "error")
 
 
-class Told(NamedTuple):
+class RunNotes(NamedTuple):
     """What one format tells of a run."""
 
     sentence: str
@@ -73,56 +73,56 @@ class Told(NamedTuple):
     pass_rate: str
 
 
-def told_on_the_terminal(text: str) -> Told:
+def told_on_the_terminal(text: str) -> RunNotes:
     rates, counts, *_ = (re.split(r"  +", line) for line in text.splitlines() if line.startswith("t "))
     verdict = re.fullmatch(r"(.*) Exit code (\d+)\.", text.splitlines()[-1])
     assert verdict is not None
-    return Told(verdict[1], int(verdict[2]), tuple(int(counts[at]) for at in (1, 3, 4)), rates[1])
+    return RunNotes(verdict[1], int(verdict[2]), tuple(int(counts[at]) for at in (1, 3, 4)), rates[1])
 
 
-def told_in_markdown(text: str) -> Told:
+def told_in_markdown(text: str) -> RunNotes:
     verdict = re.search(r"^\*\*`(.*)`\*\* Exit code (\d+)\.$", text, re.MULTILINE)
     assert verdict is not None
     cells = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", text, re.MULTILINE))
     states = {state: int(count) for count, state in re.findall(r"(\d+) (\w+)", cells["rows"])}
     counts = tuple(states.get(state, 0) for state in STATES)
-    return Told(verdict[1], int(verdict[2]), counts, cells.get("pass rate", "none judged"))
+    return RunNotes(verdict[1], int(verdict[2]), counts, cells.get("pass rate", "none judged"))
 
 
-def told_on_the_page(text: str) -> Told:
+def told_on_the_page(text: str) -> RunNotes:
     verdict = re.search(r"<h1[^>]*>(.*?)</h1><p class=\"exit\">Exit code (\d+)</p>", text)
     assert verdict is not None
     states = re.findall(r'data-state="(\w+)"', text)
     (rate,) = re.findall(r'<th scope="row">t</th><td><span>(.*?)</span>', text)
     counts = tuple(states.count(state) for state in STATES)
-    return Told(html.unescape(verdict[1]), int(verdict[2]), counts, rate)
+    return RunNotes(html.unescape(verdict[1]), int(verdict[2]), counts, rate)
 
 
-def told_in_junit(text: str) -> Told:
+def told_in_junit(text: str) -> RunNotes:
     root = ET.fromstring(text.encode())
     told = {each.attrib["name"]: each.attrib["value"] for each in root.iter("property")}
     tests, failed, errors = (int(root.attrib[name]) for name in ("tests", "failures", "errors"))
     passed = tests - failed - errors
     rate = f"{percent_text(passed / (passed + failed))} of {passed + failed}" if passed + failed else "none judged"
-    return Told(told["agentv.verdict"], int(told["agentv.exit_code"]), (passed, failed, errors), rate)
+    return RunNotes(told["agentv.verdict"], int(told["agentv.exit_code"]), (passed, failed, errors), rate)
 
 
-def told_in_json(text: str) -> Told:
+def told_in_json(text: str) -> RunNotes:
     report = json.loads(text)
     (target,) = report["targets"]
     rate = (
         "none judged" if target["pass_rate"] is None else f"{percent_text(target['pass_rate'])} of {target['judged']}"
     )
     counts = tuple(target["counts"].get(state, 0) for state in STATES)
-    return Told(report["verdict"], report["exit_code"], counts, rate)
+    return RunNotes(report["verdict"], report["exit_code"], counts, rate)
 
 
-def told_in_sarif(text: str, like: Told) -> Told:
+def told_in_sarif(text: str, like: RunNotes) -> RunNotes:
     (run,) = json.loads(text)["runs"]
     (invocation,) = run["invocations"]
     rules = [result["ruleId"] for result in run["results"]]
     counts = (like.counts[0], *(rules.count(f"agentv/{state}") for state in STATES[1:]))
-    return Told(invocation["exitCodeDescription"], invocation["exitCode"], counts, like.pass_rate)
+    return RunNotes(invocation["exitCodeDescription"], invocation["exitCode"], counts, like.pass_rate)
 
 
 @pytest.mark.parametrize(

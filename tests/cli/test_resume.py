@@ -5,7 +5,7 @@ import os
 import sys
 
 import pytest
-from tests.carrying import JUDGE, Project
+from tests.support.carrying import JUDGE, Project
 
 from agentv import EvalCase, EvaluatorConfig, Message, evaluate
 from agentv.storage.run.lock import RunLock

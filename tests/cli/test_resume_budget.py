@@ -2,8 +2,8 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.carrying import Project
-from tests.fake_server import serving_fake
+from tests.support.carrying import Project
+from tests.support.fake_server import serving_fake
 
 from agentv.fake.answers import answer
 from agentv.fake.conversation import Question, Reply

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from tests.carrying import Project
+from tests.support.carrying import Project
 
 from agentv.storage.run.stored import open_run
 

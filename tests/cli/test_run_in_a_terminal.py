@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.test_run_signals import running
-from tests.terminal_screen import TerminalScreen
+from tests.support.terminal_screen import TerminalScreen
 
 COLUMNS, LINES = 80, 24
 SUITE = """

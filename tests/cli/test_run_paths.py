@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.carrying import Project
+from tests.support.carrying import Project
 
 from agentv.cli.running.planning import leaving_on_interrupt
 

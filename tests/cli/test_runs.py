@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.carrying import Project
-from tests.stored import at_noon, make_result, make_run
-from tests.typing_terminal import Terminal
+from tests.support.carrying import Project
+from tests.support.stored import at_noon, make_result, make_run
+from tests.support.typing_terminal import Terminal
 
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder

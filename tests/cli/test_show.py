@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
+from tests.support.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.cli.main import main
 from agentv.storage.run.find import runs_folder

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.stored import RUN, at_noon, make_result, make_run
+from tests.support.stored import RUN, at_noon, make_result, make_run
 
 from agentv.cli.main import main
 from agentv.storage.run.find import runs_folder

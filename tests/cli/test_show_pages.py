@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
+from tests.support.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.cli.main import main
 from agentv.cli.results.show import _SORTS, _STATES

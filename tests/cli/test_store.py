@@ -10,8 +10,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.postgres_server import new_database, own_server, upgraded_database
-from tests.typing_terminal import Terminal
+from tests.support.postgres_server import new_database, own_server, upgraded_database
+from tests.support.typing_terminal import Terminal
 
 from agentv.cli.main import main
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.carrying import Project
-from tests.trending import SUITE, TARGET, begin_run, keep_run, passing, row
+from tests.support.carrying import Project
+from tests.support.trending import SUITE, TARGET, begin_run, keep_run, passing, row
 
 from agentv.storage.run.find import runs_folder
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.contracts.test_evaluators import CANDIDATES, SETTINGS, VERDICT
-from tests.judging import Judge, signed
+from tests.support.judging import Judge, signed
 
 from agentv import (
     EvalCase,

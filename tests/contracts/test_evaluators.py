@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.judging import Judge, Tools, make_context, make_evaluator, signed
+from tests.support.judging import Judge, Tools, make_context, make_evaluator, signed
 
 from agentv.evaluators import EVALUATORS
 from agentv.evaluators.judges.composite import CompositeEvaluator

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import pytest
-from tests.asking import ask, failure_of, make_request, with_provider
-from tests.fake_server import serving_fake
-from tests.model_apis import KEY, MODEL_APIS
+from tests.support.asking import ask, failure_of, make_request, with_provider
+from tests.support.fake_server import serving_fake
+from tests.support.model_apis import KEY, MODEL_APIS
 
 from agentv.execution.backends.local import LocalBackend
 from agentv.fake import FAULTS, FakeServer

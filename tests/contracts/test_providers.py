@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from msgspec import Struct
-from tests.agents import recorded, stand_in
-from tests.asking import PATIENCE_S, ask, make_request, make_target, with_provider
-from tests.loopback import Server, hang_up, reply, serving, silence
+from tests.support.agents import recorded, stand_in
+from tests.support.asking import PATIENCE_S, ask, make_request, make_target, with_provider
+from tests.support.loopback import Server, hang_up, reply, serving, silence
 
 from agentv.providers import PROVIDERS
 from agentv.providers.agents.claude import ClaudeSettings

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.postgres_server import upgraded_database
-from tests.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
+from tests.support.postgres_server import upgraded_database
+from tests.support.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.pull import RunPuller

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from tests.judging import Judge
+from tests.support.judging import Judge
 
 from agentv import (
     AggregatedEvaluationResult,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.criteria_door.giving import Giving
-from tests.judging import Judge, signed
+from tests.support.judging import Judge, signed
 
 from agentv import (
     AggregatedEvaluationResult,

@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.judging import Tools, evaluator_of, make_context, make_evaluator
+from tests.support.judging import Tools, evaluator_of, make_context, make_evaluator
 
 from agentv.evaluators.judges.code_judge import CodeEvaluator, CodeEvaluatorOptions
 from agentv.types.cases import EvaluatorConfig

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.judging import Judge, evaluator_of, judge_saying, make_context, signed
+from tests.support.judging import Judge, evaluator_of, judge_saying, make_context, signed
 
 from agentv.evaluators.judges.composite import (
     Aggregator,

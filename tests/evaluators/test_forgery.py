@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.judging import Judge, make_context, numbered_nonces, signed
+from tests.support.judging import Judge, make_context, numbered_nonces, signed
 
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
 from agentv.evaluators.judges.prompts import fence

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.judging import evaluator_of, make_context, make_evaluator
+from tests.support.judging import evaluator_of, make_context, make_evaluator
 
 from agentv import AggregatedEvaluationResult, EvaluationInput, EvaluationRunConfig
 from agentv.api import evaluate, run_evaluation_sync

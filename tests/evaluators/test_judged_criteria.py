@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.judging import FailingJudge, Judge, Tools, evaluator_of, judge_saying, make_context, numbered_nonces, signed
+from tests.support.judging import (
+    FailingJudge,
+    Judge,
+    Tools,
+    evaluator_of,
+    judge_saying,
+    make_context,
+    numbered_nonces,
+    signed,
+)
 
 from agentv import AggregatedEvaluationResult, EvaluationInput, EvaluationRunConfig, run_evaluation_sync
 from agentv.evaluators import EVALUATORS

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.judging import evaluator_of, make_context
+from tests.support.judging import evaluator_of, make_context
 
 from agentv.evaluators.text.keyword_coverage import KeywordCoverageEvaluator
 from agentv.types.errors import EvalFileError, EvaluatorError

@@ -5,7 +5,7 @@ import pytest
 import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.judging import evaluator_of, make_context
+from tests.support.judging import evaluator_of, make_context
 
 from agentv.evaluators.text.lexical_similarity import LexicalSimilarityEvaluator
 from agentv.types.errors import EvalFileError, EvaluatorError

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.judging import (
+from tests.support.judging import (
     CASE,
     FailingJudge,
     Judge,

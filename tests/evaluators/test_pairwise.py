@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.judging import FailingJudge, Judge, Tools, evaluator_of, judge_saying, make_context, numbered_nonces, signed
+from tests.support.judging import (
+    FailingJudge,
+    Judge,
+    Tools,
+    evaluator_of,
+    judge_saying,
+    make_context,
+    numbered_nonces,
+    signed,
+)
 
 from agentv import EvalCase, EvaluatorConfig, RunReport, evaluate
 from agentv.evaluators.judges.pairwise import PairwiseEvaluator, PairwiseSettings, compared

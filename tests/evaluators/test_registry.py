@@ -2,7 +2,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.judging import judge_saying
+from tests.support.judging import judge_saying
 
 from agentv import EvalCase, run_evaluators_for_case
 from agentv.evaluators import EVALUATOR_KIND_VALUES, EVALUATORS, is_evaluator_kind

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.evaluators.test_rules import HARD_PATTERN, HARD_TEXT
-from tests.judging import evaluator_of, make_context, make_evaluator
+from tests.support.judging import evaluator_of, make_context, make_evaluator
 
 from agentv.evaluators import EVALUATORS
 from agentv.loading.suites.suites import load_suite

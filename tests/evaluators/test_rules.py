@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.judging import evaluator_of, make_context
+from tests.support.judging import evaluator_of, make_context
 
 from agentv.evaluators.isolation import isolated_score
 from agentv.evaluators.rules.base import Finding, RuleEvaluator, quoted

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.judging import Tools, WordEmbedder, evaluator_of, make_context
+from tests.support.judging import Tools, WordEmbedder, evaluator_of, make_context
 
 from agentv.evaluators import EVALUATORS
 from agentv.evaluators.text.semantic_similarity import SemanticSimilaritySettings

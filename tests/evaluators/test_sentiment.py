@@ -3,7 +3,7 @@ import sys
 from typing import Any
 
 import pytest
-from tests.judging import evaluator_of, make_context
+from tests.support.judging import evaluator_of, make_context
 
 from agentv.evaluators.text.sentiment import SentimentEvaluator
 from agentv.scoring.results.completion import to_score

@@ -1,5 +1,5 @@
 import pytest
-from tests.judging import make_context
+from tests.support.judging import make_context
 
 from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator, ToolTrajectorySettings
 from agentv.scoring.tools.traces import summarize_trace

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.evaluators.test_rule_based import SCALES
 from tests.evaluators.test_rules import HARD_PATTERN, HARD_TEXT
-from tests.judging import evaluator_of, make_context, make_evaluator
+from tests.support.judging import evaluator_of, make_context, make_evaluator
 
 from agentv.evaluators.isolation import isolated_score
 from agentv.evaluators.tools.tool_usage import check_value_schema

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.judging import Tools, evaluator_of, make_context
+from tests.support.judging import Tools, evaluator_of, make_context
 
 from agentv.evaluators import EVALUATORS
 from agentv.evaluators.text.toxicity import ToxicityEvaluator, ToxicitySettings

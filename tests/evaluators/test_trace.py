@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.judging import evaluator_of, make_context
+from tests.support.judging import evaluator_of, make_context
 
 from agentv import EvalCase, EvaluatorConfig, ProviderRequest, ProviderResponse, evaluate, run_evaluators_for_case
 from agentv.evaluators.tools.trace import TraceEvaluator

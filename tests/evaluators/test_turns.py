@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.judging import Judge, judge_saying, make_context, signed
+from tests.support.judging import Judge, judge_saying, make_context, signed
 
 from agentv import (
     EvalCase,

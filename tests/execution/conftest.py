@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.hostile import Family
+from tests.support.hostile import Family
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from agentv.types.errors import PluginError
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "agent.py").write_text(
         "import neighbour\n"
-        "class Desk:\n"
+        "class TargetSession:\n"
         "    @staticmethod\n"
         "    def answer(question): return question + neighbour.SUFFIX\n"
-        "def answer(question): return Desk.answer(question)\n"
+        "def answer(question): return TargetSession.answer(question)\n"
         "NUMBER = 4\n"
     )
     (tmp_path / "neighbour.py").write_text("SUFFIX = '!'\n")
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_function_of_a_file_is_found_beside_the_file_that_names_it(folder: Path) -> None:
     assert load_callable("agent.py:answer", folder)("hi") == "hi!"
-    assert load_callable("agent.py:Desk.answer", folder)("hi") == "hi!"
+    assert load_callable("agent.py:TargetSession.answer", folder)("hi") == "hi!"
 
 
 def test_a_function_of_a_package_is_found(tmp_path: Path) -> None:

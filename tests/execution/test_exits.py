@@ -27,7 +27,7 @@ def over() -> Iterator["subprocess.Popen[bytes]"]:
         yield process
 
 
-class Told:
+class RunNotes:
     """Who was said to have exited, in order."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ def test_to_forget_a_command_that_is_over_leaves_the_next_one_watched(
     over: "subprocess.Popen[bytes]", waiting: "subprocess.Popen[bytes]"
 ) -> None:
     async def one_after_another() -> list[str]:
-        exits, told = Exits.of(asyncio.get_running_loop()), Told()
+        exits, told = Exits.of(asyncio.get_running_loop()), RunNotes()
         first = exits.watch(over, lambda: told.names.put_nowait("first"))
         names = [await told.next()]
         exits.watch(waiting, lambda: told.names.put_nowait("second"))  # its pidfd has the number that is free again
@@ -58,7 +58,7 @@ def test_a_command_that_is_forgotten_is_not_told_of(
     over: "subprocess.Popen[bytes]", waiting: "subprocess.Popen[bytes]"
 ) -> None:
     async def forgotten() -> str:
-        exits, told = Exits.of(asyncio.get_running_loop()), Told()
+        exits, told = Exits.of(asyncio.get_running_loop()), RunNotes()
         exits.forget(exits.watch(over, lambda: told.names.put_nowait("forgotten")))
         exits.watch(waiting, lambda: told.names.put_nowait("watched"))
         waiting.communicate()
@@ -100,7 +100,7 @@ def test_the_end_of_a_process_that_nobody_asked_for_is_passed_over(
         loop.set_exception_handler(lambda _, context: reports.append(context["message"]))
         with monkeypatch.context() as patch:
             patch.setattr(select, "epoll", made)
-            exits, told = Exits.of(loop), Told()
+            exits, told = Exits.of(loop), RunNotes()
         stranger = os.pidfd_open(over.pid)
         epolls[0].register(stranger, select.EPOLLIN)
         exits.watch(waiting, lambda: told.names.put_nowait("watched"))

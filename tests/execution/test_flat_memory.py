@@ -3,7 +3,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.hostile import hostile
+from tests.support.hostile import hostile
 
 PROGRAM = """
 import asyncio, json, resource, subprocess, sys

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import pytest
-from tests.virtual_time import let_pass, run_virtually
+from tests.support.virtual_time import let_pass, run_virtually
 
 from agentv.execution.limits import AccountLimiter
 from agentv.types.provider import Quota

@@ -4,8 +4,8 @@ import sys
 import threading
 
 import pytest
-from tests.hostile import Family, hostile
-from tests.own_process import in_own_process
+from tests.support.hostile import Family, hostile
+from tests.support.own_process import in_own_process
 
 from agentv.execution.processes.process import Command, run_process
 from agentv.execution.processes.tree import adopt_orphans, possible_orphans

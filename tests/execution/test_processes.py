@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import psutil
 import pytest
-from tests.hostile import Family, hostile
-from tests.own_process import in_own_process
+from tests.support.hostile import Family, hostile
+from tests.support.own_process import in_own_process
 
 from agentv.execution.processes.process import Command, Outcome, run_process
 from agentv.execution.processes.tree import ZOMBIE_S, kill_all, reap_unclaimed

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.virtual_time import run_virtually
+from tests.support.virtual_time import run_virtually
 
 from agentv.execution.retry import OVERTIME_S, delay_s, is_retryable, retry_call
 from agentv.types.errors import ProviderError

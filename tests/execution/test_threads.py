@@ -4,7 +4,7 @@ import sys
 import threading
 
 import pytest
-from tests.own_process import in_own_process
+from tests.support.own_process import in_own_process
 
 from agentv.execution.threads import AbandonedError, abandoned_calls, call_in_thread
 

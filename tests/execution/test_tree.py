@@ -1,7 +1,7 @@
 import asyncio
 import subprocess
 
-from tests.own_process import in_own_process
+from tests.support.own_process import in_own_process
 
 from agentv.execution.processes.tree import LIVE, ProcessTree, start_tree
 

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from tests.loading.specs import SPECS
 from tests.loading.wrong_files import WrongFile, wrong_files
-from tests.stored import RESULT
+from tests.support.stored import RESULT
 
 from agentv.engine.plugins.loading import load_specs
 from agentv.loading.files.composer import compose

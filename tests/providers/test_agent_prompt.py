@@ -1,4 +1,4 @@
-from tests.asking import make_request
+from tests.support.asking import make_request
 
 from agentv.providers.agents.prompt import build_agent_prompt
 

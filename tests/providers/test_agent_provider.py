@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.agents import codex_says, lines, stand_in
-from tests.asking import ask, failure_of, make_request, make_target, with_provider
-from tests.hostile import Family, hostile
+from tests.support.agents import codex_says, lines, stand_in
+from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
+from tests.support.hostile import Family, hostile
 
 from agentv.providers.agents.base import ReadEvent
 from agentv.providers.agents.claude import read_claude

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.agents import codex_says, lines, recorded
+from tests.support.agents import codex_says, lines, recorded
 
 from agentv.providers.agents import log as agent_log
 from agentv.providers.agents.base import MAX_KEPT_BYTES, MAX_STREAM_BYTES, AgentStream, ReadEvent

@@ -2,7 +2,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.asking import make_request
+from tests.support.asking import make_request
 
 from agentv.providers.apis.anthropic import AnthropicSettings, MessagesDialogue
 from agentv.providers.apis.dialogue import Turn, open_talk, parse_reply

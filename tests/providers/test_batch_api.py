@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import pytest
-from tests.asking import make_request, make_target, with_provider
-from tests.fake_server import serving_fake
-from tests.loopback import reply, serving
-from tests.model_apis import KEY, MODEL_APIS
+from tests.support.asking import make_request, make_target, with_provider
+from tests.support.fake_server import serving_fake
+from tests.support.loopback import reply, serving
+from tests.support.model_apis import KEY, MODEL_APIS
 
 from agentv.fake import FakeServer
 from agentv.providers.apis.anthropic import AnthropicSettings

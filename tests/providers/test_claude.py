@@ -1,8 +1,8 @@
 from pathlib import Path
 
 import pytest
-from tests.agents import calls_of, lines, recorded, stand_in
-from tests.asking import ask, failure_of, make_request, make_target
+from tests.support.agents import calls_of, lines, recorded, stand_in
+from tests.support.asking import ask, failure_of, make_request, make_target
 
 from agentv.providers.agents.claude import ClaudeSettings, claude_arguments, read_claude
 from agentv.providers.agents.steps import Transcript

@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.asking import ask, failure_of, make_request, make_target, with_provider
-from tests.hostile import Family, hostile
-from tests.loopback import reply, serving
+from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
+from tests.support.hostile import Family, hostile
+from tests.support.loopback import reply, serving
 
 from agentv.providers.local.cli_settings import CliSettings, CommandHealthcheck, HttpHealthcheck
 from agentv.types.errors import ProviderError

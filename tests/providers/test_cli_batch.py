@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import pytest
-from tests.asking import ask, make_request, make_target, with_provider
+from tests.support.asking import ask, make_request, make_target, with_provider
 
 from agentv.providers.local.cli import cases_text, parse_batch
 from agentv.providers.local.cli_settings import CliSettings

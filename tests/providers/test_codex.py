@@ -2,8 +2,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.agents import calls_of, codex_says, lines, recorded, stand_in
-from tests.asking import ask, failure_of, make_request, make_target
+from tests.support.agents import calls_of, codex_says, lines, recorded, stand_in
+from tests.support.asking import ask, failure_of, make_request, make_target
 
 from agentv.providers.agents.codex import CodexSettings, codex_arguments, read_codex
 from agentv.providers.agents.steps import Transcript

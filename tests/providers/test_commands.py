@@ -3,7 +3,7 @@ import os
 import subprocess
 
 import pytest
-from tests.asking import failure_of, make_target
+from tests.support.asking import failure_of, make_target
 
 from agentv.providers.local.cli_settings import CliSettings
 

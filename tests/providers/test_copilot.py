@@ -1,8 +1,8 @@
 import json
 from pathlib import Path
 
-from tests.agents import calls_of, lines, recorded, stand_in
-from tests.asking import ask, failure_of, make_request, make_target
+from tests.support.agents import calls_of, lines, recorded, stand_in
+from tests.support.asking import ask, failure_of, make_request, make_target
 
 from agentv.providers.agents.copilot import CopilotSettings, copilot_arguments, copilot_prompt, read_copilot, read_usage
 from agentv.providers.agents.steps import Transcript

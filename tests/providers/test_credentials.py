@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from tests.asking import PATIENCE_S, ask, failure_of, make_target
-from tests.fake_server import serving_fake
-from tests.loopback import reply, serving
+from tests.support.asking import PATIENCE_S, ask, failure_of, make_target
+from tests.support.fake_server import serving_fake
+from tests.support.loopback import reply, serving
 
 from agentv.providers.apis.azure import AzureSettings
 from agentv.providers.apis.azure import make_credentials as azure_credentials

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.asking import Tools
 from tests.contracts.test_model_faults import KINDS as KINDS_OF_ANSWERS
-from tests.fake_server import serving_fake
-from tests.model_apis import KEY, MODEL_APIS
+from tests.support.asking import Tools
+from tests.support.fake_server import serving_fake
+from tests.support.model_apis import KEY, MODEL_APIS
 
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.running.clock import make_clock

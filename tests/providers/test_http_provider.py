@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.asking import ask, failure_of, make_request, make_target, with_provider
 from tests.contracts.test_model_faults import KINDS
-from tests.fake_server import serving_fake
-from tests.loopback import Answer, Server, endless, hang_up, reply, serving, silence
+from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
+from tests.support.fake_server import serving_fake
+from tests.support.loopback import Answer, Server, endless, hang_up, reply, serving, silence
 
 from agentv.loading.models.settings import read_settings
 from agentv.providers import PROVIDERS

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.asking import make_request, make_target
+from tests.support.asking import make_request, make_target
 
 from agentv.execution.sharing import Shared
 from agentv.providers.local.embeddings import GET_WEIGHTS, LocalProvider, LocalSettings, load_minilm, weights_folder

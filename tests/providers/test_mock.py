@@ -2,7 +2,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from tests.asking import ask, failure_of, make_request, make_target, with_provider
+from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
 
 from agentv.providers.local.mock import MockSettings
 from agentv.types.errors import ProviderError

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from msgspec.structs import asdict, replace
-from tests.asking import ask, failure_of, make_request, with_provider
-from tests.fake_server import serving_fake
-from tests.model_apis import KEY, MODEL_APIS
+from tests.support.asking import ask, failure_of, make_request, with_provider
+from tests.support.fake_server import serving_fake
+from tests.support.model_apis import KEY, MODEL_APIS
 
 from agentv.fake import FakeServer, Question, Quota, Reply, ToolUse
 from agentv.types.messages import Message, ToolCall

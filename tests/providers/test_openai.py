@@ -2,8 +2,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.asking import ask, failure_of, make_request, make_target
-from tests.loopback import Answer, Server, reply, serving
+from tests.support.asking import ask, failure_of, make_request, make_target
+from tests.support.loopback import Answer, Server, reply, serving
 
 from agentv.providers.apis.openai import OpenAISettings
 from agentv.types.errors import PluginError

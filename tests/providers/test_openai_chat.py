@@ -2,7 +2,7 @@ import json
 
 import pytest
 from msgspec.structs import replace
-from tests.asking import make_request
+from tests.support.asking import make_request
 
 from agentv.providers.apis.dialogue import Turn, open_talk
 from agentv.providers.apis.dialogue import parse_reply as parse

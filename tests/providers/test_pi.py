@@ -2,8 +2,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.agents import calls_of, lines, recorded, stand_in
-from tests.asking import ask, failure_of, make_request, make_target
+from tests.support.agents import calls_of, lines, recorded, stand_in
+from tests.support.asking import ask, failure_of, make_request, make_target
 
 from agentv.providers.agents.pi import PiSettings, key_name, pi_arguments
 from agentv.types.json_value import JsonObject

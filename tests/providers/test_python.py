@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.asking import ask, failure_of, make_request, make_target
+from tests.support.asking import ask, failure_of, make_request, make_target
 
 from agentv.providers.local.python import PythonSettings
 from agentv.types.errors import PluginError, ProviderError
@@ -36,12 +36,12 @@ def test_an_object_and_a_function_that_returns_a_coroutine_answer_too() -> None:
     def returns_coroutine(request: ProviderRequest) -> object:
         return coroutine(request)
 
-    class Desk:
+    class TargetSession:
         async def __call__(self, request: ProviderRequest) -> str:
             return request.eval_case_id
 
     assert answer_of(returns_coroutine).text == "case-1"
-    assert answer_of(Desk()).text == "case-1"
+    assert answer_of(TargetSession()).text == "case-1"
 
 
 def test_a_function_that_cancels_itself_is_only_a_failed_answer() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.asking import ask, failure_of, make_request, make_target
-from tests.stored import RUN
+from tests.support.asking import ask, failure_of, make_request, make_target
+from tests.support.stored import RUN
 
 from agentv.providers.local.replay import ReplaySettings
 from agentv.storage.records.encode import run_line

@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 from msgspec.structs import replace
-from tests.fake_server import serving_fake
-from tests.loopback import Answer, endless, hang_up, reply, serving, silence
+from tests.support.fake_server import serving_fake
+from tests.support.loopback import Answer, endless, hang_up, reply, serving, silence
 
 from agentv.execution.sharing import OneARound, Shared
 from agentv.providers.apis.http import HttpReply, HttpRequest

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.asking import ask, failure_of, make_request, make_target, with_provider
+from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
 
 from agentv.providers.editors.vscode import VscodeProvider, VscodeSettings
 from agentv.types.errors import ProviderError

@@ -37,11 +37,11 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Silence:
+class NullObserver:
     """A step of the script: the server never answers."""
 
 
-Step: TypeAlias = Call | Refusal | Silence | str
+Step: TypeAlias = Call | Refusal | NullObserver | str
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Model:
         if isinstance(self.steps[0], Refusal):
             error = {"type": "refused", "message": "No entry"}
             return web.json_response({"type": "error", "error": error}, status=self.steps[0].status)
-        if isinstance(self.steps[0], Silence):
+        if isinstance(self.steps[0], NullObserver):
             await asyncio.Event().wait()
         dialect = next(speak for path, speak in DIALECTS.items() if request.path.endswith(path))
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})

@@ -13,9 +13,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.asking import Tools
 from tests.real_agents.agents import KEY, target_of
 from tests.real_agents.model_server import Call, Step, playing
+from tests.support.asking import Tools
 
 from agentv.engine.plugins.loading import load_specs
 from agentv.execution.sharing import Shared

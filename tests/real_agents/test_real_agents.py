@@ -23,8 +23,8 @@ from tests.real_agents.model_server import (
     REASONING_TOKENS,
     Call,
     Model,
+    NullObserver,
     Refusal,
-    Silence,
     Step,
     playing,
 )
@@ -189,7 +189,7 @@ def test_a_refused_key_is_an_auth_failure_that_stops_the_target(agent: str, tmp_
 
 
 def test_one_that_hangs_is_ended_with_all_it_started(agent: str, tmp_path: Path) -> None:
-    ran = run(agent, tmp_path, Silence(), timeout_seconds=8)
+    ran = run(agent, tmp_path, NullObserver(), timeout_seconds=8)
 
     assert (ran.row["status"], ran.row["error"]["kind"]) == ("error", "target_timeout")
     assert ran.model.asked

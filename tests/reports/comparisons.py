@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterable
 
-from tests.rows import make_row
+from tests.support.rows import make_row
 
 from agentv.reports.compare.words import Reasons
 from agentv.scoring.comparison.compare import CaseDifference, Comparison, compare_sides

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from msgspec.structs import replace
-from tests.hostile_texts import HOSTILE_TEXTS
-from tests.stored import CONTAINS, RUN, make_answer, make_case, make_result
+from tests.support.hostile_texts import HOSTILE_TEXTS
+from tests.support.stored import CONTAINS, RUN, make_answer, make_case, make_result
 
 from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.formats import ReportTools
@@ -13,7 +13,7 @@ from agentv.storage.records.export import export_record
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall
-from agentv.types.records.answer import AnswerRef, Slot
+from agentv.types.records.answer import AnswerRef, ResultKey
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.results import GateResult, RunReport, RunVerdict
@@ -26,7 +26,7 @@ def hostile_detail(text: str) -> RowDetail:
         CONTAINS, name=text, type=text, hits=(text,), misses=(text,), reasoning=text, results=(criterion,) * 2
     )
     result = make_result(
-        slot=Slot(text, text, text),
+        slot=ResultKey(text, text, text),
         evaluator_results=(replace(judged, evaluator_results=(judged,)),),
         candidate_answer=text,
         reasoning=text,

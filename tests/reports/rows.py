@@ -1,11 +1,11 @@
 """Rows and reports as people meet them, hostile ones among them."""
 
 from msgspec.structs import replace
-from tests.stored import CONTAINS, JUDGE, RUN, make_result
+from tests.support.stored import CONTAINS, JUDGE, RUN, make_result
 
 from agentv.types.events import RunStarted
 from agentv.types.failures import Failure
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.results import RunReport, RunVerdict
 from agentv.types.summaries import EvaluatorSummary, GroupSummary, Interval, TargetSummary, TrialSummary
 from agentv.types.usage import Usage
@@ -13,13 +13,13 @@ from agentv.types.usage import Usage
 HOSTILE_TEXT = "\x1b[31mred\x1b[0m \x1b]0;title\x07\n::error::gotcha\r\n\u202eevil\u202c 👩‍👩‍👧 家族 100%, a:b"
 FAILED = make_result()
 HOSTILE = make_result(
-    slot=Slot("evals/refunds.yaml", "日本語\x1b[2J", "agent-v2", trial=2),
+    slot=ResultKey("evals/refunds.yaml", "日本語\x1b[2J", "agent-v2", trial=2),
     score=0.0,
     evaluator_results=(replace(CONTAINS, misses=(HOSTILE_TEXT,)),),
     candidate_answer=HOSTILE_TEXT,
 )
 UNANSWERED = make_result(
-    slot=Slot("evals/refunds.yaml", "order-9", "agent-v2"),
+    slot=ResultKey("evals/refunds.yaml", "order-9", "agent-v2"),
     status="error",
     score=None,
     verdict=None,

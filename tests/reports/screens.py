@@ -3,7 +3,7 @@
 import io
 from datetime import datetime, timedelta
 
-from tests.stored import NOON
+from tests.support.stored import NOON
 
 
 class EncodedStream(io.StringIO):

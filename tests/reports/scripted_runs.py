@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from msgspec.structs import replace
-from tests.stored import make_answer, make_result
+from tests.support.stored import make_answer, make_result
 
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import Ending, run_verdict
@@ -21,7 +21,7 @@ from agentv.types.events import (
     RunStopping,
 )
 from agentv.types.failures import Failure
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult, Spent, UsageBy
 from agentv.types.results import RunReport, RunState
 from agentv.types.usage import Usage
@@ -53,7 +53,7 @@ class ScriptedRun:
     report: RunReport
 
 
-def _row(slot: Slot, line: int, deadline: float, tone: float, reply: str = _SAID) -> CaseResult:
+def _row(slot: ResultKey, line: int, deadline: float, tone: float, reply: str = _SAID) -> CaseResult:
     judged = tuple(
         EvaluatorResult(
             name=name, type=kind, score=score, misses=() if score == 1 else (f'expected "{wanted}", got "{reply}"',)
@@ -79,7 +79,7 @@ def _row(slot: Slot, line: int, deadline: float, tone: float, reply: str = _SAID
     )
 
 
-def _unanswered(slot: Slot, line: int, message: str = "HTTP 503 after 3 attempts") -> CaseResult:
+def _unanswered(slot: ResultKey, line: int, message: str = "HTTP 503 after 3 attempts") -> CaseResult:
     return make_result(
         slot=slot,
         status="error",
@@ -108,12 +108,12 @@ def _started(cases: int, *, targets: tuple[str, ...] = ("agent-v2",), trials: in
     )
 
 
-def _slots(started: RunStarted, names: Iterable[str]) -> Iterator[tuple[int, Slot]]:
+def _slots(started: RunStarted, names: Iterable[str]) -> Iterator[tuple[int, ResultKey]]:
     """Yield who is asked what, in the order of asking, each with its line in the file."""
     for line, name in enumerate(names, start=7):
         for trial in range(started.trials):
             for target in started.targets:
-                yield line, Slot("evals/refunds.yaml", name, target, trial=trial)
+                yield line, ResultKey("evals/refunds.yaml", name, target, trial=trial)
 
 
 def _moments(rows: tuple[CaseResult, ...], *, until: int | None = None) -> Iterator[Moment]:
@@ -192,7 +192,7 @@ def mixed() -> ScriptedRun:
     odd = "a-case-that-was-named-after-the-whole-question-that-somebody-asked"
     names = ["refund-1", "返金はいつですか", odd, *_cases(8)[3:]]
 
-    def judged(line: int, slot: Slot) -> CaseResult:
+    def judged(line: int, slot: ResultKey) -> CaseResult:
         kind = (3 * line + 5 * slot.trial + len(slot.target)) % 7
         if kind == 0:
             return _unanswered(slot, line)

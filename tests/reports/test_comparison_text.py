@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.reports.comparisons import compared, moved, no_reasons, side_of
-from tests.rows import make_row
+from tests.support.rows import make_row
 
 from agentv.reports.compare.matrix import matrix_text
 from agentv.reports.compare.text import ComparisonView

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.reports.rows import FAILED, HOSTILE, REPORT, STARTED
-from tests.stored import make_result
+from tests.support.stored import make_result
 
 from agentv.reports.run.exports import make_export
 from agentv.reports.run.formats import ReportTools

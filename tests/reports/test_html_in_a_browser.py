@@ -7,10 +7,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from tests.browser import dom_after_scripts, needs_browser
-from tests.hostile_texts import HOSTILE_TEXTS, RUNNING
 from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_detail, report_of, tools_of
 from tests.reports.rows import FAILED, PASSED, UNANSWERED
+from tests.support.browser import dom_after_scripts, needs_browser
+from tests.support.hostile_texts import HOSTILE_TEXTS, RUNNING
 
 from agentv.reports.html.page import html_page
 from agentv.reports.run.case_view import RowDetail

@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.hostile_texts import HOSTILE_TEXTS
 from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_detail, report_of, tools_of
 from tests.reports.rows import FAILED, PASSED, UNANSWERED
-from tests.stored import make_answer, make_case, make_result
+from tests.support.hostile_texts import HOSTILE_TEXTS
+from tests.support.stored import make_answer, make_case, make_result
 
 from agentv.reports.html.page import MOST_ROWS, html_page
 from agentv.reports.run.case_view import RowDetail

@@ -4,7 +4,7 @@ import io
 import json
 
 from tests.reports.rows import HOSTILE, REPORT, STARTED
-from tests.stored import make_answer
+from tests.support.stored import make_answer
 
 from agentv.reports.progress.json_lines import JsonLines
 from agentv.storage.records.export import export_record

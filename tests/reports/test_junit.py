@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_detail, report_of, tools_of
 from tests.reports.rows import FAILED, PASSED, UNANSWERED
-from tests.stored import make_result
+from tests.support.stored import make_result
 
 from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.junit import junit

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from rich.console import Console
 from tests.reports.rows import FAILED, HOSTILE, PASSED, STARTED, UNANSWERED
 from tests.reports.screens import EncodedStream
-from tests.stored import NOON, at_noon, make_answer
-from tests.terminal_screen import TerminalScreen
+from tests.support.stored import NOON, at_noon, make_answer
+from tests.support.terminal_screen import TerminalScreen
 
 from agentv.reports.progress.live import LiveScreen, live_block
 from agentv.reports.progress.progress import Progress

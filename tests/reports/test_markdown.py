@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, report_of, tools_of
 from tests.reports.rows import FAILED, PASSED, REPORT, UNANSWERED
-from tests.stored import make_result
+from tests.support.stored import make_result
 
 from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.markdown import LONGEST, markdown

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 import pytest
 from tests.reports.rows import STARTED
-from tests.stored import at_noon
+from tests.support.stored import at_noon
 
 from agentv.reports.progress.json_lines import JsonLines
 from agentv.reports.progress.live import LiveScreen
-from agentv.reports.progress.observers import Silence, choose_display, make_observer
+from agentv.reports.progress.observers import NullObserver, choose_display, make_observer
 from agentv.reports.progress.plain import PlainLines
 from agentv.storage.records.export import export_record
 from agentv.types.errors import UnknownNameError
@@ -42,7 +42,7 @@ def test_an_unknown_display_is_refused_with_the_nearest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("display", "kind"), [("live", LiveScreen), ("plain", PlainLines), ("json", JsonLines), ("none", Silence)]
+    ("display", "kind"), [("live", LiveScreen), ("plain", PlainLines), ("json", JsonLines), ("none", NullObserver)]
 )
 def test_each_display_has_its_observer(display: str, kind: type) -> None:
     observer = make_observer(display, io.StringIO(), is_terminal=False, env={}, clock=at_noon, to_record=export_record)

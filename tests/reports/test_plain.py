@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from tests.reports.rows import FAILED, HOSTILE, PASSED, STARTED, UNANSWERED
 from tests.reports.screens import EncodedStream, Hand
-from tests.stored import CONTAINS, make_result
+from tests.support.stored import CONTAINS, make_result
 
 from agentv.reports.progress.plain import PlainLines
 from agentv.reports.run.github import error_command, harmless

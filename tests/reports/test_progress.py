@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 from tests.reports.rows import FAILED, PASSED, STARTED
-from tests.stored import NOON, make_answer
+from tests.support.stored import NOON, make_answer
 
 from agentv.reports.progress.progress import Progress, plan_text, stopping_text
 from agentv.reports.text.signs import UNICODE

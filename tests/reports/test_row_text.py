@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 from tests.reports.rows import FAILED, STARTED
-from tests.stored import CONTAINS, JUDGE, SLOT, make_result
+from tests.support.stored import CONTAINS, JUDGE, SLOT, make_result
 
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, report_of, tools_of
 from tests.reports.rows import FAILED, PASSED, UNANSWERED
-from tests.stored import make_result
+from tests.support.stored import make_result
 
 from agentv.reports.run.case_view import RowDetail
 from agentv.reports.run.sarif import sarif

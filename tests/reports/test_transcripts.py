@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 from tests.reports.screens import EncodedStream, Hand
 from tests.reports.scripted_runs import RUNS, ScriptedRun
-from tests.stored import NOON
-from tests.terminal_screen import TerminalScreen
+from tests.support.stored import NOON
+from tests.support.terminal_screen import TerminalScreen
 
 from agentv.reports.progress.live import LiveScreen
 from agentv.reports.progress.plain import PlainLines

@@ -5,8 +5,8 @@ from html import unescape
 
 import pytest
 from msgspec.structs import replace
-from tests.stored import NOON
-from tests.trending import SUITE, TARGET
+from tests.support.stored import NOON
+from tests.support.trending import SUITE, TARGET
 
 from agentv.reports.text.paint import in_colour
 from agentv.reports.text.sheet import sheet_html, sheet_markdown

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 from tests.reports.rows import FAILED, HOSTILE, HOSTILE_TEXT, PASSED, UNANSWERED
-from tests.stored import ANSWER, CASE, CONTAINS, JUDGE, NOON, RUN
+from tests.support.stored import ANSWER, CASE, CONTAINS, JUDGE, NOON, RUN
 
 from agentv.reports.run.case_view import CaseView
 from agentv.reports.run.run_view import RunView

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.scoring.counting.case_sums import CaseSums, case_of
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 
 rows = st.lists(st.tuples(st.integers(1, 60), st.booleans(), st.sampled_from([0.0, 0.25, 0.5, 1.0])), max_size=300)
 
@@ -23,15 +23,15 @@ def test_each_case_has_the_sums_of_its_rows_in_whatever_order_they_come(rows: li
 
 
 def test_all_repeats_of_a_case_are_one_case_whoever_answers() -> None:
-    first = case_of(Slot("a.yaml", "x", "one"))
-    assert case_of(Slot("a.yaml", "x", "two", trial=4)) == first
-    assert case_of(Slot("b.yaml", "x", "one")) != first
-    assert case_of(Slot("a.yaml", "y", "one")) != first
+    first = case_of(ResultKey("a.yaml", "x", "one"))
+    assert case_of(ResultKey("a.yaml", "x", "two", trial=4)) == first
+    assert case_of(ResultKey("b.yaml", "x", "one")) != first
+    assert case_of(ResultKey("a.yaml", "y", "one")) != first
 
 
 def test_a_hundred_thousand_cases_take_less_than_seven_megabytes() -> None:
     sums = CaseSums()
     for number in range(100_000):
-        sums.add(case_of(Slot("s", str(number), "t")), passed=True, score=1.0)
+        sums.add(case_of(ResultKey("s", str(number), "t")), passed=True, score=1.0)
     columns = (sums._cases, sums._rows, sums._passed, sums._score_sums)
     assert sum(len(column) * column.itemsize for column in columns) < 7_000_000

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.stored import NOON, SLOT
-from tests.strategies import evaluator_results
+from tests.support.stored import NOON, SLOT
+from tests.support.strategies import evaluator_results
 
 from agentv.scoring.results.aggregation import to_result
 from agentv.scoring.results.completion import to_score

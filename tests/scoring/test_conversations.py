@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.judging import CASE, make_context
+from tests.support.judging import CASE, make_context
 
 from agentv.scoring.results.sources import source_text
 from agentv.scoring.results.turns import contexts_by_turn, conversation, last_turns, transcript, turns_of

@@ -13,12 +13,12 @@ from itertools import count, product
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.rows import make_row
+from tests.support.rows import make_row
 
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import METRICS
-from agentv.scoring.gates.run_verdict import AskedGate, Ending, run_verdict
+from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunState, RunVerdict
@@ -63,7 +63,7 @@ class Situation:
         asked = GATES[self.gates]
         planned = None if self.missing is None else len(self.rows) + self.missing
         ending = Ending(self.state, reason="why", planned=planned, invalid_rows=self.invalid, signal_number=self.signal)
-        gates = None if asked is None else [AskedGate(parse_gate(each)) for each in asked]
+        gates = None if asked is None else [ScopedGate(parse_gate(each)) for each in asked]
         return run_verdict(summary_of(self.rows), ending, gates=gates, max_errors=self.max_errors)
 
 
@@ -163,7 +163,7 @@ gates_asked = st.none() | st.lists(
 def test_a_run_whose_every_row_failed_to_execute_never_passes(
     rows: str, gates: list[str] | None, max_errors: int, state: RunState
 ) -> None:
-    asked = None if gates is None else [AskedGate(parse_gate(each)) for each in gates]
+    asked = None if gates is None else [ScopedGate(parse_gate(each)) for each in gates]
     verdict = run_verdict(summary_of(rows), Ending(state), gates=asked, max_errors=max_errors)
     assert verdict.exit_code == 3
     assert verdict.sentence.startswith("INCOMPLETE")

@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
-from tests.rows import make_row
+from tests.support.rows import make_row
 
 from agentv.scoring.counting.groups import GROUPS_KEPT, OTHERS
 from agentv.scoring.counting.judged_summary import CRITERIA_KEPT
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import STREAM_METRICS
-from agentv.scoring.gates.run_verdict import AskedGate, judged_summary_for, summary_for
+from agentv.scoring.gates.run_verdict import ScopedGate, judged_summary_for, summary_for
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
 from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.criteria.judged_lines import JudgedLine
@@ -24,7 +24,7 @@ def criterion(number: int) -> EvaluationResult:
 
 def test_a_criterion_that_a_gate_asks_for_is_counted_by_itself_however_late_it_comes() -> None:
     gate = parse_gate(f"criterion(c{GROUPS_KEPT + 5}).mean >= 0.5")
-    summary = summary_for([AskedGate(gate, "evals/s.yaml"), AskedGate(gate)], has_targets=False)
+    summary = summary_for([ScopedGate(gate, "evals/s.yaml"), ScopedGate(gate)], has_targets=False)
     for number in range(GROUPS_KEPT + 10):
         row = make_row(f"r{number}")
         (judged,) = row.evaluator_results
@@ -36,7 +36,7 @@ def test_a_criterion_that_a_gate_asks_for_is_counted_by_itself_however_late_it_c
 
 def test_so_is_one_of_a_stream() -> None:
     gate = parse_gate(f"criterion(c{CRITERIA_KEPT + 5}).mean >= 0.5", STREAM_METRICS)
-    summary = judged_summary_for([AskedGate(gate)])
+    summary = judged_summary_for([ScopedGate(gate)])
     for number in range(CRITERIA_KEPT + 10):
         judged = AggregatedEvaluationResult(0.5, (criterion(number),), 1, 1, NOW, EvaluationInput("x"), verdict="fail")
         summary.add(JudgedLine("log", number, NOW, judged))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.rows import make_row
+from tests.support.rows import make_row
 
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.gates import parse_gate

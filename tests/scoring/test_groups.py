@@ -1,5 +1,5 @@
 from msgspec.structs import replace
-from tests.rows import make_row
+from tests.support.rows import make_row
 
 from agentv.scoring.counting.groups import GROUPS_KEPT, OTHERS, Groups
 from agentv.scoring.counting.row_kinds import kind_of

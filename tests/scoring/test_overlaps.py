@@ -2,7 +2,7 @@ import time
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.judging import CASE, make_context
+from tests.support.judging import CASE, make_context
 
 from agentv.scoring.results.turns import contexts_by_turn, conversation
 from agentv.scoring.text.similarity import overlap

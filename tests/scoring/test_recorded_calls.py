@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.judging import make_context
+from tests.support.judging import make_context
 
 from agentv.scoring.tools.message_calls import calls_in
 from agentv.scoring.tools.recorded_calls import recorded_calls

@@ -3,11 +3,11 @@
 from typing import Any
 
 from msgspec.structs import replace
-from tests.rows import make_row
+from tests.support.rows import make_row
 
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.gates.run_verdict import AskedGate, Ending, run_verdict
+from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunVerdict
@@ -26,7 +26,7 @@ GOOD, BAD, ERROR = make_row("a"), make_row("b", score=0.0), make_row("c", score=
 
 
 def verdict_of(*rows: CaseResult, gates: list[str] | None = None, max_errors: int = 0, **ending: Any) -> RunVerdict:
-    asked = None if gates is None else [AskedGate(parse_gate(gate)) for gate in gates]
+    asked = None if gates is None else [ScopedGate(parse_gate(gate)) for gate in gates]
     how = Ending(**{"state": "finished", **ending})
     return run_verdict(summary_of(*rows), how, gates=asked, max_errors=max_errors)
 
@@ -118,7 +118,7 @@ def test_a_suites_own_gate_is_measured_on_its_rows() -> None:
     summary = Summary(["evals/s.yaml"])
     summary.add(GOOD)
     summary.add(replace(BAD, slot=replace(BAD.slot, suite="evals/other.yaml")))
-    gates = [AskedGate(parse_gate("pass_rate >= 99%"), "evals/s.yaml"), AskedGate(parse_gate("pass_rate >= 50%"))]
+    gates = [ScopedGate(parse_gate("pass_rate >= 99%"), "evals/s.yaml"), ScopedGate(parse_gate("pass_rate >= 50%"))]
     verdict = run_verdict(summary, Ending("finished"), gates=gates)
     assert verdict.exit_code == 0
     assert [each.sentence for each in verdict.gates] == [

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.judging import make_context
+from tests.support.judging import make_context
 
 from agentv.scoring.results.sources import parse_source, source_text
 from agentv.types.errors import EvaluatorError

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.rows import make_row
+from tests.support.rows import make_row
 
 from agentv.scoring.counting.summary import Summary
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, JudgeCall

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.stored import NOON
-from tests.trending import SUITE, TARGET, passing, row
+from tests.support.stored import NOON
+from tests.support.trending import SUITE, TARGET, passing, row
 
 from agentv.scoring.comparison.trend import TrendRun, TrendSeries, find_series, parse_metric
 from agentv.scoring.counting.run_sums import RunSums

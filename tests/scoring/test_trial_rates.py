@@ -1,5 +1,5 @@
 import pytest
-from tests.rows import make_row
+from tests.support.rows import make_row
 
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.statistics.intervals import mean_interval

@@ -8,14 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.scoring.counting.row_counts import TrialVerdicts
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.results import RowState
 
-slots = st.builds(Slot, st.sampled_from(["a", "b", "\ud800"]), st.sampled_from(["x", "y"]), st.sampled_from(["t", "u"]))
+slots = st.builds(
+    ResultKey, st.sampled_from(["a", "b", "\ud800"]), st.sampled_from(["x", "y"]), st.sampled_from(["t", "u"])
+)
 
 
 @given(st.lists(st.tuples(slots, st.sampled_from(get_args(RowState))), max_size=20))
-def test_flaky_are_the_cases_with_two_verdicts(trials: list[tuple[Slot, RowState]]) -> None:
+def test_flaky_are_the_cases_with_two_verdicts(trials: list[tuple[ResultKey, RowState]]) -> None:
     found, verdicts = TrialVerdicts(), defaultdict(set)
     for slot, state in trials:
         found.add(slot, state)
@@ -31,7 +33,7 @@ def test_a_case_costs_twelve_bytes_at_most() -> None:
     tracemalloc.start()
     try:
         for number in range(100_000):
-            verdicts.add(Slot("suite", f"case-{number}", "target"), "pass")
+            verdicts.add(ResultKey("suite", f"case-{number}", "target"), "pass")
         grown, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

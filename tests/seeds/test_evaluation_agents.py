@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.agents import recorded, stand_in
+from tests.support.agents import recorded, stand_in
 
 SUITE = """
 evalcases:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from tests.fake_server import serving_fake
+from tests.support.fake_server import serving_fake
 
 from agentv.fake import FakeServer
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.judging import Judge, signed
+from tests.support.judging import Judge, signed
 
 import agentv
 from agentv import (

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.fake_server import serving_fake
+from tests.support.fake_server import serving_fake
 
 from agentv import AggregatedEvaluationResult, EvaluationInput, EvaluationRunConfig, run_evaluation_sync
 

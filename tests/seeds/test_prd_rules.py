@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.judging import make_context, make_evaluator
+from tests.support.judging import make_context, make_evaluator
 
 from agentv import EvaluationContext, EvaluationCriteria, EvaluatorConfig, Message, ToolCall
 from agentv.scoring.results.completion import to_score

@@ -13,8 +13,8 @@ import psycopg
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.postgres_server import upgraded_database
-from tests.stored import at_noon, make_answer, make_case, make_result, make_run
+from tests.support.postgres_server import upgraded_database
+from tests.support.stored import at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.pull import RunPuller

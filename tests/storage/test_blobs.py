@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.stored import RUN, at_noon, make_answer, make_case, make_run
+from tests.support.stored import RUN, at_noon, make_answer, make_case, make_run
 
 from agentv.storage.run.blobs import BLOB_LIMIT
 from agentv.storage.run.folder import RunFolder

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.stored import NOON
+from tests.support.stored import NOON
 
 from agentv.storage.judgements.calibrations import (
     calibration_to_record,

@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tests.stored import at_noon
+from tests.support.stored import at_noon
 
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import open_run

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given
 from msgspec import Struct
-from tests.stored import NOON, make_answer
-from tests.strategies import answers, case_records, case_results
+from tests.support.stored import NOON, make_answer
+from tests.support.strategies import answers, case_records, case_results
 
 import agentv.storage
 from agentv.storage.records.encode import answer_line, case_line, result_line, to_record

@@ -6,8 +6,8 @@ from typing import cast
 
 from hypothesis import given
 from msgspec.structs import replace
-from tests.stored import CONTAINS, JUDGE, make_result
-from tests.strategies import case_results
+from tests.support.stored import CONTAINS, JUDGE, make_result
+from tests.support.strategies import case_results
 
 from agentv.storage.records.decode import RESULTS
 from agentv.storage.records.encode import result_line

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.stored import NOON, make_run
+from tests.support.stored import NOON, make_run
 
 from agentv.storage.run.find import find_run, list_runs, runs_folder
 from agentv.storage.run.folder import RunFolder

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.stored import RUN, at_noon, make_result, make_run
+from tests.support.stored import RUN, at_noon, make_result, make_run
 
 from agentv.scoring.results.aggregation import row_state
 from agentv.storage.index.index import RunIndex
@@ -28,7 +28,7 @@ from agentv.storage.run.find import list_runs, runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.json_value import JsonObject
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 
 Row = CaseResult
@@ -63,7 +63,7 @@ def keep(home: Path, rows: Iterable[Row], *, run_id: str = RUN.run_id, state: st
 
 
 def row(eval_id: str, **changes: object) -> Row:
-    return make_result(slot=Slot("evals/refunds.yaml", eval_id, "agent-v2"), **changes)
+    return make_result(slot=ResultKey("evals/refunds.yaml", eval_id, "agent-v2"), **changes)
 
 
 def ids(page: RowPage) -> list[str]:
@@ -77,7 +77,9 @@ def bodies(stored: StoredRun, page: RowPage) -> list[Row]:
 # The law: a page of the index is the page that a reader of the whole run would make.
 
 few = st.sampled_from
-slots = st.builds(Slot, few(["a.yaml", "b.yaml"]), few(["x", "y-1", "Y-10", "ü", ""]), few(["t", "u"]), few([0, 1]))
+slots = st.builds(
+    ResultKey, few(["a.yaml", "b.yaml"]), few(["x", "y-1", "Y-10", "ü", ""]), few(["t", "u"]), few([0, 1])
+)
 judged = few([("pass", "pass"), ("fail", "borderline"), ("fail", "fail"), ("error", None), ("skipped", None)])
 numbers = few([None, 0.0, 0.25, 1.0])
 metadata = st.dictionaries(few(["k", "l"]), few(["a", 1, 1.5, True, None, [1], "x" * 300, "true"]), max_size=2)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.trending import SUITE, TARGET, begin_run, keep_run, passing, row
+from tests.support.trending import SUITE, TARGET, begin_run, keep_run, passing, row
 
 from agentv.scoring.counting.run_sums import RunSums
 from agentv.scoring.counting.summary import Summary

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from tests.strategies import json_objects
+from tests.support.strategies import json_objects
 
 from agentv.storage.records.json_line import decode, encode, fitted, pretty
 from agentv.types.json_value import JsonObject, JsonValue

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import counts, maybe, moments, names, numbers, slots, texts
+from tests.support.strategies import counts, maybe, moments, names, numbers, slots, texts
 
 from agentv.storage.records.decode import LABELS
 from agentv.storage.records.encode import to_record

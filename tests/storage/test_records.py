@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.stored import make_answer, make_result
-from tests.strategies import answers, case_records, case_results, events, run_records
+from tests.support.stored import make_answer, make_result
+from tests.support.strategies import answers, case_records, case_results, events, run_records
 
 from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, RESULTS, RUNS
 from agentv.storage.records.encode import event_line, to_record

@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
+from tests.support.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.storage.records.json_line import decode
 from agentv.storage.run.folder import RunFolder, new_run_id

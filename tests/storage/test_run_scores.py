@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from msgspec.structs import replace
-from tests.rows import make_row
-from tests.stored import SLOT, at_noon, make_case, make_result, make_run
-from tests.strategies import case_results
+from tests.support.rows import make_row
+from tests.support.stored import SLOT, at_noon, make_case, make_result, make_run
+from tests.support.strategies import case_results
 
 from agentv.scoring.comparison.rows import Place, scored_row
 from agentv.scoring.comparison.sides import Side

@@ -6,7 +6,7 @@ The files under tests/fixtures/runs-v1 are never changed. Its results.jsonl ends
 import shutil
 from pathlib import Path
 
-from tests.stored import ANSWER, JUDGE, RUN, at_noon, make_case, make_result, make_run
+from tests.support.stored import ANSWER, JUDGE, RUN, at_noon, make_case, make_result, make_run
 
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import open_run

@@ -9,15 +9,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
-from tests.stored import at_noon, make_answer, make_result, make_run
+from tests.support.stored import at_noon, make_answer, make_result, make_run
 
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.kept_rows import KeptRows
 from agentv.storage.run.stored import open_run
 from agentv.types.json_value import JsonObject
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 
-SLOTS = [Slot("s.yaml", name, "t", trial) for name in ("a", "b", "ü") for trial in (0, 1)]
+SLOTS = [ResultKey("s.yaml", name, "t", trial) for name in ("a", "b", "ü") for trial in (0, 1)]
 slots = st.sampled_from(SLOTS)
 TORN = st.sampled_from([b"", b"{", b'{"schema": "agentv-result-1", "slot', b"\xff"])
 
@@ -28,9 +28,9 @@ class KilledStore(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.runs = Path(mkdtemp())
-        self.rows: dict[Slot, tuple[int, str]] = {}
-        self.answers: dict[Slot, tuple[int, str]] = {}
-        self.retired: set[Slot] = set()
+        self.rows: dict[ResultKey, tuple[int, str]] = {}
+        self.answers: dict[ResultKey, tuple[int, str]] = {}
+        self.retired: set[ResultKey] = set()
 
     @initialize()
     def begin(self) -> None:
@@ -38,7 +38,7 @@ class KilledStore(RuleBasedStateMachine):
         self.store.begin(make_run(run_id="r"))
 
     @rule(slot=slots, text=st.text(max_size=3))
-    def answer(self, slot: Slot, text: str) -> None:
+    def answer(self, slot: ResultKey, text: str) -> None:
         generation = 1 + max(self.answers.get(slot, (-1, ""))[0], self.rows.get(slot, (-1, ""))[0])
         key = f"{slot.eval_id}{slot.trial}{generation}"
         kept = make_answer(slot=slot, text=text, generation=generation, answer_key=key)
@@ -46,13 +46,13 @@ class KilledStore(RuleBasedStateMachine):
         self.answers[slot] = (generation, text)
 
     @rule(slot=slots, text=st.text(max_size=3))
-    def judge(self, slot: Slot, text: str) -> None:
+    def judge(self, slot: ResultKey, text: str) -> None:
         generation = 1 + self.rows.get(slot, (-1, ""))[0]
         self.store.append(make_result(slot=slot, candidate_answer=text, generation=generation))
         self.rows[slot] = (generation, text)
 
     @rule(slot=slots)
-    def retire_or_return(self, slot: Slot) -> None:
+    def retire_or_return(self, slot: ResultKey) -> None:
         fields: JsonObject = {
             "slot": {"suite": slot.suite, "eval_id": slot.eval_id, "target": slot.target, "trial": slot.trial}
         }

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec import Struct, structs
-from tests.stored import ANSWER, CASE, JUDGE, RESULT, RUN
+from tests.support.stored import ANSWER, CASE, JUDGE, RESULT, RUN
 
 import agentv
 from agentv import EvalCase, EvaluationCriteria, EvaluationInput, EvaluationScore, Message, TargetConfig, ToolCall

@@ -176,7 +176,9 @@ def _count(question: Question, _: Reply) -> JsonObject:
 
 
 _VERSION = ("anthropic-version",)
-ANTHROPIC = Api("anthropic-messages", _read, _write, _refuse, _stream, needed_headers=_VERSION)
+ANTHROPIC = Api(
+    name="anthropic-messages", read=_read, write=_write, refuse=_refuse, stream=_stream, needed_headers=_VERSION
+)
 ANTHROPIC_COUNT = Api(
     "anthropic-count", _read_any, _count, _refuse, speaks=False, billed=False, needed_headers=_VERSION
 )

@@ -35,7 +35,7 @@ class Manner(Struct, frozen=True):
     retry_after_s: float
 
 
-class Asked(NamedTuple):
+class ParsedRequest(NamedTuple):
     """A request that was understood: what it asks, and the fault that strikes it."""
 
     question: Question
@@ -68,20 +68,20 @@ class Endpoints(Struct):
             return self.refuse(api, _over_quota(permit), call)
         try:
             await self._wait()
-            response = await self._send(request, api, asked, call, permit.headers)
+            response = await self._send(request, api=api, asked=asked, call=call, headers=permit.headers)
         finally:
             self.quotas.give_back(call.key)
         return response
 
-    def understand(self, api: Api, body: JsonObject, model: str) -> Asked:
+    def understand(self, api: Api, body: JsonObject, model: str) -> ParsedRequest:
         """Return what a body asks of a model. Raises RefusedError for what the API would refuse."""
         if not model:
             raise refused("you must provide a model parameter")
         question = api.read(body, model)
         chosen = choose_fault(model)
-        return Asked(question, chosen if self._strikes(chosen, body) else None)
+        return ParsedRequest(question, chosen if self._strikes(chosen, body) else None)
 
-    def reply_to(self, api: Api, asked: Asked) -> Reply:
+    def reply_to(self, api: Api, asked: ParsedRequest) -> Reply:
         """Return what the model says. Raises RefusedError when the fault is a refusal."""
         reply = self.manner.answer(asked.question) if api.speaks else Reply()
         if asked.chosen is None:
@@ -115,7 +115,7 @@ class Endpoints(Struct):
         return json_response(api.refuse(problem), status=problem.status, headers=problem.headers)
 
     async def _send(
-        self, request: web.Request, api: Api, asked: Asked, call: Call, headers: Mapping[str, str]
+        self, request: web.Request, api: Api, asked: ParsedRequest, call: Call, headers: Mapping[str, str]
     ) -> web.StreamResponse:
         question, chosen = asked
         call = replace(call, fault="" if chosen is None else chosen.name)

@@ -151,6 +151,15 @@ def _count(question: Question, _: Reply) -> JsonObject:
     return {"totalTokens": question.input_tokens}
 
 
-GEMINI = Api("gemini-content", _read, _write, refuse, _stream, refuses_blocked_prompts=False)
-GEMINI_EVENTS = Api("gemini-content", _read_streamed, _write, refuse, _stream, refuses_blocked_prompts=False)
+GEMINI = Api(
+    name="gemini-content", read=_read, write=_write, refuse=refuse, stream=_stream, refuses_blocked_prompts=False
+)
+GEMINI_EVENTS = Api(
+    name="gemini-content",
+    read=_read_streamed,
+    write=_write,
+    refuse=refuse,
+    stream=_stream,
+    refuses_blocked_prompts=False,
+)
 GEMINI_COUNT = Api("gemini-count", _read, _count, refuse, speaks=False, billed=False)

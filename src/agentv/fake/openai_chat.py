@@ -144,5 +144,7 @@ def refuse(problem: Problem) -> JsonObject:
     return {"error": {"message": problem.message, "type": kind, "param": None, "code": code}}
 
 
-OPENAI_CHAT = Api("openai-chat", _read, _write, refuse, _stream)
-AZURE_CHAT = Api("azure-chat", _read, _write, refuse, _stream, needed_query=("api-version",))
+OPENAI_CHAT = Api(name="openai-chat", read=_read, write=_write, refuse=refuse, stream=_stream)
+AZURE_CHAT = Api(
+    name="azure-chat", read=_read, write=_write, refuse=refuse, stream=_stream, needed_query=("api-version",)
+)

@@ -158,5 +158,7 @@ def _part_events(part: JsonObject) -> Iterator[JsonObject]:
     yield {"type": "response.content_part.done", "part": part}
 
 
-OPENAI_RESPONSES = Api("openai-responses", _read, _write, refuse, _stream)
-AZURE_RESPONSES = Api("azure-responses", _read, _write, refuse, _stream, needed_query=("api-version",))
+OPENAI_RESPONSES = Api(name="openai-responses", read=_read, write=_write, refuse=refuse, stream=_stream)
+AZURE_RESPONSES = Api(
+    name="azure-responses", read=_read, write=_write, refuse=refuse, stream=_stream, needed_query=("api-version",)
+)

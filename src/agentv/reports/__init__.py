@@ -12,7 +12,13 @@ STDOUT = "-"
 
 
 def _spec(name: str, summary: str, factory: str, *aliases: str, module: str = "formats") -> Spec:
-    return Spec(name, summary, "agentv.reports.run.formats:NoSettings", f"agentv.reports.{module}:{factory}", aliases)
+    return Spec(
+        name=name,
+        summary=summary,
+        settings="agentv.reports.run.formats:NoSettings",
+        factory=f"agentv.reports.{module}:{factory}",
+        aliases=aliases,
+    )
 
 
 REPORTS: Registry = make_registry(

@@ -4,7 +4,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from agentv.types.records.answer import Answer, Slot
+from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 
@@ -31,7 +31,7 @@ class RunStarted(Struct, frozen=True):
 class RowBegun(Struct, frozen=True, gc=False):
     """A worker takes up a row. `RowFinished` or `RowLeft` follows, unless the run is interrupted."""
 
-    slot: Slot
+    slot: ResultKey
 
 
 class AnswerArrived(Struct, frozen=True):
@@ -49,7 +49,7 @@ class RowFinished(Struct, frozen=True):
 class RowLeft(Struct, frozen=True):
     """A row that was begun is not done: the run was stopped first, or the budget had no room for it. It is left."""
 
-    slot: Slot
+    slot: ResultKey
 
 
 class RowKept(Struct, frozen=True):

@@ -156,6 +156,10 @@ def _optional_text(value: JsonValue) -> str | None:
     return None if value is None else value if isinstance(value, str) else compact_json(value)
 
 
+_TOOL_NAMES = ("tool", "tool_name", "toolName", "name")
+_TOOL_INPUTS = ("input", "args", "arguments", "tool_arguments", "toolArguments")
+
+
 def tool_call_from_json(value: JsonValue) -> ToolCall | None:
     """Read a tool call in our shape, the PRD's (`toolName`, `args`) or OpenAI's (`function.name`); None for no call."""
     if not isinstance(value, Mapping):
@@ -164,8 +168,8 @@ def tool_call_from_json(value: JsonValue) -> ToolCall | None:
     if isinstance(function, Mapping):
         name, given = function.get("name"), function.get("arguments")
     else:
-        name = _first(value, "tool", "tool_name", "toolName", "name")
-        given = _first(value, "input", "args", "arguments", "tool_arguments", "toolArguments")
+        name = _first(value, *_TOOL_NAMES)
+        given = _first(value, *_TOOL_INPUTS)
     if not isinstance(name, str) or not name:
         return None
     return ToolCall(

@@ -67,7 +67,9 @@ def struct_fields(kind: type) -> tuple[StructField, ...]:
             for each in msgspec.structs.fields(kind)
         )
     return tuple(
-        _described(each.name, hints[each.name], each.default, each.default_factory, each.metadata)
+        _described(
+            each.name, hint=hints[each.name], default=each.default, factory=each.default_factory, metadata=each.metadata
+        )
         for each in dataclasses.fields(cast(Any, kind))
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.asking import ask, make_request
+from tests.support.asking import ask, make_request
 
 from agentv.fake import FakeServer, Received
 from agentv.types.errors import ProviderError

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import anthropic
 import openai
 import pytest
-from tests.asking import make_request, make_target, with_provider
-from tests.loopback import Answer, Asked, reply, serving
 from tests.providers.oracle.side_by_side import comparable
+from tests.support.asking import make_request, make_target, with_provider
+from tests.support.loopback import Answer, Asked, reply, serving
 
 from agentv.fake import Received
 from agentv.providers.apis.anthropic import AnthropicSettings

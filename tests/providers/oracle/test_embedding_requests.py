@@ -6,10 +6,10 @@ from typing import Any
 
 import openai
 import pytest
-from tests.asking import make_target, with_provider
-from tests.fake_server import serving_fake
 from tests.providers.oracle.google_client import genai, types
 from tests.providers.oracle.side_by_side import comparable, theirs
+from tests.support.asking import make_target, with_provider
+from tests.support.fake_server import serving_fake
 
 from agentv.fake import FakeServer
 from agentv.providers.apis.azure import AzureSettings

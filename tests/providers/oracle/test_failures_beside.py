@@ -14,8 +14,8 @@ import anthropic
 import openai
 import pytest
 from tests.contracts.test_model_faults import KINDS
-from tests.fake_server import serving_fake
 from tests.providers.oracle.google_client import genai, types
+from tests.support.fake_server import serving_fake
 
 from agentv.fake import FakeServer
 

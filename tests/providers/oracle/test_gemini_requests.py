@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 from google.oauth2.credentials import Credentials
-from tests.asking import make_target
-from tests.fake_server import serving_fake
 from tests.providers.oracle.google_client import genai, types
 from tests.providers.oracle.side_by_side import (
     OPTIONS,
@@ -21,6 +19,8 @@ from tests.providers.oracle.side_by_side import (
     settings_without_a_case,
     theirs,
 )
+from tests.support.asking import make_target
+from tests.support.fake_server import serving_fake
 
 from agentv.fake import FakeServer
 from agentv.providers.apis.gemini import GeminiSettings

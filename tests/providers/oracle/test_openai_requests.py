@@ -5,8 +5,6 @@ from typing import Any
 
 import openai
 import pytest
-from tests.asking import make_target
-from tests.fake_server import serving_fake
 from tests.providers.oracle.side_by_side import (
     LOOKUP,
     OPTIONS,
@@ -20,6 +18,8 @@ from tests.providers.oracle.side_by_side import (
     settings_without_a_case,
     theirs,
 )
+from tests.support.asking import make_target
+from tests.support.fake_server import serving_fake
 
 from agentv.fake import FakeServer
 from agentv.providers.apis.azure import AzureSettings

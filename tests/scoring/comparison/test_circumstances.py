@@ -1,6 +1,6 @@
 """What two runs were made with."""
 
-from tests.rows import make_row
+from tests.support.rows import make_row
 
 from agentv.scoring.comparison.circumstances import Circumstance, find_circumstances
 from agentv.scoring.comparison.rows import scored_row

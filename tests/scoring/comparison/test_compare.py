@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.rows import make_row
+from tests.support.rows import make_row
 
 from agentv.scoring.comparison.compare import Comparison, compare_sides
 from agentv.scoring.comparison.rows import scored_row

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from tests.rows import make_row
+from tests.support.rows import make_row
 
 from agentv.scoring.comparison.compare import compare_sides
 from agentv.scoring.comparison.gated import ComparedPairs, ComparedRun
@@ -13,7 +13,7 @@ from agentv.scoring.comparison.sides import Side
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import COMPARE_METRICS, METRICS, Metrics
-from agentv.scoring.gates.run_verdict import AskedGate, Ending, run_verdict
+from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict
 from agentv.types.errors import ConfigError
 from agentv.types.records.result import CaseResult
 
@@ -37,7 +37,7 @@ GOOD, BAD = make_row("a"), make_row("a", score=0.0)
 
 @pytest.mark.parametrize(("after", "code"), [(GOOD, 0), (BAD, 1)])
 def test_one_function_gives_the_verdict_with_regressions_too(after: CaseResult, code: int) -> None:
-    gates = [AskedGate(parse_gate("regressions <= 0"))]
+    gates = [ScopedGate(parse_gate("regressions <= 0"))]
     assert run_verdict(compared_run([GOOD], [after]), Ending("finished"), gates=gates).exit_code == code
 
 

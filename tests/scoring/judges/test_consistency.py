@@ -5,11 +5,11 @@ import pytest
 from agentv.scoring.judges.consistency import JudgedAgain, consistency, judged_again
 from agentv.scoring.judges.labelled import Opinion
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 
 
 def again(case: int, *scores: float, length: int = 10) -> JudgedAgain:
-    slot = Slot("s.yaml", f"c-{case}", "agent")
+    slot = ResultKey("s.yaml", f"c-{case}", "agent")
     return JudgedAgain(slot, length, tuple(Opinion(each, each >= 0.8) for each in scores))
 
 
@@ -28,7 +28,7 @@ def test_the_share_of_answers_with_the_same_verdict_each_time() -> None:
 
 def test_verdicts_that_change_with_the_order_are_counted() -> None:
     # The candidate is A first, then B: A and B is the same verdict, A twice is the place's.
-    each = judged_again(Slot("s", "c", "t"), 5, [result(0.5, ("A", "A")), result(1, ("A", "B"), ("tie", "tie"))])
+    each = judged_again(ResultKey("s", "c", "t"), 5, [result(0.5, ("A", "A")), result(1, ("A", "B"), ("tie", "tie"))])
     assert (each.orders, each.flips) == (3, 1)
     found = consistency([each], 2)
     assert found.position is not None
@@ -41,7 +41,7 @@ def test_a_judge_that_compares_nothing_has_no_position() -> None:
 
 
 def test_times_without_a_verdict_are_counted_apart() -> None:
-    each = judged_again(Slot("s", "c", "t"), 5, [result(0, status="error"), result(1)])
+    each = judged_again(ResultKey("s", "c", "t"), 5, [result(0, status="error"), result(1)])
     found = consistency([each], 2)
     assert (len(each.opinions), found.failed, found.steady.rate) == (1, 1, None)
 

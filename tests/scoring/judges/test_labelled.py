@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.stored import JUDGE, NOON, RESULT
+from tests.support.stored import JUDGE, NOON, RESULT
 
 from agentv.scoring.judges.labelled import LabelledAnswers, judge_opinion, label_answers
 from agentv.types.criteria.scales import EvaluationCriteria

@@ -2,17 +2,17 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.stored import RESULT
+from tests.support.stored import RESULT
 
 from agentv.scoring.judges.agreement import cohen_kappa
 from agentv.scoring.judges.labelled import LabelledAnswer, Opinion
 from agentv.scoring.judges.report_card import advice, disagreements, report_card
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 
 
 def answer(case: int, judge: float, *people: float, trial: int = 0) -> LabelledAnswer:
     opinions = tuple(Opinion(each, each >= 0.8, annotator=f"p{number}") for number, each in enumerate(people))
-    slot = Slot("s.yaml", f"c-{case}", "agent", trial)
+    slot = ResultKey("s.yaml", f"c-{case}", "agent", trial)
     return LabelledAnswer(slot, RESULT.tags, Opinion(judge, judge >= 0.8), opinions)
 
 

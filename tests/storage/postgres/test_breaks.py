@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.postgres_server import own_server, upgraded_database, wait_a_moment
-from tests.stored import RUN, at_noon, make_answer, make_result, make_run
+from tests.support.postgres_server import own_server, upgraded_database, wait_a_moment
+from tests.support.stored import RUN, at_noon, make_answer, make_result, make_run
 
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.push import RunPusher

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.postgres_server import own_server, upgraded_database
+from tests.support.postgres_server import own_server, upgraded_database
 
 from agentv import (
     AggregatedEvaluationResult,

@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from tests.postgres_server import new_database, upgraded_database
+from tests.support.postgres_server import new_database, upgraded_database
 
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.migrations import check_version, migrations, newest_version, upgrade, version_of

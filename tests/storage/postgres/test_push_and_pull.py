@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
-from tests.postgres_server import upgraded_database
-from tests.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
-from tests.strategies import answers, case_results
+from tests.support.postgres_server import upgraded_database
+from tests.support.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
+from tests.support.strategies import answers, case_results
 
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.pull import Pulled, RunPuller

@@ -6,8 +6,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.postgres_server import upgraded_database
-from tests.stored import at_noon, make_answer, make_result, make_run
+from tests.support.postgres_server import upgraded_database
+from tests.support.stored import at_noon, make_answer, make_result, make_run
 
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.pull import RunPuller

@@ -70,4 +70,4 @@ def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **
     from agentv.cli.evals.generate_evals import Source, generate_evals
     from agentv.cli.evals.generating import GenerateOptions
 
-    return generate_evals(Source(data, out, count, limit, append), GenerateOptions(**given))
+    return generate_evals(Source(data=data, out=out, count=count, limit=limit, append=append), GenerateOptions(**given))

@@ -22,7 +22,7 @@ from agentv.cli.evals.generating import (
 )
 from agentv.cli.evals.schema_files import EVAL_SCHEMA, SCHEMAS
 from agentv.cli.terminal import own_stdout
-from agentv.engine.generate.cases import PLACEHOLDER, NewCases, make_cases, make_wishes, new_suite
+from agentv.engine.generate.cases import PLACEHOLDER, NewCases, make_cases, make_turn_settings, new_suite
 from agentv.engine.generate.generation import CASE_VARIABLES, Asking, ask_for, cases_prompt
 from agentv.engine.planning.inputs import Neighbourhood, load_project_parts
 from agentv.loading.edit.cases_file import CasesFile, open_cases
@@ -58,15 +58,15 @@ def generate_evals(source: Source, options: GenerateOptions) -> int:
         _check(source)
         specs, _ = load_project_parts([source.out.parent])
         file, target = _existing(source, specs)
-        wishes = make_wishes(islice(read_records_of(source.data), source.limit), count=source.count)
-        if not wishes:
+        tasks = make_turn_settings(islice(read_records_of(source.data), source.limit), count=source.count)
+        if not tasks:
             click.echo(f"{source.data} has nothing in it", err=True)
             return EXIT_NOTHING
-        asking = replace(_asking(source, target, options, specs), on_done=show_progress(len(wishes), "record"))
+        asking = replace(_asking(source, target, options, specs), on_done=show_progress(len(tasks), "record"))
         if options.dry_run:
-            return show_requests(wishes, asking, options, stdout)
+            return show_requests(tasks, asking, options, stdout)
         try:
-            made = run_to_end(ask_for(wishes, asking))
+            made = run_to_end(ask_for(tasks, asking))
         except Stopped as stop:
             return stop.tell(source.out)
         new = make_cases(made, file.cases)

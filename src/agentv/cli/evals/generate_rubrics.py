@@ -44,12 +44,12 @@ def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateO
             click.echo(f"no case of {path} matches", err=True)
             return EXIT_NOTHING
         job = make_rubrics_job(file, cases, chosen, inputs.specs)
-        asking = _asking(inputs.suites[0], options, inputs.specs, len(job.wishes))
+        asking = _asking(inputs.suites[0], options, inputs.specs, len(job.tasks))
         if options.dry_run:
-            return show_requests(tuple(job.wishes.values()), asking, options, stdout)
+            return show_requests(tuple(job.tasks.values()), asking, options, stdout)
         check_writable(path)
         try:
-            made = run_to_end(ask_for_rubrics(job, asking)) if job.wishes else []
+            made = run_to_end(ask_for_rubrics(job, asking)) if job.tasks else []
         except Stopped as stop:
             return stop.tell(path)
         report = Report(

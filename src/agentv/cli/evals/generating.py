@@ -11,7 +11,14 @@ from typing import Any, Generic, TextIO, TypeVar
 import click
 from msgspec import Struct
 
-from agentv.engine.generate.generation import Asking, GenerationPrompt, Made, Wish, make_request, template_warnings
+from agentv.engine.generate.generation import (
+    Asking,
+    GenerationPrompt,
+    GenerationTask,
+    Made,
+    make_request,
+    template_warnings,
+)
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.targets import KnownTargets
 from agentv.execution.processes.tree import kill_all
@@ -134,9 +141,11 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
         raise Stopped(got[0] if got else signal.SIGINT) from None
 
 
-def show_requests(wishes: Sequence[Wish[Any]], asking: Asking, options: GenerateOptions, stdout: TextIO) -> int:
+def show_requests(
+    tasks: Sequence[GenerationTask[Any]], asking: Asking, options: GenerateOptions, stdout: TextIO
+) -> int:
     """Print what would be asked; returns the exit code. The one-time text is `NONCE` here."""
-    requests = [make_request(wish, asking, "NONCE") for wish in wishes]
+    requests = [make_request(task, asking, "NONCE") for task in tasks]
     if options.as_json:
         listed: list[JsonValue] = [
             {"id": each.eval_case_id, "system": each.system_prompt, "user": each.question} for each in requests

@@ -86,7 +86,11 @@ def calibrate(reference: str, options: CalibrateOptions) -> int:
         found = _answers(labelled, question)
         card = _card(labelled, question, found, by_tag=options.by == "tag")
         cards.append(card)
-        files.append(None if options.no_save else _keep(home, labelled, question, found.answers, card.card))
+        files.append(
+            None
+            if options.no_save
+            else _keep(home, labelled=labelled, question=question, answers=found.answers, card=card.card)
+        )
     _tell(cards, files, options)
     return 0
 

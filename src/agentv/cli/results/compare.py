@@ -57,8 +57,8 @@ def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **g
     a run wrote with -o rows.jsonl. Without --gate the exit code is 0 whatever is found, 3 when no case was judged
     in both, and 5 when no case is in both.
     """
-    from agentv.cli.results.comparing import Asked, compare
+    from agentv.cli.results.comparing import CompareOptions, compare
 
     if as_json:
         given["format"] = "json"
-    return compare(runs, Asked(gates=gates or None, **given))
+    return compare(runs, CompareOptions(gates=gates or None, **given))

@@ -22,7 +22,7 @@ from agentv.scoring.comparison.rows import evaluator_of
 from agentv.scoring.comparison.sides import CaseName
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import COMPARE_METRICS
-from agentv.scoring.gates.run_verdict import AskedGate, Ending, run_verdict
+from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict
 from agentv.storage.run.scores import FoundScores, find_scores
 from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.json_value import JsonObject
@@ -32,7 +32,7 @@ from agentv.types.results import RunVerdict
 FORMATS = ("text", "json", "markdown", "agentv")
 
 
-class ToldComparison(NamedTuple):
+class ExplainedComparison(NamedTuple):
     """A comparison with what tells its reasons, and the verdict of the gates where some were asked for."""
 
     comparison: Comparison
@@ -40,7 +40,7 @@ class ToldComparison(NamedTuple):
     verdict: RunVerdict | None
 
 
-def comparisons_text(told: Sequence[ToldComparison], format: str, listed: int) -> str:  # noqa: A002 - the option's name
+def comparisons_text(told: Sequence[ExplainedComparison], format: str, listed: int) -> str:  # noqa: A002 - the option's name
     """Return one comparison, or the matrix of several; `listed` improved and regressed cases come with reasons."""
     match format:
         case "agentv":
@@ -54,14 +54,14 @@ def comparisons_text(told: Sequence[ToldComparison], format: str, listed: int) -
             return _text(told, listed)
 
 
-def _markdown(told: Sequence[ToldComparison], listed: int) -> str:
+def _markdown(told: Sequence[ExplainedComparison], listed: int) -> str:
     if len(told) == 1:
         comparison, reasons, verdict = told[0]
         return comparison_markdown(comparison, reasons, listed=listed, verdict=verdict)
     return matrix_markdown([each.comparison for each in told], [each.verdict for each in told])
 
 
-def _text(told: Sequence[ToldComparison], listed: int) -> str:
+def _text(told: Sequence[ExplainedComparison], listed: int) -> str:
     style = terminal_style()
     if len(told) == 1:
         comparison, reasons, verdict = told[0]
@@ -99,7 +99,7 @@ _TWO = 2
 _BY_WEIGHT = (4, 5, 1, 3, 2, 0)
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class CompareOptions(Struct, frozen=True, kw_only=True):
     """How runs are compared and shown; `gates` None: nothing decides about the exit code but that cases were paired."""
 
     threshold: float
@@ -112,7 +112,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     baseline: str | None
 
 
-def compare(references: Sequence[str], asked: Asked) -> int:
+def compare(references: Sequence[str], asked: CompareOptions) -> int:
     """Compare runs with the first of them; returns the exit code."""
     gates = _gates(asked)
     runs = _load(find_home(Path.cwd()), references, asked)
@@ -123,7 +123,7 @@ def compare(references: Sequence[str], asked: Asked) -> int:
         comparisons = list(corrected(comparisons))
     verdicts = [_verdict(each, gates, asked.max_errors) for each in comparisons]
     told = [
-        ToldComparison(each, reasons_of(first, run), verdict if gates is not None or verdict.exit_code else None)
+        ExplainedComparison(each, reasons_of(first, run), verdict if gates is not None or verdict.exit_code else None)
         for each, run, verdict in zip(comparisons, others, verdicts, strict=True)
     ]
     click.echo(comparisons_text(told, asked.format, asked.listed), nl=False)
@@ -132,15 +132,15 @@ def compare(references: Sequence[str], asked: Asked) -> int:
     return min((each.exit_code for each in verdicts), key=_BY_WEIGHT.index)
 
 
-def _gates(asked: Asked) -> tuple[AskedGate, ...] | None:
+def _gates(asked: CompareOptions) -> tuple[ScopedGate, ...] | None:
     if asked.gates is None:
         return None
     if asked.format == "agentv":
         raise ConfigError("--format agentv has an exit code of its own; give --gate with another format")
-    return tuple(AskedGate(parse_gate(gate, COMPARE_METRICS)) for gate in asked.gates)
+    return tuple(ScopedGate(parse_gate(gate, COMPARE_METRICS)) for gate in asked.gates)
 
 
-def _check_names(gates: Sequence[AskedGate], runs: Sequence[FoundScores]) -> None:
+def _check_names(gates: Sequence[ScopedGate], runs: Sequence[FoundScores]) -> None:
     """Refuse a gate on an evaluator that judged in none of the runs, where any did."""
     known = {name for run in runs for measure in run.side.measures if (name := evaluator_of(measure)) is not None}
     for gate in (asked.gate for asked in gates):
@@ -148,7 +148,7 @@ def _check_names(gates: Sequence[AskedGate], runs: Sequence[FoundScores]) -> Non
             raise gate.wrong_argument(str(UnknownNameError("evaluator", gate.argument or "", known=known)))
 
 
-def _load(home: Path, references: Sequence[str], asked: Asked) -> list[FoundScores]:
+def _load(home: Path, references: Sequence[str], asked: CompareOptions) -> list[FoundScores]:
     """Return the runs, the one that the others are compared with first. Raises ConfigError for too few of them."""
     named = list(references)
     if asked.baseline is not None:
@@ -167,12 +167,12 @@ def _load(home: Path, references: Sequence[str], asked: Asked) -> list[FoundScor
     return [find_scores(home, reference) for reference in named]
 
 
-def _compare(before: FoundScores, after: FoundScores, asked: Asked) -> Comparison:
+def _compare(before: FoundScores, after: FoundScores, asked: CompareOptions) -> Comparison:
     rng = random.Random(asked.seed)  # noqa: S311 - draws sign patterns, keeps no secret
     return compare_sides(before.side, after.side, rng=rng, threshold=asked.threshold)
 
 
-def _verdict(comparison: Comparison, gates: tuple[AskedGate, ...] | None, max_errors: int) -> RunVerdict:
+def _verdict(comparison: Comparison, gates: tuple[ScopedGate, ...] | None, max_errors: int) -> RunVerdict:
     pairs = ComparedPairs(comparison)
     ending = Ending("finished", reason=_nothing(comparison), noun="case")
     if gates is None:

@@ -22,9 +22,9 @@ from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.prices import budget_problem
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.keeping import refuse_second_writer
-from agentv.engine.running.recorder import Stop
+from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run import run_plan
-from agentv.engine.stored.rejudge import AskAgain, ask_again, asked_judges, by_judge, only_judges
+from agentv.engine.stored.rejudge import RejudgePlan, ask_again, asked_judges, by_judge, only_judges
 from agentv.engine.stored.stored_plan import load_stored_plan, working_folder
 from agentv.loading.files.places import find_home
 from agentv.reports.judge.check import CHECK_SCHEMA, SHOWN, JudgeCheck, check_sheet, check_to_json
@@ -43,14 +43,14 @@ from agentv.types.errors import ConfigError, StorageError
 from agentv.types.events import RowFinished, RunEvent
 from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import pretty_json
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 
 _REDRAWN_EVERY_S = 0.1
 _TOLD_EVERY_S = 30.0
 
 
-class AskedLine:
+class ProgressLine:
     """An observer that counts verdicts: a line that is redrawn on a terminal, elsewhere a new one each 30 seconds.
 
     `planned` verdicts are asked for; `now` counts seconds.
@@ -115,12 +115,12 @@ class CheckOptions(Struct, frozen=True, kw_only=True):
     as_json: bool = False
 
 
-class _Asked(Struct, frozen=True):
+class _RepeatPlan(Struct, frozen=True):
     """What is asked again: judges, answers with their length in characters, and what that takes."""
 
     stored: StoredRun
     names: tuple[str, ...]
-    lengths: dict[Slot, int]
+    lengths: dict[ResultKey, int]
     calls: int
     cost_usd: float | None
 
@@ -135,7 +135,7 @@ def check(reference: str, options: CheckOptions) -> int:
     if not options.yes and sys.stdin.isatty() and not click.confirm("Go on?", err=True):
         click.echo("nothing was asked", err=True)
         return 0
-    stop = Stop()
+    stop = StopSignal()
     rows, found = _ask(asked, options, stop)
     if not rows:
         raise StorageError(f"the judge gave no answer: {stop.reason or 'no stored answer fits its case any more'}")
@@ -147,7 +147,7 @@ def check(reference: str, options: CheckOptions) -> int:
     return _exit_code(stop)
 
 
-def _choose(stored: StoredRun, options: CheckOptions) -> _Asked:
+def _choose(stored: StoredRun, options: CheckOptions) -> _RepeatPlan:
     """Return what is asked again. Raises ConfigError, saying what there is, when that is nothing."""
     rows = [row for row in stored.results() if row.answer_seq is not None and any(asked_judges(row))]
     known = sorted({name for row in rows for name, _, _ in asked_judges(row)})
@@ -162,16 +162,16 @@ def _choose(stored: StoredRun, options: CheckOptions) -> _Asked:
         rows = random.Random(options.seed).sample(rows, options.sample)  # noqa: S311 - a sample, no secret
     costs = [(calls, cost) for row in rows for name, calls, cost in asked_judges(row) if name in names]
     known_costs = [cost for _, cost in costs if cost is not None]
-    return _Asked(
-        stored,
-        names,
-        {row.slot: len(row.candidate_answer) for row in rows},
-        options.repeats * sum(calls for calls, _ in costs),
-        options.repeats * sum(known_costs) if len(known_costs) == len(costs) else None,
+    return _RepeatPlan(
+        stored=stored,
+        names=names,
+        lengths={row.slot: len(row.candidate_answer) for row in rows},
+        calls=options.repeats * sum(calls for calls, _ in costs),
+        cost_usd=options.repeats * sum(known_costs) if len(known_costs) == len(costs) else None,
     )
 
 
-def _forecast(asked: _Asked, options: CheckOptions) -> str:
+def _forecast(asked: _RepeatPlan, options: CheckOptions) -> str:
     names = ", ".join(map(one_line, asked.names))
     cost = "cost unknown" if asked.cost_usd is None else f"about {money_text(asked.cost_usd)}"
     answers = count_text(len(asked.lengths), "answer")
@@ -179,7 +179,7 @@ def _forecast(asked: _Asked, options: CheckOptions) -> str:
     return f"asking {names} again about {answers}, {times} each: about {count_text(asked.calls, 'call')}, {cost}"
 
 
-def _ask(asked: _Asked, options: CheckOptions, stop: Stop) -> tuple[Sequence[CaseResult], set[Slot]]:
+def _ask(asked: _RepeatPlan, options: CheckOptions, stop: StopSignal) -> tuple[Sequence[CaseResult], set[ResultKey]]:
     """Ask; return the rows that came of it, which are kept nowhere, and the slots whose answer was there."""
     home = asked.stored.folder.parent.parent
     cwd = working_folder(asked.stored.run, home)
@@ -201,11 +201,11 @@ def _refuse_unpriced(plan: RunPlan, options: CheckOptions) -> None:
             raise ConfigError(problem)
 
 
-async def _run(plan: RunPlan, again: AskAgain, stop: Stop, *, run_id: str) -> Sequence[CaseResult]:
+async def _run(plan: RunPlan, again: RejudgePlan, stop: StopSignal, *, run_id: str) -> Sequence[CaseResult]:
     clock = make_clock()
     store = MemoryStore(run_id, clock=clock)
     rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
-    line = AskedLine(sys.stderr, len(again.chosen) * again.repeats, now=time.monotonic)
+    line = ProgressLine(sys.stderr, len(again.chosen) * again.repeats, now=time.monotonic)
     try:
         with stopping_on_signals(stop):
             await run_plan(plan, store=store, observers=(line,), clock=clock, rng=rng, stop=stop, carry_on=again)
@@ -214,14 +214,20 @@ async def _run(plan: RunPlan, again: AskAgain, stop: Stop, *, run_id: str) -> Se
     return store.results
 
 
-def _checks(asked: _Asked, rows: Sequence[CaseResult], options: CheckOptions) -> list[JudgeCheck]:
+def _checks(asked: _RepeatPlan, rows: Sequence[CaseResult], options: CheckOptions) -> list[JudgeCheck]:
     said = by_judge(rows, asked.names, asked.lengths, repeats=options.repeats)
     calls = dict.fromkeys(asked.names, 0)
     for row in rows:
         for name, count, _ in asked_judges(row):
             calls[name] = calls.get(name, 0) + count
     return [
-        JudgeCheck(asked.stored.run_id, name, consistency(answers, options.repeats), answers, calls[name])
+        JudgeCheck(
+            run_id=asked.stored.run_id,
+            evaluator=name,
+            found=consistency(answers, options.repeats),
+            answers=answers,
+            calls=calls[name],
+        )
         for name, answers in said.items()
         if answers
     ]
@@ -242,7 +248,7 @@ def _tell(checks: Sequence[JudgeCheck], file: Path, options: CheckOptions) -> No
         click.echo(f"wrote   {one_line(written)}")
 
 
-def _exit_code(stop: Stop) -> int:
+def _exit_code(stop: StopSignal) -> int:
     """Return 0, or why not all was asked: stopped by the budget, failed, or by a signal."""
     if stop.reason is not None:
         click.echo(f"not all was asked: {one_line(stop.reason)}", err=True)

@@ -26,6 +26,13 @@ def command(
 
     RUN is an id or the start of one, a name, a path, 'latest' (the default) or 'latest~1'.
     """
-    from agentv.cli.results.reporting import Asked, report
+    from agentv.cli.results.reporting import ReportOptions, report
 
-    return report(run, Asked(outputs, format_name, include_trace, exit_code, as_json))
+    options = ReportOptions(
+        outputs=outputs,
+        format_name=format_name,
+        include_trace=include_trace,
+        exit_code=exit_code,
+        as_json=as_json,
+    )
+    return report(run, options)

@@ -31,7 +31,7 @@ _ROWS_AT_ONCE = 2_000
 """Rows whose answers are looked up in one pass over the run's answers."""
 
 
-class Asked(Struct, frozen=True):
+class ReportOptions(Struct, frozen=True):
     """What was asked of a stored run."""
 
     outputs: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Asked(Struct, frozen=True):
     as_json: bool = False
 
 
-def report(reference: str, asked: Asked) -> int:
+def report(reference: str, asked: ReportOptions) -> int:
     """Write what was asked for; returns the exit code."""
     if asked.as_json and (asked.format_name or STDOUT in asked.outputs):
         raise click.UsageError("--json and a report on standard output exclude each other")
@@ -65,7 +65,7 @@ def _told(rows: Iterable[CaseResult], exports: Sequence[Export | StreamExport]) 
         yield row
 
 
-def _rows(stored: StoredRun, asked: Asked) -> Iterator[CaseResult]:
+def _rows(stored: StoredRun, asked: ReportOptions) -> Iterator[CaseResult]:
     """Yield the rows; with traces and messages, which stand in the answers, when these were asked for."""
     if not asked.include_trace:
         yield from stored.results()
@@ -105,7 +105,7 @@ def _trials(made: RunReport) -> int:
 
 
 @contextmanager
-def _exports(outputs: Sequence[str], asked: Asked, stdout: TextIO) -> Iterator[list[Export | StreamExport]]:
+def _exports(outputs: Sequence[str], asked: ReportOptions, stdout: TextIO) -> Iterator[list[Export | StreamExport]]:
     """Yield what writes each output; all of them appear at the end, or none when something goes wrong before."""
     formats = _formats(outputs, asked.format_name)
     tools = report_tools(include_trace=asked.include_trace)

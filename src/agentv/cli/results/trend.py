@@ -33,6 +33,6 @@ def command(*, by: str, **given: Any) -> int:
 
     A run that did not execute is a gap, not a zero. A change is flagged where it is too clear to be chance.
     """
-    from agentv.cli.results.trending import Asked, trend
+    from agentv.cli.results.trending import TrendOptions, trend
 
-    return trend(Asked(by_commit=by == "commit", **given))
+    return trend(TrendOptions(by_commit=by == "commit", **given))

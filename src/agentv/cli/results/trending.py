@@ -19,7 +19,7 @@ from agentv.scoring.comparison.trend import TrendSeries, find_series, parse_metr
 from agentv.types.messages_json import pretty_json
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class TrendOptions(Struct, frozen=True, kw_only=True):
     """Which trends are asked for, and how they are shown."""
 
     last: int
@@ -33,7 +33,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     verbose: bool
 
 
-def trend(asked: Asked) -> int:
+def trend(asked: TrendOptions) -> int:
     """Print the trends; returns the exit code."""
     metric = parse_metric(asked.metric)
     refuse_unwritable(asked.outputs)
@@ -61,7 +61,7 @@ def trend(asked: Asked) -> int:
     return 0
 
 
-def _print(series: Sequence[TrendSeries], words: TrendWords, asked: Asked) -> None:
+def _print(series: Sequence[TrendSeries], words: TrendWords, asked: TrendOptions) -> None:
     style = terminal_style()
     view = TrendView(words, style.width, style.signs, style.paint)
     click.echo(view.render(series, with_runs=asked.with_runs), nl=False)

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agentv.cli.running.resume_options import STORE_OPTION, take_leg
+from agentv.cli.running.resume_options import STORE_OPTION, make_resume_plan
 from agentv.cli.screen_options import screen_options, take_screen
 
 
@@ -23,4 +23,4 @@ def command(runs: tuple[str, ...], *, name: str | None, **given: Any) -> int:
     """
     from agentv.cli.running.merging import merge
 
-    return merge(runs, take_screen(given), take_leg(given), name=name)
+    return merge(runs, take_screen(given), make_resume_plan(given), name=name)

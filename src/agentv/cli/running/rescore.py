@@ -4,14 +4,14 @@ from typing import Any
 
 import click
 
-from agentv.cli.running.resume_options import leg_options, take_leg
+from agentv.cli.running.resume_options import make_resume_plan, resume_options
 from agentv.cli.screen_options import screen_options, take_screen
 
 
 @click.command("rescore")
 @click.argument("run", metavar="RUN")
 @click.option("--evaluators", metavar="FILE", help="Judge with the evaluators of this file instead of the suites' own.")
-@leg_options
+@resume_options
 @screen_options()
 def command(run: str, *, evaluators: str | None, **given: Any) -> int:
     """Judge the stored answers of a run again, into the same run; no target is asked.
@@ -23,4 +23,4 @@ def command(run: str, *, evaluators: str | None, **given: Any) -> int:
     """
     from agentv.cli.running.resuming import rescore
 
-    return rescore(run, take_screen(given), take_leg(given), evaluators=evaluators)
+    return rescore(run, take_screen(given), make_resume_plan(given), evaluators=evaluators)

@@ -4,14 +4,14 @@ from typing import Any
 
 import click
 
-from agentv.cli.running.resume_options import leg_options, take_leg
+from agentv.cli.running.resume_options import make_resume_plan, resume_options
 from agentv.cli.screen_options import screen_options, take_screen
 
 
 @click.command("resume")
 @click.argument("run", required=False, metavar="[RUN]")
 @click.option("--fresh", is_flag=True, help="Ask targets anew whose script or git commit is another than it was.")
-@leg_options
+@resume_options
 @screen_options()
 def command(run: str | None, *, fresh: bool, **given: Any) -> int:
     """Finish a run that was stopped or killed, paying for nothing twice.
@@ -24,4 +24,4 @@ def command(run: str | None, *, fresh: bool, **given: Any) -> int:
     """
     from agentv.cli.running.resuming import resume
 
-    return resume(run, take_screen(given), take_leg(given), fresh=fresh)
+    return resume(run, take_screen(given), make_resume_plan(given), fresh=fresh)

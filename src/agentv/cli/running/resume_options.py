@@ -25,11 +25,11 @@ BUDGET_OPTION: Callable[..., Any] = click.option(
 )
 
 
-def leg_options(function: Callable[..., Any]) -> Any:
-    """Give a command these options; `take_leg` reads what they were given."""
+def resume_options(function: Callable[..., Any]) -> Any:
+    """Give a command these options; `make_resume_plan` reads what they were given."""
     return STORE_OPTION(BUDGET_OPTION(function))
 
 
-def take_leg(given: dict[str, Any]) -> Leg:
+def make_resume_plan(given: dict[str, Any]) -> Leg:
     """Return how a run goes on; its options are taken out of `given`."""
     return Leg(given.pop("store"), given.pop("budget_usd", None))

@@ -20,9 +20,9 @@ from agentv.engine.running.spent import load_spent
 from agentv.engine.stored.new_evaluators import with_evaluators_of
 from agentv.engine.stored.resume import (
     GENERATION_STARTED,
-    AskedGeneration,
-    CarryOn,
     Purpose,
+    RequestedGeneration,
+    ResumePlan,
     chosen_rows,
     make_carry_on,
     unfinished_generation,
@@ -53,7 +53,7 @@ def resume(reference: str | None, screen: Screen, leg: Leg, *, fresh: bool) -> i
         click.echo(f"going on with the {begun.purpose} of this run that did not finish", err=True)
         return _do_again(folder, screen, leg, begun)
 
-    def prepare(carry_on: CarryOn, plan: RunPlan, run: StoredRun) -> CarryOn:
+    def prepare(carry_on: ResumePlan, plan: RunPlan, run: StoredRun) -> ResumePlan:
         changed = _changed_targets(plan, run)
         for name, what in changed.items():
             done = "it is asked anew" if fresh else "its answers are kept; --fresh asks anew"
@@ -70,7 +70,7 @@ def retry(reference: str, screen: Screen, leg: Leg, *, only: str, globs: Sequenc
     if not any(map(chosen_rows(only, globs), stored.results())):
         raise ConfigError(f"run {stored.run_id} has no such row; there is nothing to do again")
     rows = sum(1 for _ in whole_lines(folder / "results.jsonl"))
-    asked = AskedGeneration("retry", only, tuple(globs), rows=rows)
+    asked = RequestedGeneration("retry", only, tuple(globs), rows=rows)
     return _do_again(folder, screen, leg, asked, told=asked.to_event())
 
 
@@ -79,11 +79,13 @@ def rescore(reference: str, screen: Screen, leg: Leg, *, evaluators: str | None)
     folder = _finished(reference).resolve()
     # Beside the .agentv folder, so that whoever goes on finds it, wherever he stands.
     named = None if evaluators is None else os.path.relpath(Path(evaluators).resolve(), _project_of(folder))
-    asked = AskedGeneration("rescore", evaluators=named)
+    asked = RequestedGeneration("rescore", evaluators=named)
     return _do_again(folder, screen, leg, asked, told=asked.to_event())
 
 
-def _do_again(folder: Path, screen: Screen, leg: Leg, asked: AskedGeneration, *, told: JsonObject | None = None) -> int:
+def _do_again(
+    folder: Path, screen: Screen, leg: Leg, asked: RequestedGeneration, *, told: JsonObject | None = None
+) -> int:
     """Do what a retry or rescore was asked to do, all of it or what is left; with `told` it begins."""
     if asked.purpose == "retry":
         again = chosen_rows(asked.only, asked.globs, before=asked.rows)
@@ -108,7 +110,7 @@ def carry_on_with(
     purpose: Purpose,
     leg: Leg,
     *,
-    prepare: Callable[[CarryOn, RunPlan, StoredRun], CarryOn] = lambda carry_on, _plan, _run: carry_on,
+    prepare: Callable[[ResumePlan, RunPlan, StoredRun], ResumePlan] = lambda carry_on, _plan, _run: carry_on,
     change: ChangeInputs = _unchanged,
     told: JsonObject | None = None,
     is_anew: bool = False,
@@ -137,7 +139,7 @@ def carry_on_with(
             secrets=secrets_of_store(shared_in, os.environ),
         )
 
-        def open_store(clock: Clock) -> tuple[ResultStore, CarryOn]:
+        def open_store(clock: Clock) -> tuple[ResultStore, ResumePlan]:
             store = shared(shared_in, lambda: reopen_store(folder, clock=clock))
             try:
                 carry_on = prepare(make_carry_on(plan, stored, purpose), plan, stored)

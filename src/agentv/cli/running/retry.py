@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agentv.cli.running.resume_options import leg_options, take_leg
+from agentv.cli.running.resume_options import make_resume_plan, resume_options
 from agentv.cli.screen_options import screen_options, take_screen
 
 
@@ -13,7 +13,7 @@ from agentv.cli.screen_options import screen_options, take_screen
 @click.option("--errors", is_flag=True, help="Rows that have no result (the default).")
 @click.option("--failed", is_flag=True, help="Rows that did not pass, those without a result among them.")
 @click.option("--case", "globs", multiple=True, metavar="GLOB", help="Rows of the cases whose id matches.")
-@leg_options
+@resume_options
 @screen_options()
 def command(run: str, *, errors: bool, failed: bool, globs: tuple[str, ...], **given: Any) -> int:
     """Do rows of a finished run again, into the same run; every attempt is kept, the newest counts.
@@ -29,4 +29,4 @@ def command(run: str, *, errors: bool, failed: bool, globs: tuple[str, ...], **g
     if errors + failed + bool(globs) > 1:
         raise ConfigError("give one of --errors, --failed and --case")
     only = "cases" if globs else "failed" if failed else "errors"
-    return retry(run, take_screen(given), take_leg(given), only=only, globs=globs)
+    return retry(run, take_screen(given), make_resume_plan(given), only=only, globs=globs)

@@ -50,7 +50,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     is_flag=False,
     flag_value=1,
     metavar="[N]",
-    help="Stop after N rows that did not pass (1 without a number).",
+    help="StopSignal after N rows that did not pass (1 without a number).",
 )
 @click.option(
     "--cache",
@@ -64,7 +64,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     "--budget-usd",
     type=click.FloatRange(min=0, min_open=True),
     metavar="X",
-    help="Stop before a call that could bring the cost above X dollars.",
+    help="StopSignal before a call that could bring the cost above X dollars.",
 )
 @click.option("--only", type=click.Choice(["free"]), help="Leave out evaluators that cost money.")
 @_several("--gate", "gates", help="What must be reached, as in 'pass_rate >= 90%'; 'none' for no gate.", metavar="EXPR")

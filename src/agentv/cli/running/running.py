@@ -22,7 +22,7 @@ from agentv.cli.terminal import reader_is_gone
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.early_import import import_later
-from agentv.engine.running.recorder import Stop
+from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run import run_plan
 from agentv.registry import Registry
 from agentv.reports import REPORTS, STDOUT
@@ -40,7 +40,7 @@ from agentv.types.protocols import Clock, ResultStore
 from agentv.types.results import RunReport
 
 if TYPE_CHECKING:
-    from agentv.engine.stored.resume import CarryOn
+    from agentv.engine.stored.resume import ResumePlan
 
 
 def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], screen: Screen, stdout: TextIO) -> str:
@@ -156,7 +156,7 @@ def losses(observers: Sequence[Watched], stdout: TextIO) -> Iterator[str]:
             yield f"{watched.name}: cannot be written: {cause.strerror or cause}"
 
 
-OpenStore: TypeAlias = "Callable[[Clock], tuple[ResultStore, CarryOn | None]]"
+OpenStore: TypeAlias = "Callable[[Clock], tuple[ResultStore, ResumePlan | None]]"
 """Opens where a run is kept; of one that was kept before, with what is left of it."""
 
 
@@ -167,10 +167,18 @@ def run_shown(plan: RunPlan, screen: Screen, stdout: TextIO, open_store: OpenSto
     rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
     # What cannot be written is refused before the run has a folder.
     with open_outputs(screen, stdout, clock, formats=plan.specs.reports) as observers:
-        report = asyncio.run(_run_with_signals(plan, open_store(clock), observers, clock, rng, leave=_leaving(stdout)))
+        report = asyncio.run(
+            _run_with_signals(
+                plan, kept=open_store(clock), observers=observers, clock=clock, rng=rng, leave=_leaving(stdout)
+            )
+        )
     if screen.display not in ("json", "none"):
         written = [each.target for each in observers if each.target and each.target != STDOUT and not each.error]
-        click.echo(end_text(report, plan, written, screen, stdout), file=screen.stream(stdout), nl=False)
+        click.echo(
+            end_text(report, plan=plan, files=written, screen=screen, stdout=stdout),
+            file=screen.stream(stdout),
+            nl=False,
+        )
     code = report.exit_code
     for loss in losses(observers, stdout):
         code = with_loss(code, loss)
@@ -184,7 +192,7 @@ def _leaving(stdout: TextIO) -> Callable[[], None]:
 
 async def _run_with_signals(
     plan: RunPlan,
-    kept: "tuple[ResultStore, CarryOn | None]",
+    kept: "tuple[ResultStore, ResumePlan | None]",
     observers: Sequence[Observer],
     clock: Clock,
     rng: random.Random,
@@ -193,7 +201,7 @@ async def _run_with_signals(
 ) -> RunReport:
     """Run; the first Ctrl-C, SIGTERM or hang-up stops cleanly, the second leaves at once with no child alive."""
     import_later("agentv.cli.running.running", asyncio.get_running_loop())
-    stop = Stop()
+    stop = StopSignal()
     store, carry_on = kept
     with stopping_on_signals(stop, leave=leave):
         return await run_plan(

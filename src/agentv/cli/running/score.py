@@ -20,7 +20,7 @@ from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.line_scoring import LineScoring
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.recorder import Stop
+from agentv.engine.running.recorder import StopSignal
 from agentv.engine.stored.drawn_lines import DrawnLines
 from agentv.execution.processes.line_stream import STDIN, LineStream
 from agentv.loading.suites.recorded import MAX_LINE_BYTES
@@ -33,7 +33,7 @@ from agentv.reports.text.width import clip
 from agentv.scoring.counting.sampling import Sample
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import STREAM_METRICS
-from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, AskedGate, judged_summary_for
+from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, ScopedGate, judged_summary_for
 from agentv.storage.judgements.json_file import append_record, check_can_append
 from agentv.storage.records.json_line import encode
 from agentv.types.criteria.judged_lines import JudgedLine, ScoreReport
@@ -93,13 +93,13 @@ def _load_config(options: ScoreOptions) -> EvaluationRunConfig:
     return replace(config, judge=options.judge or config.judge, only=options.only or config.only)
 
 
-def _parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[AskedGate, ...] | None:
+def _parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[ScopedGate, ...] | None:
     """Return the gates of the command line, else those of the configuration; None is the default gate."""
     asked = options.gates if options.gates is not None else (tuple(config.gates) or None)
-    return None if asked is None else tuple(AskedGate(parse_gate(gate, STREAM_METRICS)) for gate in asked)
+    return None if asked is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in asked)
 
 
-def _check_gate_names(gates: Sequence[AskedGate], criteria: frozenset[str] | None) -> None:
+def _check_gate_names(gates: Sequence[ScopedGate], criteria: frozenset[str] | None) -> None:
     """Refuse a gate on a criterion that no line can have, before judges are paid for it."""
     for gate in (asked.gate for asked in gates):
         if criteria is not None and gate.name == "criterion" and gate.argument not in criteria:
@@ -138,7 +138,7 @@ class _Output:
         except StorageError as error:
             raise ConfigError(f"-o {error}") from error
 
-    def keep(self, line: JudgedLine, stop: Stop) -> None:
+    def keep(self, line: JudgedLine, stop: StopSignal) -> None:
         """Write one line. Raises StorageError; when nobody reads standard output any more, the stream is stopped."""
         if self.path is not None:
             append_record(self.path, line.to_dict())

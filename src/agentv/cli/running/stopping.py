@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from agentv.engine.running.recorder import Stop
+from agentv.engine.running.recorder import StopSignal
 from agentv.execution.processes.tree import kill_all
 from agentv.scoring.gates.run_verdict import SIGNALLED
 
@@ -14,7 +14,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def stopping_on_signals(stop: Stop, *, leave: Callable[[], None] = lambda: None) -> Iterator[None]:
+def stopping_on_signals(stop: StopSignal, *, leave: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Let Ctrl-C, SIGTERM and a hang-up stop what goes on in the running event loop.
 
     `leave` is called before the process ends at once; it may only do what a signal handler may.

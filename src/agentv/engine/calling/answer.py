@@ -62,7 +62,7 @@ async def ask(
     # Waiting for a turn at the account is no part of how long the target took.
     started_at = calls[0].started_at if calls else started_at
     cost_usd = None if lost is None else provider.cost_of(lost)
-    return Reply(outcome, started_at, clock(), calls, lost, cost_usd)
+    return Reply(outcome=outcome, started_at=started_at, ended_at=clock(), calls=calls, usage=lost, cost_usd=cost_usd)
 
 
 def make_answer(

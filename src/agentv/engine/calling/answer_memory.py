@@ -95,7 +95,9 @@ class AnswerMemory(Struct, frozen=True):
         if not (self.run.writes and _is_whole(response)):
             return
         now = self.run.clock()
-        source = CachedFrom(key, now, self.run.run_id, (now - began).total_seconds() * 1000, nonce)
+        source = CachedFrom(
+            key=key, at=now, run_id=self.run.run_id, duration_ms=(now - began).total_seconds() * 1000, nonce=nonce
+        )
         answer = CachedAnswer(self.target.name, self.target.provider, source, self.run.clean(response))
         await call_in_thread(self.run.cache.save, answer, timeout_s=None)
 

@@ -12,7 +12,7 @@ from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.planning.prepared_case import Question, slot_of
 from agentv.engine.running.case import CaseRunner
-from agentv.engine.running.recorder import Ledger
+from agentv.engine.running.recorder import RunRecorder
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.retry import is_retryable
 from agentv.types.cases import EvalCase
@@ -20,7 +20,7 @@ from agentv.types.errors import ProviderError, StorageError
 from agentv.types.events import RowLeft
 from agentv.types.failures import Failure
 from agentv.types.provider import BatchApiProvider, BatchProvider, ProviderResponse
-from agentv.types.records.answer import Answer, Slot
+from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget
 
@@ -40,12 +40,12 @@ class Batching(Struct, frozen=True):
 
 def batching_of(target: ResolvedTarget, runner: CaseRunner, note: "NoteEvent") -> Batching | None:
     """Return how a target is asked for many cases at once, as it was set up; None means one call per case."""
-    resilient = runner.toolbox.provider(target)
+    resilient = runner.runtime.provider(target)
     provider, size = resilient.provider, target.batch_size
     if isinstance(provider, BatchApiProvider) and provider.uses_batch_api:
         from agentv.engine.calling.batch_api import MOST_IN_BATCH, BatchApi  # noqa: PLC0415 - few targets are asked so
 
-        return Batching(BatchApi(provider, resilient, runner.toolbox, note).ask, partial(_cut, size or MOST_IN_BATCH))
+        return Batching(BatchApi(provider, resilient, runner.runtime, note).ask, partial(_cut, size or MOST_IN_BATCH))
     if target.provider_batching and isinstance(provider, BatchProvider) and provider.supports_batch:
         return Batching(partial(_ask_at_once, provider, resilient), partial(_cut_by_suite, size))
     return None
@@ -72,7 +72,7 @@ async def _ask_at_once(
 
 
 async def work_off(
-    batch: Sequence[CaseTask], batching: Batching, runner: CaseRunner, backend: LocalBackend, ledger: Ledger
+    batch: Sequence[CaseTask], batching: Batching, runner: CaseRunner, backend: LocalBackend, recorder: RunRecorder
 ) -> None:
     """Ask a whole batch, then judge what it answered, and ask by itself what it did not.
 
@@ -84,20 +84,20 @@ async def work_off(
         found = answered.get(slot_of(task))
         return await (runner.run(task) if found is None else runner.finish(*found))
 
-    was_stopped = ledger.stop.state == "stopped"
+    was_stopped = recorder.stop.state == "stopped"
 
     def left() -> Iterator[CaseTask]:
         for task in batch:
             slot = slot_of(task)
-            if ledger.stop.reason is None or (was_stopped and slot in answered):
+            if recorder.stop.reason is None or (was_stopped and slot in answered):
                 yield task
-            elif ledger.stop.state == "stopped":
-                ledger.tell(RowLeft(slot))
+            elif recorder.stop.state == "stopped":
+                recorder.tell(RowLeft(slot))
 
-    await backend.run(finish, left(), ledger.row)
+    await backend.run(finish, left(), recorder.row)
 
 
-async def _answer(batching: Batching, tasks: Sequence[CaseTask], runner: CaseRunner) -> dict[Slot, Answered]:
+async def _answer(batching: Batching, tasks: Sequence[CaseTask], runner: CaseRunner) -> dict[ResultKey, Answered]:
     """Ask a whole batch and keep every answer as soon as it is there, before any is judged.
 
     What is missing then, or failed in a way that may pass, is asked by itself: a failed batch costs no case, and is
@@ -110,13 +110,13 @@ async def _answer(batching: Batching, tasks: Sequence[CaseTask], runner: CaseRun
     }
     if not questions:
         return {}
-    clock = runner.toolbox.clock
+    clock = runner.runtime.clock
     started_at = clock()
     retry = tasks[0].target.retry
-    kept: dict[Slot, Answered] = {}
-    passing: dict[Slot, Failure] = {}
+    kept: dict[ResultKey, Answered] = {}
+    passing: dict[ResultKey, Failure] = {}
 
-    def keep(answers: Mapping[Slot, ProviderResponse | Failure]) -> None:
+    def keep(answers: Mapping[ResultKey, ProviderResponse | Failure]) -> None:
         ended_at = clock()
         for slot, answer in answers.items():
             if isinstance(answer, Failure) and is_retryable(answer, retry):

@@ -11,10 +11,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.calling.answer_memory import AnswerMemory
-from agentv.engine.calling.budget import Purse
+from agentv.engine.calling.budget import BudgetAccount
 from agentv.engine.calling.calls import asked_tokens, longest_reply
 from agentv.engine.calling.resilience import BATCH_SHARE, ResilientProvider
-from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.prepared_case import Question
 from agentv.execution.retry import is_retryable
 from agentv.execution.user_code import off_the_clock
@@ -23,7 +23,7 @@ from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.provider import BatchApiProvider, BatchTicket, ProviderRequest, ProviderResponse
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.usage import Usage
 
 
@@ -74,21 +74,21 @@ class BatchMemory(Struct):
                 self.memory.run.take_back(place.request)
 
 
-class Bill(Struct):
+class Reservation(Struct):
     """What one batch costs, in dollars: all that is reserved for it until more is known."""
 
     usd: float
-    purse: Purse | None
+    account: BudgetAccount | None
 
     def settle(self, answers: Mapping[str, ProviderResponse | Failure]) -> None:
         """Take in what the batch brought: what it brought no answer to costs nothing."""
         costs = [answer.cost_usd or 0.0 for answer in answers.values() if isinstance(answer, ProviderResponse)]
         self.usd = sum(costs)
-        if self.purse is not None and costs:
-            self.purse.learn(max(costs))
+        if self.account is not None and costs:
+            self.account.learn(max(costs))
 
 
-class BatchPurse(Struct, frozen=True):
+class BatchAccount(Struct, frozen=True):
     """Pays for the batches of one target; without a budget there is room for all."""
 
     resilient: ResilientProvider
@@ -99,42 +99,42 @@ class BatchPurse(Struct, frozen=True):
         While other calls are under way, what they leave is waited for. Raises ProviderError of kind `budget`, and
         stops the run, when there is no room for a single one.
         """
-        purse = self.resilient.purse
-        if purse is None:
+        account = self.resilient.account
+        if account is None:
             return dict(requests)
         while True:
-            sums = list(accumulate(self._most_usd(purse, request) for request in requests.values()))
-            fitting = sum(map(purse.budget.fits, sums))
-            if fitting == len(sums) or (fitting and not purse.budget.in_flight):
+            sums = list(accumulate(self._most_usd(account, request) for request in requests.values()))
+            fitting = sum(map(account.budget.fits, sums))
+            if fitting == len(sums) or (fitting and not account.budget.in_flight):
                 return dict(list(requests.items())[:fitting])
-            if not purse.budget.in_flight:
-                raise purse.budget.refuse(purse.target, sums[0])
+            if not account.budget.in_flight:
+                raise account.budget.refuse(account.target, sums[0])
             with off_the_clock():
-                await purse.budget.change()
+                await account.budget.change()
 
     @contextmanager
-    def paying(self, requests: Mapping[str, ProviderRequest]) -> Iterator[Bill]:
-        """Reserve for a batch as long as it is under way; one whose bill is not settled costs what is reserved."""
-        purse = self.resilient.purse
-        if purse is None:
-            yield Bill(0.0, None)
+    def paying(self, requests: Mapping[str, ProviderRequest]) -> Iterator[Reservation]:
+        """Reserve for a batch as long as it is under way; an unsettled one costs what is reserved."""
+        account = self.resilient.account
+        if account is None:
+            yield Reservation(0.0, None)
             return
-        reserved = sum(self._most_usd(purse, request) for request in requests.values())
-        bill = Bill(reserved, purse)
-        purse.budget.take(reserved)
+        reserved = sum(self._most_usd(account, request) for request in requests.values())
+        reservation = Reservation(reserved, account)
+        account.budget.take(reserved)
         try:
-            yield bill
+            yield reservation
         finally:
-            purse.budget.settle(reserved, bill.usd)
+            account.budget.settle(reserved, reservation.usd)
 
-    def _most_usd(self, purse: Purse, request: ProviderRequest) -> float:
+    def _most_usd(self, account: BudgetAccount, request: ProviderRequest) -> float:
         longest = longest_reply(request, self.resilient.target) or 0
-        most_usd = purse.cost_of(Usage(input=round(asked_tokens(request)), output=longest)) or 0.0
-        return max(most_usd * BATCH_SHARE, purse.dearest_usd)
+        most_usd = account.cost_of(Usage(input=round(asked_tokens(request)), output=longest)) or 0.0
+        return max(most_usd * BATCH_SHARE, account.dearest_usd)
 
 
 NoteEvent: TypeAlias = Callable[[str, Mapping[str, JsonValue]], None]
-Keep: TypeAlias = Callable[[Mapping[Slot, ProviderResponse | Failure]], None]
+Keep: TypeAlias = Callable[[Mapping[ResultKey, ProviderResponse | Failure]], None]
 
 FIRST_LOOK_S = 1.0
 LONGEST_WAIT_S = 60.0
@@ -167,7 +167,7 @@ class BatchApi(Struct, frozen=True):
 
     provider: BatchApiProvider
     resilient: ResilientProvider
-    toolbox: Toolbox
+    runtime: Runtime
     note: NoteEvent
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
@@ -181,7 +181,7 @@ class BatchApi(Struct, frozen=True):
         for question in questions:  # one question may stand in two suites
             asked.setdefault(question.answer_key, []).append(question)
         requests = {key: each[0].request for key, each in asked.items()}
-        memory, began = BatchMemory(self.resilient.memory), self.toolbox.clock()
+        memory, began = BatchMemory(self.resilient.memory), self.runtime.clock()
 
         def keep_all(answers: Mapping[str, ProviderResponse | Failure]) -> None:
             for key, answer in answers.items():
@@ -215,32 +215,34 @@ class BatchApi(Struct, frozen=True):
 
         What is not `left` of the keys came from the cache, and may have been asked for by that batch, too.
         """
-        ticket = self.toolbox.find_open_batch(self.resilient.target.name, frozenset(left), keys)
+        ticket = self.runtime.find_open_batch(self.resilient.target.name, frozenset(left), keys)
         if ticket is None:
             return None
         self._tell(f"taking up batch {ticket.id}, which was handed in before")
         asked = {key: left[key] for key in ticket.keys if key in left}
         try:
-            with BatchPurse(self.resilient).paying(asked) as bill:
-                return await self._answers(ticket, asked, bill)
+            with BatchAccount(self.resilient).paying(asked) as reservation:
+                return await self._answers(ticket, asked, reservation)
         except ProviderError as error:
             self._tell(f"batch {ticket.id} is lost ({error.failure.message}); handing in a new one")
             return None
 
     async def _handed_in(self, left: Mapping[str, ProviderRequest]) -> Answers:
         """Return the answers of a new batch of as much as the budget has room for."""
-        purse = BatchPurse(self.resilient)
-        asked = await purse.room_for(left)
-        with purse.paying(asked) as bill:
+        account = BatchAccount(self.resilient)
+        asked = await account.room_for(left)
+        with account.paying(asked) as reservation:
             try:
                 ticket = await self._patiently(lambda: self.provider.submit_batch(asked), may_repeat=_was_refused)
             except ProviderError as error:
                 if error.failure.http_status is not None:  # else it may have been taken, and nobody told us
-                    bill.settle({})
+                    reservation.settle({})
                 raise
-            return await self._answers(ticket, asked, bill)
+            return await self._answers(ticket, asked, reservation)
 
-    async def _answers(self, ticket: BatchTicket, asked: Mapping[str, ProviderRequest], bill: Bill) -> Answers:
+    async def _answers(
+        self, ticket: BatchTicket, asked: Mapping[str, ProviderRequest], reservation: Reservation
+    ) -> Answers:
         """Wait for a batch and fetch it; what is told of it in the run's events lets a later run take it up."""
         self.note("batch_submitted", {"id": ticket.id, "target": self.resilient.target.name, "keys": list(ticket.keys)})
         try:
@@ -248,18 +250,18 @@ class BatchApi(Struct, frozen=True):
             found = await self._patiently(lambda: self.provider.fetch_batch(ticket))
         except ProviderError as error:
             if error.failure.kind == GONE:
-                bill.settle({})
+                reservation.settle({})
                 self.note("batch_failed", {"id": ticket.id})
                 raise
             said = f"batch {ticket.id} cannot be reached: {error.failure.message}; the same run again takes it up"
             failure = replace(error.failure, message=said, http_status=None, retryable=False)
             return Answers(ticket, dict.fromkeys(asked, failure), is_open=True)
         priced = {key: self.resilient.priced(found[key], in_batch=True) for key in asked if key in found}
-        bill.settle(priced)
+        reservation.settle(priced)
         return Answers(ticket, priced)
 
     async def _wait(self, ticket: BatchTicket) -> None:
-        """Look again and again, less and less often, until the batch is over."""
+        """Poll, less and less often, until the batch is over."""
         pause_s, told = FIRST_LOOK_S, ""
         while True:
             state = await self._patiently(lambda: self.provider.poll_batch(ticket))
@@ -288,7 +290,7 @@ class BatchApi(Struct, frozen=True):
         return is_retryable(failure, self.resilient.target.retry)
 
     def _tell(self, message: str) -> None:
-        self.toolbox.note(f"target {self.resilient.target.name!r}: {message}")
+        self.runtime.note(f"target {self.resilient.target.name!r}: {message}")
 
 
 def _for_free(answer: ProviderResponse | Failure) -> ProviderResponse | Failure:

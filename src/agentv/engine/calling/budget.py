@@ -115,7 +115,7 @@ class Budget(Struct):
         return ProviderError(failure)
 
 
-class Purse(Struct):
+class BudgetAccount(Struct):
     """What one target spends of a budget. `cost_of` is what tokens cost, None where that is not known.
 
     A call is reserved for as the dearest so far, or as guessed from its prompt if that is more. As long as no answer is

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agentv.engine.calling.budget import Budget, Purse
+from agentv.engine.calling.budget import Budget, BudgetAccount
 from agentv.engine.calling.calls import CHARACTERS_PER_TOKEN, Call, R, asked_tokens, longest_reply, within
 from agentv.engine.planning.prices import price_of
 from agentv.execution.limits import AccountLimiter, Permit
@@ -157,7 +157,7 @@ class ResilientProvider:
         self._prices = prices
         self._turns = Turns(limiter, target, counts_attempts=counts_attempts)
         self.memory = memory
-        self.purse = None if budget is None else Purse(budget, target.name, self.cost_of)
+        self.account = None if budget is None else BudgetAccount(budget, target.name, self.cost_of)
         self._reply_tokens = EXPECTED_REPLY_TOKENS
         # Whether anybody wants to know beforehand how many tokens a call will use.
         self._is_counting = limiter is not None or budget is not None
@@ -204,7 +204,17 @@ class ResilientProvider:
             asked = asked_tokens(request)
             reply = min(self._reply_tokens, longest_reply(request, self.target) or math.inf)
         one_try = partial(self._try, request)
-        return self._dependably(Call(one_try, asked, reply, request.model, total_s, on_retry, before_repeat))
+        return self._dependably(
+            Call(
+                one_try=one_try,
+                asked_tokens=asked,
+                reply_tokens=reply,
+                model=request.model,
+                total_s=total_s,
+                on_retry=on_retry,
+                before_repeat=before_repeat,
+            )
+        )
 
     def _try(self, request: ProviderRequest, number: int, timeout_s: float) -> Awaitable[ProviderResponse]:
         attempt = number if self.counts_attempts else request.attempt
@@ -237,9 +247,9 @@ class ResilientProvider:
         """Make one call with as many tries as the policy allows, within the budget if there is one."""
         if self._stopped is not None:
             raise self._refused(self._stopped)
-        if self.purse is None:
+        if self.account is None:
             return self._in_turn(call)
-        return self.purse.pay(partial(self._in_turn, call), guess_usd=self.cost_of(call.usage, call.model) or 0.0)
+        return self.account.pay(partial(self._in_turn, call), guess_usd=self.cost_of(call.usage, call.model) or 0.0)
 
     async def _in_turn(self, call: "Call[R]") -> R:
         """Make one call, each try in its turn at the account."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Part = TypeVar("Part")
 
 
-class KeptByConfig(Generic[Part]):
+class LRUCache(Generic[Part]):
     """Parts by the config object that they were made of, those used last, at most `limit` of them.
 
     Configs of a suite stay the same objects from case to case; a stream's come and go.
@@ -68,7 +68,7 @@ ADDRESS_SETTINGS = ("base_url", "endpoint", "resource", "resourceName", "url", "
 """Settings that say where an account is; with provider and key they tell accounts apart."""
 
 
-class Toolbox:
+class Runtime:
     """Live objects of one process, made from configs when first asked for.
 
     Use it as an async context manager: what was opened is closed at the end. `overrides` are evaluators given as
@@ -111,8 +111,8 @@ class Toolbox:
         self._embedders: dict[int, SharedEmbedder] = {}
         self._limiters: dict[str, AccountLimiter] = {}
         self._redactors: dict[tuple[int, int, tuple[str, ...]], Redactor] = {}
-        self._settings: KeptByConfig[object] = KeptByConfig(SETTINGS_KEPT)
-        self._reusable: KeptByConfig[Evaluator] = KeptByConfig(EVALUATORS_KEPT)
+        self._settings: LRUCache[object] = LRUCache(SETTINGS_KEPT)
+        self._reusable: LRUCache[Evaluator] = LRUCache(EVALUATORS_KEPT)
 
     async def __aenter__(self) -> Self:
         """Start owning."""

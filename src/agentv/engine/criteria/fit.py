@@ -64,7 +64,13 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
     # What somebody who was not selected may have scored is missed by nobody.
     is_whole = all(fitted[at].scores is not None for at in left_out)
     unclaimed = tuple(name for name in names if name not in scored) if is_whole else ()
-    return FittedPlan(chosen, criteria, frozenset(names), unclaimed, tuple(_odd_scales(criteria)))
+    return FittedPlan(
+        evaluators=chosen,
+        criteria=criteria,
+        names=frozenset(names),
+        unclaimed=unclaimed,
+        warnings=tuple(_odd_scales(criteria)),
+    )
 
 
 def _odd_scales(criteria: Sequence[EvaluationCriteria]) -> Iterator[str]:

@@ -7,13 +7,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.criteria.runner import EvaluationRunner
-from agentv.engine.running.recorder import NOTES_KEPT, Stop
+from agentv.engine.running.recorder import NOTES_KEPT, StopSignal
 from agentv.engine.stored.drawn_lines import DrawnLines
 from agentv.execution.backends.local import GIVE_WAY_S
 from agentv.execution.processes.line_stream import Line, ReadLine
 from agentv.loading.suites.recorded import read_recorded_input
 from agentv.scoring.counting.judged_summary import JudgedSummary
-from agentv.scoring.gates.run_verdict import AskedGate, Ending, run_verdict
+from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict
 from agentv.types.criteria.judged_lines import JudgedLine, ScoreReport
 from agentv.types.errors import EvalFileError, StorageError
 from agentv.types.failures import Failure
@@ -32,7 +32,7 @@ class LineScoring(Struct):
     keep: Keep
     clock: Clock
     on_stopping: Callable[[str], None] = lambda _reason: None
-    stop: Stop = field(default_factory=Stop)
+    stop: StopSignal = field(default_factory=StopSignal)
     summary: JudgedSummary = field(default_factory=JudgedSummary)
     notes: dict[str, None] = field(default_factory=dict)
     unkept: int = 0
@@ -98,7 +98,7 @@ class LineScoring(Struct):
                 self.notes[message] = None
 
     def report(
-        self, gates: Sequence[AskedGate] | None, *, max_errors: int, duration_s: float, is_kept: bool
+        self, gates: Sequence[ScopedGate] | None, *, max_errors: int, duration_s: float, is_kept: bool
     ) -> ScoreReport:
         """Return the report of everything so far, with the one verdict."""
         summary = self.summary

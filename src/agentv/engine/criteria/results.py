@@ -49,11 +49,11 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         EvaluationRunError(each.name, each.error.message, each.error.kind) for each in silent if each.error is not None
     ]
     return JudgedCriteria(
-        tuple(weighed),
-        tuple(errors),
-        tuple(_warnings(results)),
-        total_usage(result.usage for result in results),
-        _cost_usd(results),
+        weighed=tuple(weighed),
+        errors=tuple(errors),
+        warnings=tuple(_warnings(results)),
+        usage=total_usage(result.usage for result in results),
+        cost_usd=_cost_usd(results),
         is_unplaced=any(each.weight > 0 for each in silent),
     )
 
@@ -147,14 +147,14 @@ def _explained(each: EvaluationResult, result: EvaluatorResult) -> EvaluationRes
         return each
     # Written out: `replace` takes three times as long, and this is done for every result of every answer.
     return EvaluationResult(
-        each.criterion_name,
-        each.score,
-        each.value,
-        each.scale,
-        _reason(result),
-        each.evaluator_type,
-        None,
-        each.metadata,
+        criterion_name=each.criterion_name,
+        score=each.score,
+        value=each.value,
+        scale=each.scale,
+        reasoning=_reason(result),
+        evaluator_type=each.evaluator_type,
+        error=None,
+        metadata=each.metadata,
     )
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.given_answer import context_of_input
-from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.calling.runtime import Runtime
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.fit import FittedEvaluator, FittedPlan, fit, settled_criteria
 from agentv.engine.criteria.plan import make_criteria_plan
@@ -111,22 +111,22 @@ class EvaluationRunner:
         self._plan = make_criteria_plan(config)
         self._clock = clock or make_clock()
         self._fits: dict[tuple[EvaluationCriteria, ...], _Fit] = {}
-        self._toolbox: Toolbox | None = None
+        self._runtime: Runtime | None = None
 
     async def __aenter__(self) -> Self:
         """Open what answers share. Raises ConfigError when it is open already."""
-        if self._toolbox is not None:
+        if self._runtime is not None:
             raise ConfigError("this EvaluationRunner is open already; share it, or make another one")
-        self._toolbox = await self._make_toolbox().__aenter__()
+        self._runtime = await self._make_runtime().__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close it."""
-        toolbox, self._toolbox = self._toolbox, None
-        if toolbox is not None:
-            await toolbox.__aexit__(kind, error, trace)
+        runtime, self._runtime = self._runtime, None
+        if runtime is not None:
+            await runtime.__aexit__(kind, error, trace)
 
     def check(self, criteria: Sequence[EvaluationCriteria] = ()) -> None:
         """Raise EvalFileError with everything that stands in the way of judging by these criteria."""
@@ -151,18 +151,18 @@ class EvaluationRunner:
         started = time.perf_counter()
         snapshot = snapshot_of(given)
         fitted = self._fit_to(given.criteria)
-        if self._toolbox is not None or (len(fitted.live) == len(fitted.plan.evaluators) and not fitted.may_ask):
-            results = await self._judge(given, fitted, self._toolbox)
+        if self._runtime is not None or (len(fitted.live) == len(fitted.plan.evaluators) and not fitted.may_ask):
+            results = await self._judge(given, fitted, self._runtime)
         else:
-            async with self._make_toolbox() as toolbox:
-                results = await self._judge(given, fitted, toolbox)
+            async with self._make_runtime() as runtime:
+                results = await self._judge(given, fitted, runtime)
         result = self._aggregated(snapshot, fitted, results, (time.perf_counter() - started) * 1000)
         return await self._stored(result)
 
-    def _make_toolbox(self) -> Toolbox:
+    def _make_runtime(self) -> Runtime:
         rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
         home = str(find_home(Path(self.config.base_dir)))
-        return Toolbox(specs=self._plan.specs, clock=self._clock, rng=rng, home=home)
+        return Runtime(specs=self._plan.specs, clock=self._clock, rng=rng, home=home)
 
     def _fit_to(self, criteria: tuple[EvaluationCriteria, ...]) -> _Fit:
         known = self._fits.get(criteria)
@@ -182,31 +182,31 @@ class EvaluationRunner:
         return known
 
     async def _judge(
-        self, given: EvaluationInput, fitted: _Fit, toolbox: Toolbox | None
+        self, given: EvaluationInput, fitted: _Fit, runtime: Runtime | None
     ) -> tuple[EvaluatorResult, ...]:
         """Return what each evaluator says, in order."""
-        judge = None if toolbox is None or self._plan.judge is None else toolbox.provider(self._plan.judge)
+        judge = None if runtime is None or self._plan.judge is None else runtime.provider(self._plan.judge)
         context = context_of_input(given, fitted.plan.criteria, judge=judge, now=self._clock())
         evaluators = fitted.plan.evaluators
         at_once = min(self.config.evaluator_concurrency, len(evaluators))
         if at_once <= 1 or fitted.returns_at_once:
-            results = [await self._judge_one(context, fitted, place, toolbox) for place in range(len(evaluators))]
+            results = [await self._judge_one(context, fitted, place, runtime) for place in range(len(evaluators))]
         else:
-            results = await self._judge_at_once(context, fitted, toolbox, at_once)
-        if toolbox is None or not any(target.secrets for target in self._plan.known.resolved.values()):
+            results = await self._judge_at_once(context, fitted, runtime, at_once)
+        if runtime is None or not any(target.secrets for target in self._plan.known.resolved.values()):
             return tuple(results)
-        cleaned: tuple[EvaluatorResult, ...] = Cleaner(toolbox.redactor(self._plan.known, ())).clean(tuple(results))
+        cleaned: tuple[EvaluatorResult, ...] = Cleaner(runtime.redactor(self._plan.known, ())).clean(tuple(results))
         return cleaned
 
     async def _judge_at_once(
-        self, context: EvaluationContext, fitted: _Fit, toolbox: Toolbox | None, at_once: int
+        self, context: EvaluationContext, fitted: _Fit, runtime: Runtime | None, at_once: int
     ) -> list[EvaluatorResult]:
         results: list[EvaluatorResult | None] = [None] * len(fitted.plan.evaluators)
         places = iter(range(len(results)))
 
         async def work() -> None:
             for place in places:
-                results[place] = await self._judge_one(context, fitted, place, toolbox)
+                results[place] = await self._judge_one(context, fitted, place, runtime)
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(at_once):
@@ -214,23 +214,23 @@ class EvaluationRunner:
         return [result for result in results if result is not None]
 
     async def _judge_one(
-        self, context: EvaluationContext, fitted: _Fit, place: int, toolbox: Toolbox | None
+        self, context: EvaluationContext, fitted: _Fit, place: int, runtime: Runtime | None
     ) -> EvaluatorResult:
         each = fitted.plan.evaluators[place]
         started = time.perf_counter()
 
         def make() -> object:
-            return fitted.live.get(place) or self._made(each, fitted, place, toolbox)
+            return fitted.live.get(place) or self._made(each, fitted, place, runtime)
 
         timeout_s = each.config.timeout_s or self.config.evaluator_timeout_s
         score = await isolated_score(make, context, each.config, timeout_s=timeout_s)
         return to_result(score, each.config, duration_ms=(time.perf_counter() - started) * 1000)
 
-    def _made(self, each: FittedEvaluator, fitted: _Fit, place: int, toolbox: Toolbox | None) -> object:
-        if not isinstance(each.given, EvaluatorConfig) or toolbox is None:
+    def _made(self, each: FittedEvaluator, fitted: _Fit, place: int, runtime: Runtime | None) -> object:
+        if not isinstance(each.given, EvaluatorConfig) or runtime is None:
             return each.given
-        tools = SuiteTools(toolbox, self._plan.known, self.config.evaluator_timeout_s, self.config.only == "free")
-        made = toolbox.evaluator(each.config, tools)
+        tools = SuiteTools(runtime, self._plan.known, self.config.evaluator_timeout_s, self.config.only == "free")
+        made = runtime.evaluator(each.config, tools)
         if getattr(made, "reusable", False):
             fitted.keep(place, made)
         return made

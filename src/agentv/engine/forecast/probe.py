@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.capture import Redactor
 from agentv.engine.calling.resilience import ResilientProvider
-from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.workspaces import open_wanted, target_workspace, wanted_workspace
@@ -64,7 +64,7 @@ async def probe_targets(
     """
     clock = make_clock()
     rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
-    async with Toolbox(specs=specs, clock=clock, rng=rng, home=home) as toolbox:
+    async with Runtime(specs=specs, clock=clock, rng=rng, home=home) as runtime:
         probes: list[Probe] = []
         for target in targets:
             if specs.providers.get(target.provider).is_canned:
@@ -72,20 +72,20 @@ async def probe_targets(
                 continue
             once = replace(target, retry=replace(target.retry, max_retries=0))
             started = clock()
-            error = await _ask(toolbox, once, first_task(target))
+            error = await _ask(runtime, once, first_task(target))
             took_s = (clock() - started).total_seconds()
             said = None if error is None else Redactor(target.secrets).text(str(error))
             remedy = REMEDIES.get(error.failure.kind, "") if isinstance(error, ProviderError) else ""
-            probes.append(Probe(target.name, target.provider, took_s, said, remedy))
+            probes.append(Probe(target=target.name, provider=target.provider, took_s=took_s, error=said, remedy=remedy))
         return probes
 
 
-async def _ask(toolbox: Toolbox, target: ResolvedTarget, task: CaseTask | None) -> Exception | None:
+async def _ask(runtime: Runtime, target: ResolvedTarget, task: CaseTask | None) -> Exception | None:
     try:
-        provider = toolbox.provider(target)
+        provider = runtime.provider(target)
         if isinstance(provider.provider, CheckedProvider):
             await provider.provider.healthcheck()
-        await _ask_in_place(toolbox, provider, task)
+        await _ask_in_place(runtime, provider, task)
     except AgentvError as error:
         return error
     except Exception as error:  # noqa: BLE001 - plug-in code: its fault is what is asked for here
@@ -93,7 +93,7 @@ async def _ask(toolbox: Toolbox, target: ResolvedTarget, task: CaseTask | None) 
     return None
 
 
-async def _ask_in_place(toolbox: Toolbox, provider: ResilientProvider, task: CaseTask | None) -> None:
+async def _ask_in_place(runtime: Runtime, provider: ResilientProvider, task: CaseTask | None) -> None:
     """Ask where a row would be asked: with its id and metadata, and in a workspace when it would have one."""
     request = ProviderRequest(question=QUESTION, eval_case_id="probe", max_output_tokens=MOST_REPLY_TOKENS)
     wanted = target_workspace(provider.target)
@@ -101,9 +101,9 @@ async def _ask_in_place(toolbox: Toolbox, provider: ResilientProvider, task: Cas
         case, suite = task.case, task.suite
         request = replace(request, eval_case_id=case.id, eval_dir=suite.base_dir, metadata=case.metadata)
         wanted = wanted_workspace(case, suite, provider.target)
-    if wanted is None or not toolbox.specs.providers.get(provider.target.provider).works_in_folder:
+    if wanted is None or not runtime.specs.providers.get(provider.target.provider).works_in_folder:
         await provider.invoke_within(request, total_s=TIMEOUT_S)
         return
-    async with open_wanted(wanted, "probe", toolbox) as workspace:
+    async with open_wanted(wanted, "probe", runtime) as workspace:
         await provider.invoke_within(replace(request, workspace=str(workspace.path)), total_s=TIMEOUT_S)
         await workspace.finish(failed=False)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from agentv.engine.generate.generation import Made, Wish
+from agentv.engine.generate.generation import GenerationTask, Made
 from agentv.engine.generate.rubrics import rubrics_to_json
 from agentv.loading.suites.recorded import Record
 from agentv.reports.text.yaml_text import yaml_item, yaml_line
@@ -32,10 +32,12 @@ class NewCases(Struct, frozen=True):
         return [case for each in self.made for case in each.value or ()]
 
 
-def make_wishes(records: Iterable[Record], *, count: int) -> tuple[Wish[tuple[GeneratedCase, ...]], ...]:
+def make_turn_settings(
+    records: Iterable[Record], *, count: int
+) -> tuple[GenerationTask[tuple[GeneratedCase, ...]], ...]:
     """Return what is asked for: at most `count` cases from each record."""
     return tuple(
-        Wish(
+        GenerationTask(
             id=record.place,
             values={"record": record.text, "source": record.place, "count": str(count)},
             parse=lambda reply, nonce, shown: parse_cases(reply, nonce=nonce, shown=shown, most=count),
@@ -65,7 +67,7 @@ def make_cases(made: Sequence[Made[tuple[GeneratedCase, ...]]], existing: Sequen
             ids.add(id_)
             cases.append(_to_json(generated, id_, each.id))
         value = None if each.value is None else tuple(cases)
-        listed.append(Made(each.id, value, each.failure, each.usage, each.cost_usd))
+        listed.append(Made(id=each.id, value=value, failure=each.failure, usage=each.usage, cost_usd=each.cost_usd))
     return NewCases(tuple(listed), repeated)
 
 

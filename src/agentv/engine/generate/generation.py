@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
-from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.clock import make_clock
 from agentv.evaluators.judges.prompts import fence
@@ -166,7 +166,7 @@ REPLY_SHOWN = 100
 """How many characters of a reply that cannot be used are told."""
 
 
-class Wish(Struct, Generic[T], frozen=True):
+class GenerationTask(Struct, Generic[T], frozen=True):
     """One thing to ask for. `id` names it in messages; `values` fill the prompt; `parse` reads the reply.
 
     `parse` gets reply, nonce and the texts that were shown, and raises UnusableReplyError.
@@ -178,7 +178,7 @@ class Wish(Struct, Generic[T], frozen=True):
 
 
 class Made(Struct, Generic[T], frozen=True):
-    """What came of one wish: a value, or the failure that says why there is none; neither when it was not asked."""
+    """What came of one task: a value, or the failure that says why there is none; neither when it was not asked."""
 
     id: str
     value: T | None = None
@@ -209,33 +209,33 @@ class Asking(Struct, frozen=True):
     on_done: Callable[[int], None] = lambda _count: None
 
 
-async def ask_for(wishes: Sequence[Wish[T]], asking: Asking) -> list[Made[T]]:
-    """Ask for each thing; the results are in the order of the wishes. Never raises for a failure of the target.
+async def ask_for(tasks: Sequence[GenerationTask[T]], asking: Asking) -> list[Made[T]]:
+    """Ask for each thing; the results are in the order of the tasks. Never raises for a failure of the target.
 
     Raises ProviderError when the target's own healthcheck fails.
     """
     made: dict[int, Made[T]] = {}
-    async with Toolbox(
+    async with Runtime(
         specs=asking.specs,
         clock=make_clock(),
         rng=random.Random(0),  # noqa: S311 - spreads retries, keeps no secret
         home=asking.home,
         prices=asking.prices,
         workers=lambda _target: asking.concurrency,
-    ) as toolbox:
-        provider = toolbox.provider(asking.target)
-        cleaner = Cleaner(toolbox.redactor(asking.known, asking.redact))
+    ) as runtime:
+        provider = runtime.provider(asking.target)
+        cleaner = Cleaner(runtime.redactor(asking.known, asking.redact))
         if isinstance(provider.provider, CheckedProvider):
             await provider.provider.healthcheck()
 
         def waiting() -> Iterator[int]:
-            for index in range(len(wishes)):
+            for index in range(len(tasks)):
                 if asking.stops and any(each.failure for each in made.values()):
                     return
                 yield index
 
         async def work(index: int) -> tuple[int, Made[T]]:
-            return index, await _ask(wishes[index], provider, cleaner, asking)
+            return index, await _ask(tasks[index], provider, cleaner, asking)
 
         def emit(result: tuple[int, Made[T]]) -> None:
             made[result[0]] = result[1]
@@ -243,32 +243,32 @@ async def ask_for(wishes: Sequence[Wish[T]], asking: Asking) -> list[Made[T]]:
 
         asking.on_done(0)
         await LocalBackend(asking.concurrency).run(work, waiting(), emit)
-    asking.on_done(len(wishes))
-    return [made.get(index, Made(wish.id)) for index, wish in enumerate(wishes)]
+    asking.on_done(len(tasks))
+    return [made.get(index, Made(task.id)) for index, task in enumerate(tasks)]
 
 
-async def _ask(wish: Wish[T], provider: ResilientProvider, cleaner: Cleaner, asking: Asking) -> Made[T]:
+async def _ask(task: GenerationTask[T], provider: ResilientProvider, cleaner: Cleaner, asking: Asking) -> Made[T]:
     responses: list[ProviderResponse] = []
     reason: str | None = None
     for _ in range(TRIES):
         nonce = asking.nonce()
         try:
-            response = await provider.invoke_within(make_request(wish, asking, nonce, reason), total_s=asking.timeout_s)
+            response = await provider.invoke_within(make_request(task, asking, nonce, reason), total_s=asking.timeout_s)
         except ProviderError as error:
             failure = Failure(error.failure.kind, cleaner.text(error.failure.message))
             lost = total_usage(call.usage for call in error.calls)
-            return _made(wish, responses, failure=failure, lost=lost)
-        except Exception as error:  # noqa: BLE001 - plug-in code: its fault is this wish's failure
+            return _made(task, responses, failure=failure, lost=lost)
+        except Exception as error:  # noqa: BLE001 - plug-in code: its fault is this task's failure
             failure = Failure("plugin_error", cleaner.text(f"{type(error).__name__}: {error}{raised_at(error)}"))
-            return _made(wish, responses, failure=failure)
+            return _made(task, responses, failure=failure)
         responses.append(response)
         try:
-            value = cleaner.clean(wish.parse(response.text, nonce, wish.values.values()))
+            value = cleaner.clean(task.parse(response.text, nonce, task.values.values()))
         except UnusableReplyError as error:
             reason = str(error)
         else:
-            return _made(wish, responses, value=value)
-    return _made(wish, responses, failure=_unusable(asking.target.name, reason, cleaner.text(responses[-1].text)))
+            return _made(task, responses, value=value)
+    return _made(task, responses, failure=_unusable(asking.target.name, reason, cleaner.text(responses[-1].text)))
 
 
 def _unusable(name: str, reason: str | None, reply: str) -> Failure:
@@ -278,14 +278,14 @@ def _unusable(name: str, reason: str | None, reply: str) -> Failure:
     return Failure("malformed_reply", f"the reply of {name!r}, asked twice, {reason}; {said}")
 
 
-def make_request(wish: Wish[T], asking: Asking, nonce: str, reason: str | None = None) -> ProviderRequest:
+def make_request(task: GenerationTask[T], asking: Asking, nonce: str, reason: str | None = None) -> ProviderRequest:
     """Return what the target is asked. Only who may judge has a place for instructions; others get one text."""
-    user, system = asking.prompt.user(wish.values, nonce=nonce, reason=reason), asking.prompt.system(nonce=nonce)
+    user, system = asking.prompt.user(task.values, nonce=nonce, reason=reason), asking.prompt.system(nonce=nonce)
     apart = asking.specs.providers.get(asking.target.provider).can_judge
     return ProviderRequest(
         question=user if apart else f"{system}\n\n{user}",
         system_prompt=system if apart else None,
-        eval_case_id=wish.id,
+        eval_case_id=task.id,
         eval_dir=asking.eval_dir,
         response_schema=asking.prompt.schema,
         metadata={"nonce": nonce},
@@ -293,7 +293,7 @@ def make_request(wish: Wish[T], asking: Asking, nonce: str, reason: str | None =
 
 
 def _made(
-    wish: Wish[T],
+    task: GenerationTask[T],
     responses: Sequence[ProviderResponse],
     *,
     value: T | None = None,
@@ -304,4 +304,4 @@ def _made(
     known = [cost for cost in costs if cost is not None]
     usage = total_usage([*(response.usage for response in responses), lost])
     whole = bool(known) and len(known) == len(costs) and lost is None
-    return Made(wish.id, value, failure, usage, sum(known) if whole else None)
+    return Made(id=task.id, value=value, failure=failure, usage=usage, cost_usd=sum(known) if whole else None)

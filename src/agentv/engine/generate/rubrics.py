@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from agentv.engine.generate.generation import Asking, Made, Wish, ask_for
+from agentv.engine.generate.generation import Asking, GenerationTask, Made, ask_for
 from agentv.engine.planning.prompt import build_prompt
 from agentv.loading.edit.cases_file import CasesFile, NewKey
 from agentv.registry import Specs
@@ -19,13 +19,13 @@ _PLACEHOLDER = (RubricItem("placeholder", "Stands for what is asked for"),)
 
 
 class RubricsJob(Struct, frozen=True):
-    """What is to be asked for: a wish for each case without requirements, by the case's index in its file.
+    """What is to be asked for: a task for each case without requirements, by the case's index in its file.
 
     `skipped` are the ids of cases that have the key already.
     """
 
     file: CasesFile
-    wishes: dict[int, Wish[tuple[RubricItem, ...]]]
+    tasks: dict[int, GenerationTask[tuple[RubricItem, ...]]]
     skipped: tuple[str, ...]
 
 
@@ -37,7 +37,7 @@ def make_rubrics_job(file: CasesFile, cases: Sequence[EvalCase], chosen: Sequenc
     without = [index for index in chosen if KEY not in file.cases[index]]
     job = RubricsJob(
         file=file,
-        wishes={index: _wish(cases[index]) for index in without},
+        tasks={index: _wish(cases[index]) for index in without},
         skipped=tuple(cases[index].id for index in chosen if KEY in file.cases[index]),
     )
     if without:
@@ -45,9 +45,9 @@ def make_rubrics_job(file: CasesFile, cases: Sequence[EvalCase], chosen: Sequenc
     return job
 
 
-def _wish(case: EvalCase) -> Wish[tuple[RubricItem, ...]]:
+def _wish(case: EvalCase) -> GenerationTask[tuple[RubricItem, ...]]:
     prompt = build_prompt(case, names_files=False)
-    return Wish(
+    return GenerationTask(
         id=case.id,
         values={
             "question": prompt.question,
@@ -62,12 +62,12 @@ def _wish(case: EvalCase) -> Wish[tuple[RubricItem, ...]]:
 
 async def ask_for_rubrics(job: RubricsJob, asking: Asking) -> list[Made[tuple[RubricItem, ...]]]:
     """Ask for all requirements of a job; the results are in the order of the cases."""
-    return await ask_for(tuple(job.wishes.values()), asking)
+    return await ask_for(tuple(job.tasks.values()), asking)
 
 
 def with_rubrics(job: RubricsJob, made: Sequence[Made[tuple[RubricItem, ...]]], specs: Specs) -> bytes:
     """Return the file's bytes with what was made; raises EvalFileError when the file cannot take it."""
-    keys = {index: _new_key(each.value) for index, each in zip(job.wishes, made, strict=True) if each.value is not None}
+    keys = {index: _new_key(each.value) for index, each in zip(job.tasks, made, strict=True) if each.value is not None}
     return job.file.with_keys(keys, specs)
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.judges import embedding_model, judge_targets, member_configs, named_runs, needs_judge
 from agentv.engine.planning.plan import CaseTask
 from agentv.evaluators.isolation import config_of
@@ -37,8 +37,8 @@ class Fingerprints:
     What is known of an object is kept by its id, with the object itself: nothing else can have its id meanwhile.
     """
 
-    def __init__(self, toolbox: Toolbox) -> None:
-        self._toolbox = toolbox
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._files: dict[str, str | None] = {}
         self._setups: dict[tuple[int, int], tuple[EvaluatorLike, ResolvedTarget, str]] = {}
         self._targets: dict[int, tuple[ResolvedTarget, str]] = {}
@@ -91,17 +91,17 @@ class Fingerprints:
 
     def _paths(self, config: EvaluatorConfig) -> Iterator[str]:
         """Yield the files that a config and its members name; their settings classes tell."""
-        settings = self._toolbox.settings(config)
+        settings = self._runtime.settings(config)
         yield from named_files(settings, config.base_dir)
         for member in member_configs(settings):
             yield from self._paths(member)
 
     def _runs(self, config: EvaluatorConfig) -> Iterator[str]:
         """Yield the ids of the runs that a config and its members compare with: `latest` is another each time."""
-        settings = self._toolbox.settings(config)
+        settings = self._runtime.settings(config)
         for run in named_runs(settings):
             try:
-                yield f"run {self._toolbox.recorded.folder(run, config.base_dir).name}"
+                yield f"run {self._runtime.recorded.folder(run, config.base_dir).name}"
             except ConfigError:
                 yield f"no run {run}"
         for member in member_configs(settings):
@@ -109,7 +109,7 @@ class Fingerprints:
 
     def _judges(self, config: EvaluatorConfig, task: CaseTask) -> Iterator[str]:
         """Yield the keys of the targets that a config and its members ask."""
-        settings = self._toolbox.settings(config)
+        settings = self._runtime.settings(config)
         names = list(judge_targets(settings))
         if needs_judge(settings):
             own = task.target.judge_target

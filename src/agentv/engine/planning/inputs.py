@@ -83,7 +83,9 @@ def load_inputs(
     Raises EvalFileError with the problems of all files at once.
     """
     specs, gates = load_project_parts(file.parent for file in files)
-    neighbourhood = Neighbourhood(options, specs, cwd, env, needs_targets, secrets)
+    neighbourhood = Neighbourhood(
+        options=options, specs=specs, cwd=cwd, env=env, needs_targets=needs_targets, secrets=secrets
+    )
     suites: list[SuiteInput] = []
     problems: dict[Problem, None] = {}  # several suites may meet the same problem of one targets file
     for file in files:
@@ -110,7 +112,9 @@ def load_inputs_of(
     """Read what belongs to a suite that is at hand: targets, plug-ins and gates around its folder."""
     folder = Path(suite.base_dir)
     specs, gates = load_project_parts([folder])
-    known = Neighbourhood(options, specs, cwd, env, needs_targets, secrets).load_targets(folder)
+    known = Neighbourhood(
+        options=options, specs=specs, cwd=cwd, env=env, needs_targets=needs_targets, secrets=secrets
+    ).load_targets(folder)
     return Inputs((SuiteInput(suite, known),), specs, gates)
 
 

@@ -13,7 +13,7 @@ from agentv.engine.planning.selection import Selection
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.provenance import GitState
 from agentv.registry import Specs
-from agentv.scoring.gates.run_verdict import AskedGate
+from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.scoring.keys.identity import target_key
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.evaluation import Evaluator
@@ -108,7 +108,16 @@ class SuitePlan(Struct, frozen=True, dict=True):
             trial += 1
 
     def _task(self, case: EvalCase | BrokenCase, target: ResolvedTarget, trial: int, trials: int) -> CaseTask:
-        return CaseTask(case, self.suite, target, self.known, trial, self.timeout_s, self.only_free, trials=trials)
+        return CaseTask(
+            case=case,
+            suite=self.suite,
+            target=target,
+            known=self.known,
+            trial=trial,
+            timeout_s=self.timeout_s,
+            only_free=self.only_free,
+            trials=trials,
+        )
 
 
 class RunPlan(Struct, frozen=True):
@@ -123,7 +132,7 @@ class RunPlan(Struct, frozen=True):
     suites: tuple[SuitePlan, ...]
     specs: Specs
     options: RunOptions
-    gates: tuple[AskedGate, ...] | None
+    gates: tuple[ScopedGate, ...] | None
     home: str
     prices: Mapping[str, JsonObject] = field(default_factory=dict)
     overrides: Mapping[str, Evaluator] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from agentv.engine.planning.suite_check import Findings, SuiteCheck
 from agentv.loading.targets.choice import choose_target
 from agentv.registry import Specs
 from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.gates.run_verdict import AskedGate
+from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.types.errors import AgentvError, ConfigError, TargetError, UnknownNameError
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject
@@ -28,9 +28,9 @@ _EVERY_ROW_PASSES = ("pass_rate >= 100%",)
 """The default gate, for one suite beside others that have gates of their own."""
 
 
-def asked_gates(
+def scoped_gates(
     plans: Sequence[SuitePlan], options: RunOptions, project_gates: Sequence[str], findings: Findings
-) -> tuple[AskedGate, ...] | None:
+) -> tuple[ScopedGate, ...] | None:
     """Return the gates of a run, None for the default one.
 
     `--gate` replaces the gates of the suites, which replace the project's. Where any of several suites has its own,
@@ -39,10 +39,10 @@ def asked_gates(
     asked = _asked(plans, options, project_gates)
     if asked is None:
         return None
-    gates: list[AskedGate] = []
+    gates: list[ScopedGate] = []
     for expression, suite in dict.fromkeys(asked):
         try:
-            gates.append(AskedGate(parse_gate(expression), suite))
+            gates.append(ScopedGate(parse_gate(expression), suite))
         except ConfigError as error:
             findings.add(str(error))
     return tuple(gates)
@@ -66,7 +66,7 @@ def _asked(
 
 
 def check_gates(
-    gates: Sequence[AskedGate], checks: Sequence[SuiteCheck], options: RunOptions, findings: Findings
+    gates: Sequence[ScopedGate], checks: Sequence[SuiteCheck], options: RunOptions, findings: Findings
 ) -> None:
     """Refuse gates that nothing can be measured for: of no row, of more trials than are made, of no baseline."""
     way_out = "" if options.gates is not None else " (the gate stands in a file; --gate replaces those)"
@@ -80,7 +80,7 @@ def check_gates(
             findings.add(f"gate {expression!r}: regressions from what? Name the earlier run with --baseline RUN")
 
 
-def _problems(asked: AskedGate, checks: Sequence[SuiteCheck]) -> Iterator[str]:
+def _problems(asked: ScopedGate, checks: Sequence[SuiteCheck]) -> Iterator[str]:
     gate = asked.gate
     names = _names(checks).get(gate.name)
     if names is not None and gate.argument not in names:
@@ -115,10 +115,12 @@ def make_plan(
     """Return the plan of a run. Raises ConfigError with every problem that can be found without a paid call."""
     findings = Findings()
     suites = [plan for item in inputs if (plan := _plan_suite(item, options, findings)) is not None]
-    checks = [SuiteCheck(plan, specs, findings, overrides or {}, home) for plan in suites]
+    checks = [
+        SuiteCheck(plan=plan, specs=specs, findings=findings, overrides=overrides or {}, home=home) for plan in suites
+    ]
     for check in checks:
         check.run()
-    gates = asked_gates(suites, options, project_gates, findings)
+    gates = scoped_gates(suites, options, project_gates, findings)
     check_gates(gates or (), checks, options, findings)
     if findings.problems:
         raise ConfigError("\n".join(findings.problems))

@@ -11,7 +11,7 @@ from agentv.types.cases import EvalCase, EvaluatorLike
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import PromptInputs
 from agentv.types.provider import ProviderRequest
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 
 
 class Question(Struct, frozen=True):
@@ -25,7 +25,7 @@ class Question(Struct, frozen=True):
     case: EvalCase
     prompt: PromptInputs
     request: ProviderRequest
-    slot: Slot
+    slot: ResultKey
     keys: CaseKeys
     answer_key: str
     criteria: tuple[EvaluationCriteria, ...]
@@ -33,9 +33,9 @@ class Question(Struct, frozen=True):
     single_form: bool
 
 
-def slot_of(task: CaseTask) -> Slot:
+def slot_of(task: CaseTask) -> ResultKey:
     """Return where a task's row belongs in the plan."""
-    return Slot(task.suite.path, task.case.id, task.target.name, task.trial)
+    return ResultKey(task.suite.path, task.case.id, task.target.name, task.trial)
 
 
 def make_question(task: CaseTask, case: EvalCase, *, target_key: str, names_files: bool) -> Question:
@@ -59,5 +59,14 @@ def make_question(task: CaseTask, case: EvalCase, *, target_key: str, names_file
     keys = keys_of(case, criteria)
     key = answer_key(keys.question, target_key, task.trial)
     return Question(
-        task, case, prompt, request, slot_of(task), keys, key, criteria, evaluators, single_form=single_form
+        task=task,
+        case=case,
+        prompt=prompt,
+        request=request,
+        slot=slot_of(task),
+        keys=keys,
+        answer_key=key,
+        criteria=criteria,
+        evaluators=evaluators,
+        single_form=single_form,
     )

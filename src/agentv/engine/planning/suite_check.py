@@ -67,7 +67,7 @@ class SuiteCheck(Struct):
     is_whole: bool = False
 
     def run(self) -> None:
-        """Look at everything."""
+        """Check everything."""
         suite = self.plan.suite
         try:
             Redactor((), suite.redact)

@@ -53,7 +53,15 @@ def evaluator_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str,
         def factory(_config: object, settings: object, _tools: object) -> FunctionEvaluator:
             return FunctionEvaluator(name, plugin, _as_keywords(settings))
 
-    return Spec(name, _summary(plugin), settings, factory, aliases, cost, is_deterministic=False)
+    return Spec(
+        name=name,
+        summary=_summary(plugin),
+        settings=settings,
+        factory=factory,
+        aliases=aliases,
+        cost=cost,
+        is_deterministic=False,
+    )
 
 
 def provider_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:

@@ -12,7 +12,7 @@ from agentv.engine.calling.answer import Reply, ask, make_answer
 from agentv.engine.calling.budget import refused_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
-from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.fingerprints import Fingerprints, WrittenEvaluators
 from agentv.engine.planning.plan import CaseTask, Stored
 from agentv.engine.planning.prepared_case import Question, make_question, slot_of
@@ -45,41 +45,41 @@ from agentv.types.records.run import CaseRecord
 from agentv.types.usage import Usage, total_usage
 
 
-class Desk:
+class TargetSession:
     """Who answers, who judges, and what is struck from both. `target_key` is the key of who answers.
 
     Live objects are made when they are first needed: a row that fails before has its own error, not theirs.
     """
 
-    def __init__(self, task: CaseTask, toolbox: Toolbox, fingerprints: Fingerprints) -> None:
-        spec = toolbox.specs.providers.get(task.target.provider)
-        self._suite, self._target = task.suite, task.target  # held: their ids say which desk this is
+    def __init__(self, task: CaseTask, runtime: Runtime, fingerprints: Fingerprints) -> None:
+        spec = runtime.specs.providers.get(task.target.provider)
+        self._suite, self._target = task.suite, task.target  # held: their ids say which target_session this is
         self._known = task.known
-        self._toolbox = toolbox
+        self._runtime = runtime
         self._cleaner: Cleaner | None = None
         self._secrets_of = 0
         self.is_model = spec.is_model_api
         self.names_files = spec.has_files
         self.target_key = fingerprints.target_key(task.target)
         timeout_s = task.suite.evaluator_timeout_s or DEFAULT_EVALUATOR_TIMEOUT_S
-        self.tools = SuiteTools(toolbox, task.known, timeout_s, task.only_free)
+        self.tools = SuiteTools(runtime, task.known, timeout_s, task.only_free)
 
     @cached_property
     def provider(self) -> ResilientProvider:
         """Who answers."""
-        return self._toolbox.provider(self._target)
+        return self._runtime.provider(self._target)
 
     @cached_property
     def judge(self) -> ResilientProvider | None:
         """Who judges the target's answers where an evaluator names nobody; None when nobody can."""
-        return self._toolbox.own_judge(self._target, self._known)
+        return self._runtime.own_judge(self._target, self._known)
 
     def cleaner(self) -> Cleaner:
         """Return what makes answers fit to be kept. Targets that a late line names bring secrets of their own."""
         known = len(self._known.resolved)
         if self._cleaner is None or self._secrets_of != known:
             self._secrets_of = known
-            self._cleaner = Cleaner(self._toolbox.redactor(self._known, self._suite.redact))
+            self._cleaner = Cleaner(self._runtime.redactor(self._known, self._suite.redact))
         return self._cleaner
 
 
@@ -260,11 +260,11 @@ class CaseRunner(Struct, frozen=True):
     """Makes rows out of tasks, with the tools of one process."""
 
     run_id: str
-    toolbox: Toolbox
+    runtime: Runtime
     sink: RowSink
     fingerprints: Fingerprints
     on_retry: Callable[[CaseTask, CallRecord, float], None]
-    desks: dict[tuple[int, int], Desk] = field(default_factory=dict)
+    desks: dict[tuple[int, int], TargetSession] = field(default_factory=dict)
 
     async def run(self, task: CaseTask) -> CaseResult:
         """Return the row of a task: the last net under everything that can go wrong with one.
@@ -273,89 +273,97 @@ class CaseRunner(Struct, frozen=True):
         """
         case = task.case
         if isinstance(case, BrokenCase):
-            return broken_row(self.run_id, task, case, now=self.toolbox.clock())
+            return broken_row(self.run_id, task, case, now=self.runtime.clock())
         if task.only_free and self.has_nothing_to_judge(task):
-            return skipped_row(self.run_id, task, case, now=self.toolbox.clock())
+            return skipped_row(self.run_id, task, case, now=self.runtime.clock())
         return await self._netted(task, case, self._made(task, case))
 
     async def _made(self, task: CaseTask, case: EvalCase) -> CaseResult:
-        desk = self._desk(task)
-        question = self._open(desk, task, case)
+        target_session = self._target_session(task)
+        question = self._open(target_session, task, case)
         if task.stored is not None:
-            return await self._judge(desk, question, task.stored.answer)
+            return await self._judge(target_session, question, task.stored.answer)
         wanted = wanted_workspace(case, task.suite, task.target)
         if wanted is not None:
-            return await self._in_workspace(desk, question, wanted)
-        reply = await ask(question, desk.provider, clock=self.toolbox.clock, on_retry=partial(self.on_retry, task))
-        return await self._judge(desk, question, self._keep(desk, question, reply))
+            return await self._in_workspace(target_session, question, wanted)
+        reply = await ask(
+            question, target_session.provider, clock=self.runtime.clock, on_retry=partial(self.on_retry, task)
+        )
+        return await self._judge(target_session, question, self._keep(target_session, question, reply))
 
     def has_nothing_to_judge(self, task: CaseTask) -> bool:
         """Whether only evaluators that cost money would judge a case, and these are left out: it is not asked then."""
         if not task.only_free or isinstance(task.case, BrokenCase):
             return False
         evaluators, _ = applicable_evaluators(task.case, task.suite)
-        return all(costs_money(config_of(evaluator), self.toolbox, task.known) for evaluator in evaluators)
+        return all(costs_money(config_of(evaluator), self.runtime, task.known) for evaluator in evaluators)
 
-    async def _in_workspace(self, desk: Desk, question: Question, wanted: WantedWorkspace) -> CaseResult:
+    async def _in_workspace(
+        self, target_session: TargetSession, question: Question, wanted: WantedWorkspace
+    ) -> CaseResult:
         """Ask in a folder of the row's own, capture what was changed there, and judge before the folder goes."""
-        task, toolbox = question.task, self.toolbox
-        started_at = toolbox.clock()
+        task, runtime = question.task, self.runtime
+        started_at = runtime.clock()
         try:
-            async with open_wanted(wanted, row_name(task), toolbox) as workspace:
+            async with open_wanted(wanted, row_name(task), runtime) as workspace:
                 request = replace(question.request, workspace=str(workspace.path))
                 question = replace(question, request=request)
                 reply = await ask(
                     question,
-                    desk.provider,
-                    clock=toolbox.clock,
+                    target_session.provider,
+                    clock=runtime.clock,
                     on_retry=partial(self.on_retry, task),
                     before_repeat=workspace.reset,
                 )
                 captured = await workspace.capture()
                 kept = captured_to_json(captured, workspace, keep=wanted.config.keep)
-                row = await self._judge(desk, question, self._keep(desk, question, reply, workspace=kept))
+                row = await self._judge(
+                    target_session, question, self._keep(target_session, question, reply, workspace=kept)
+                )
                 for note in (*captured.notes, *await workspace.finish(failed=row_state(row) != "pass")):
                     self.tell(task, f"{task.case.id}: {note}")
                 return row
         except ProviderError as error:
-            reply = Reply(error.failure, started_at, toolbox.clock())
-            return await self._judge(desk, question, self._keep(desk, question, reply))
+            reply = Reply(error.failure, started_at, runtime.clock())
+            return await self._judge(target_session, question, self._keep(target_session, question, reply))
 
     async def finish(self, question: Question, answer: Answer) -> CaseResult:
         """Return the row of an answer that a batch brought, under the same net."""
         task = question.task
-        return await self._netted(task, question.case, self._judge(self._desk(task), question, answer))
+        return await self._netted(task, question.case, self._judge(self._target_session(task), question, answer))
 
     async def _netted(self, task: CaseTask, case: EvalCase, work: Coroutine[None, None, CaseResult]) -> CaseResult:
-        with refused_calls(self.toolbox.budget) as refused:
+        with refused_calls(self.runtime.budget) as refused:
             try:
                 row = await work
             except StorageError:
                 raise
             except Exception as error:  # noqa: BLE001 - see `run`
                 message = f"{type(error).__name__}: {error}{raised_at(error)}"
-                row = crashed_row(self.run_id, task, case, message, now=self.toolbox.clock())
+                row = crashed_row(self.run_id, task, case, message, now=self.runtime.clock())
         # What was judged without a call that was to be made is no result, whatever the evaluators made of it.
         return replace(row, status="error", score=None, verdict=None, error=refused[0]) if refused else row
 
     def tell(self, task: CaseTask, message: str) -> None:
         """Tell people something about a task's target, secrets struck."""
-        self.toolbox.note(f"target {task.target.name!r}: {self._desk(task).cleaner().text(message)}")
+        self.runtime.note(f"target {task.target.name!r}: {self._target_session(task).cleaner().text(message)}")
 
-    def _desk(self, task: CaseTask) -> Desk:
+    def _target_session(self, task: CaseTask) -> TargetSession:
         """Return where a task is done."""
         place = (id(task.suite), id(task.target))
-        desk = self.desks.get(place)
-        if desk is None:
-            desk = self.desks[place] = Desk(task, self.toolbox, self.fingerprints)
-        return desk
+        target_session = self.desks.get(place)
+        if target_session is None:
+            target_session = self.desks[place] = TargetSession(task, self.runtime, self.fingerprints)
+        return target_session
 
     def open(self, task: CaseTask, case: EvalCase) -> Question:
         """Return what is asked, with its case kept before the first call."""
-        return self._open(self._desk(task), task, case)
+        return self._open(self._target_session(task), task, case)
 
-    def _open(self, desk: Desk, task: CaseTask, case: EvalCase) -> Question:
-        question = make_question(task, case, target_key=desk.target_key, names_files=desk.names_files)
+    def _open(self, target_session: TargetSession, task: CaseTask, case: EvalCase) -> Question:
+        question = make_question(
+            task, case, target_key=target_session.target_key, names_files=target_session.names_files
+        )
         if task.trial == 0:
             written = self.fingerprints.written(question.evaluators, single_form=question.single_form)
             self.sink.case(case_record(question, written))
@@ -363,48 +371,50 @@ class CaseRunner(Struct, frozen=True):
 
     def keep(self, question: Question, reply: Reply) -> Answer:
         """Clean a reply, and keep it before anything judges it."""
-        return self._keep(self._desk(question.task), question, reply)
+        return self._keep(self._target_session(question.task), question, reply)
 
-    def _keep(self, desk: Desk, question: Question, reply: Reply, *, workspace: JsonObject | None = None) -> Answer:
-        counts_attempts = desk.provider.counts_attempts
+    def _keep(
+        self, target_session: TargetSession, question: Question, reply: Reply, *, workspace: JsonObject | None = None
+    ) -> Answer:
+        counts_attempts = target_session.provider.counts_attempts
         answer = make_answer(
-            question, reply, cleaner=desk.cleaner(), counts_attempts=counts_attempts, workspace=workspace
+            question, reply, cleaner=target_session.cleaner(), counts_attempts=counts_attempts, workspace=workspace
         )
         if isinstance(reply.outcome, ProviderResponse):
             for note in reply.outcome.notes:
                 self.tell(question.task, note)
         return self.sink.answer(answer)
 
-    async def _judge(self, desk: Desk, question: Question, answer: Answer) -> CaseResult:
+    async def _judge(self, target_session: TargetSession, question: Question, answer: Answer) -> CaseResult:
         """Return the row of an answer that is kept."""
         task = question.task
         if answer.error is not None:
-            return unanswered_row(self.run_id, question, answer, is_model=desk.is_model)
+            return unanswered_row(self.run_id, question, answer, is_model=target_session.is_model)
         evaluators = question.evaluators
         keys = self.fingerprints.score_keys(task, question.keys, answer.answer_key, evaluators)
         known = {} if task.stored is None else reusable_scores(task.stored, keys, evaluators)
-        results = await self._score(desk, question, answer, known)
-        return judged_row(self.run_id, question, answer, results, score_keys=keys, is_model=desk.is_model)
+        results = await self._score(target_session, question, answer, known)
+        return judged_row(self.run_id, question, answer, results, score_keys=keys, is_model=target_session.is_model)
 
     async def _score(
-        self, desk: Desk, question: Question, answer: Answer, known: Mapping[str, EvaluatorResult]
+        self, target_session: TargetSession, question: Question, answer: Answer, known: Mapping[str, EvaluatorResult]
     ) -> tuple[EvaluatorResult, ...]:
         """Return the results of all evaluators, in order; those `known` by name are not asked again."""
         context = build_context(
             question.case,
             answer,
             target=question.task.target,
-            provider=desk.provider,
+            provider=target_session.provider,
             prompt=question.prompt,
             criteria=question.criteria,
-            judge=desk.judge,
-            now=self.toolbox.clock(),
+            judge=target_session.judge,
+            now=self.runtime.clock(),
             workspace_path=question.request.workspace,
         )
         evaluators = question.evaluators
         asked = [each for each in evaluators if config_of(each).name not in known] if known else evaluators
-        results = await score_context(context, asked, tools=desk.tools)
-        cleaned: tuple[EvaluatorResult, ...] = desk.cleaner().clean(results)
+        results = await score_context(context, asked, tools=target_session.tools)
+        cleaned: tuple[EvaluatorResult, ...] = target_session.cleaner().clean(results)
         if not known:
             return cleaned
         made = iter(cleaned)

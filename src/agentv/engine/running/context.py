@@ -29,14 +29,14 @@ def build_context(
     """Return the context of an answer. The trace summary comes from output messages, else from the trace."""
     reference = reference_answer(case.expected_messages)
     return EvaluationContext(
-        case,
-        answer.text,
-        target,
-        provider,
-        prompt,
-        answer.attempt,
-        now,
-        judge,
+        eval_case=case,
+        candidate=answer.text,
+        target=target,
+        provider=provider,
+        prompt_inputs=prompt,
+        attempt=answer.attempt,
+        now=now,
+        judge_provider=judge,
         reference_answer=reference,
         output_messages=answer.output_messages,
         trace=answer.trace,

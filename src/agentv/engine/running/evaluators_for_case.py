@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agentv.engine.calling.given_answer import GIVEN_TARGET, GivenAnswer
-from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.prompt import build_prompt
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.plugins.loading import load_specs
@@ -21,7 +21,7 @@ from agentv.types.cases import EvalCase, EvalSuite, listed
 from agentv.types.evaluation import EvaluationScore, Evaluator, EvaluatorResult
 from agentv.types.protocols import Clock
 from agentv.types.provider import Provider, ProviderResponse
-from agentv.types.records.answer import Answer, Slot
+from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.targets import ResolvedTarget
 
 
@@ -50,7 +50,7 @@ async def run_evaluators_for_case(
     known = KnownTargets({}, {}, specs)
     rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
     home = str(find_home(Path(folder)))
-    async with Toolbox(specs=specs, clock=clock, rng=rng, home=home, overrides=evaluator_registry) as toolbox:
+    async with Runtime(specs=specs, clock=clock, rng=rng, home=home, overrides=evaluator_registry) as runtime:
         context = build_context(
             eval_case,
             _answer(eval_case, target, response, clock),
@@ -64,14 +64,14 @@ async def run_evaluators_for_case(
         # Nobody measured how long it took to get an answer that is at hand.
         context = replace(context, duration_ms=None)
         evaluators, _ = applicable_evaluators(eval_case, suite)
-        results = await score_context(context, evaluators, tools=SuiteTools(toolbox, known))
+        results = await score_context(context, evaluators, tools=SuiteTools(runtime, known))
     return _aggregated(results), results
 
 
 def _answer(case: EvalCase, target: ResolvedTarget, response: ProviderResponse, clock: Clock) -> Answer:
     now = clock()
     return Answer(
-        slot=Slot("", case.id, target.name),
+        slot=ResultKey("", case.id, target.name),
         answer_key="",
         text=response.text,
         started_at=now,

@@ -91,7 +91,7 @@ def load_git_state(folder: str) -> GitState:
 
 
 def begin_git_state(folder: str) -> Callable[[], GitState]:
-    """Look at the repository while other work goes on; what is returned waits for it. A large one takes seconds."""
+    """Read the state of the repository in the background; the returned function waits for it."""
     found: list[GitState] = []
     looking = Thread(target=lambda: found.append(load_git_state(folder)), name="agentv-git", daemon=True)
     looking.start()

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from agentv.engine.calling.rate_limits import REPORTED, told_to_json
 from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.engine.planning.prepared_case import slot_of
+from agentv.engine.running.notes import REPORTED, comparisons_to_json
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for
 from agentv.scoring.results.aggregation import row_state
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 NOTES_KEPT = 100
 
 
-class Stop(Struct):
+class StopSignal(Struct):
     """A request to end a run early. Draining finishes the rows in flight; an interrupt gives them up."""
 
     state: RunState = "finished"
@@ -69,7 +69,7 @@ class Stop(Struct):
         self.state, self.reason = "failed", reason
 
 
-class Hearers(dict[type[RunEvent], list[Observer]]):
+class EventDispatcher(dict[type[RunEvent], list[Observer]]):
     """The observers that hear of each kind of event, looked for once: what nobody hears of need not be made."""
 
     def __init__(self, observers: Sequence[Observer] = ()) -> None:
@@ -77,28 +77,28 @@ class Hearers(dict[type[RunEvent], list[Observer]]):
         self._observers = observers
 
     def __missing__(self, kind: type[RunEvent]) -> list[Observer]:
-        """Look for those who hear of it."""
+        """Find the observers of an event."""
         return self.setdefault(kind, [observer for observer in self._observers if _hears(observer, kind)])
 
 
-class Ledger(Struct):
+class RunRecorder(Struct):
     """The owner of a run's store, observers and counts. `invalid_rows` are lines that could not be read."""
 
     plan: RunPlan
     store: ResultStore
     observers: list[Observer]
-    stop: Stop
+    stop: StopSignal
     summary: Summary = field(default_factory=Summary)
     invalid_rows: int = 0
     not_passed: int = 0
     notes: dict[str, None] = field(default_factory=dict)
     has_trials: bool = False
     beside: "BesideBaseline | None" = None
-    _hearers: Hearers = field(default_factory=Hearers)
+    _dispatcher: EventDispatcher = field(default_factory=EventDispatcher)
 
     def __post_init__(self) -> None:
         """Count apart what has gates of its own, and what is compared with a baseline."""
-        self._hearers = Hearers(self.observers)
+        self._dispatcher = EventDispatcher(self.observers)
         if self.plan.baseline is not None:
             from agentv.engine.stored.baseline import BesideBaseline  # noqa: PLC0415 - planning imported it to find one
 
@@ -117,18 +117,18 @@ class Ledger(Struct):
             if self.stop.reason is not None:
                 return
             self.has_trials = self.has_trials or task.trials > 1
-            if self._hearers[RowBegun]:
+            if self._dispatcher[RowBegun]:
                 self.tell(RowBegun(slot_of(task)))
             yield task
 
     def tell(self, event: RunEvent) -> None:
         """Tell every observer that hears of such events. One whose output is gone (a closed pipe) is left out then."""
-        for observer in self._hearers[type(event)]:
+        for observer in self._dispatcher[type(event)]:
             try:
                 observer.notify(event)
             except OSError:
                 self.observers.remove(observer)
-                self._hearers.clear()
+                self._dispatcher.clear()
 
     def note(self, message: str) -> None:
         """Tell people something once; after a hundred different things, that there are more."""
@@ -149,7 +149,7 @@ class Ledger(Struct):
         if answer.error is not None and answer.error.kind == "budget":
             return answer
         kept = self.store.append_answer(answer)
-        if self._hearers[AnswerArrived]:
+        if self._dispatcher[AnswerArrived]:
             self.tell(AnswerArrived(kept))
         return kept
 
@@ -222,7 +222,7 @@ class Ledger(Struct):
     def keep_report(self, report: RunReport) -> None:
         """Keep the verdict with the run, so that every later report tells the same; a broken disk was told before."""
         with suppress(StorageError):
-            self.store.note(REPORTED, told_to_json(report))
+            self.store.note(REPORTED, comparisons_to_json(report))
 
 
 def _hears(observer: Observer, kind: type[RunEvent]) -> bool:

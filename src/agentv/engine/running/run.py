@@ -14,14 +14,14 @@ from msgspec import Struct, structs
 from agentv.engine.calling.batch import batching_of, work_off
 from agentv.engine.calling.budget import Budget, BudgetStop, Spent
 from agentv.engine.calling.capture import Cleaner, Redactor
-from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.engine.planning.prices import PRICE_TABLE_DATE
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.early_import import import_later
 from agentv.engine.running.provenance import load_git_state, load_scripts
-from agentv.engine.running.recorder import Ledger, Stop
+from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.threads import abandoned_calls
 from agentv.execution.user_code import call_foreign
@@ -37,7 +37,7 @@ from agentv.version import __version__
 
 if TYPE_CHECKING:
     from agentv.engine.calling.answer_memory import RunCache
-    from agentv.engine.stored.resume import CarryOn
+    from agentv.engine.stored.resume import ResumePlan
 
 
 def make_run_cache(plan: RunPlan, *, run_id: str, clock: Clock) -> "RunCache | None":
@@ -50,7 +50,9 @@ def make_run_cache(plan: RunPlan, *, run_id: str, clock: Clock) -> "RunCache | N
     age_s = plan.options.cache_max_age_s
     oldest = None if age_s is None else clock() - timedelta(seconds=age_s)
     cache = AnswerCache(Path(plan.home) / ANSWERS_FOLDER, oldest=oldest)
-    return RunCache(cache, plan.options.cache == "on", run_id, clock, _Strike(plan).clean)
+    return RunCache(
+        cache=cache, writes=plan.options.cache == "on", run_id=run_id, clock=clock, clean=_Strike(plan).clean
+    )
 
 
 def uncached_targets(plan: RunPlan) -> Iterator[str]:
@@ -92,8 +94,8 @@ async def run_plan(
     observers: Sequence[Observer],
     clock: Clock,
     rng: random.Random,
-    stop: Stop | None = None,
-    carry_on: "CarryOn | None" = None,
+    stop: StopSignal | None = None,
+    carry_on: "ResumePlan | None" = None,
 ) -> RunReport:
     """Run a plan to its end and return its report; what was finished is kept however it ends.
 
@@ -102,16 +104,16 @@ async def run_plan(
     """
     started = clock()
     import_later("agentv.engine.stored.corrected_rates", asyncio.get_running_loop())
-    stop = stop or Stop()
-    ledger = Ledger(plan, store, list(observers), stop)
+    stop = stop or StopSignal()
+    recorder = RunRecorder(plan, store, list(observers), stop)
     if isinstance(store, TellingStore):
-        store.tell_by(ledger.note)
+        store.tell_by(recorder.note)
     try:
         store.begin(await _run_record(plan, store.run_id, clock))
-        ledger.tell(_started(plan, store, None if carry_on is None else carry_on.spent))
+        recorder.tell(_started(plan, store, None if carry_on is None else carry_on.spent))
         for warning in (*plan.warnings, *uncached_targets(plan)):
-            ledger.note(warning)
-        await _work(plan, ledger, clock, rng, carry_on)
+            recorder.note(warning)
+        await _work(plan, recorder=recorder, clock=clock, rng=rng, carry_on=carry_on)
     except StorageError as error:
         stop.fail(f"store_error: {error}")
     except BaseException as error:
@@ -121,45 +123,47 @@ async def run_plan(
         if carry_on is not None:
             carry_on.rows.close()
         if abandoned := abandoned_calls():
-            ledger.note(f"in-process calls abandoned at their deadline, perhaps still running: {abandoned}")
+            recorder.note(f"in-process calls abandoned at their deadline, perhaps still running: {abandoned}")
         try:
-            report = ledger.report((clock() - started).total_seconds())
-            ledger.keep_report(report)
+            report = recorder.report((clock() - started).total_seconds())
+            recorder.keep_report(report)
         finally:
             store.close(stop.state)
     from agentv.engine.stored.corrected_rates import with_corrected_rates  # noqa: PLC0415 - the end alone needs it
 
     report = with_corrected_rates(report)
-    ledger.tell(RunEnded(report))
+    recorder.tell(RunEnded(report))
     return report
 
 
-async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random, carry_on: "CarryOn | None") -> None:
+async def _work(
+    plan: RunPlan, recorder: RunRecorder, clock: Clock, rng: random.Random, carry_on: "ResumePlan | None"
+) -> None:
     """Do all rows in a task of our own, so that an interrupt can give it up without ending who called us."""
-    stop = ledger.stop
-    toolbox = Toolbox(
+    stop = recorder.stop
+    runtime = Runtime(
         specs=plan.specs,
         clock=clock,
         rng=rng,
         home=plan.home,
-        run_id=ledger.store.run_id,
+        run_id=recorder.store.run_id,
         prices=plan.prices,
         overrides=plan.overrides,
-        note=ledger.note,
+        note=recorder.note,
         workers=plan.workers,
-        cache=make_run_cache(plan, run_id=ledger.store.run_id, clock=clock),
-        budget=_budget(plan, ledger, None if carry_on is None else carry_on.spent),
+        cache=make_run_cache(plan, run_id=recorder.store.run_id, clock=clock),
+        budget=_budget(plan, recorder, None if carry_on is None else carry_on.spent),
         unasked=_unasked(plan, carry_on),
     )
-    async with toolbox:
-        work = asyncio.create_task(_run_targets(plan, toolbox, ledger, carry_on))
+    async with runtime:
+        work = asyncio.create_task(_run_targets(plan, runtime, recorder, carry_on))
 
         def give_up() -> None:
-            ledger.tell(RunStopping(stop.reason or "interrupted"))
+            recorder.tell(RunStopping(stop.reason or "interrupted"))
             work.cancel()
 
         stop.give_up = give_up
-        stop.on_drain = lambda: ledger.tell(RunStopping(stop.reason or "", drains=True))
+        stop.on_drain = lambda: recorder.tell(RunStopping(stop.reason or "", drains=True))
         try:
             await work
         except asyncio.CancelledError:
@@ -169,14 +173,14 @@ async def _work(plan: RunPlan, ledger: Ledger, clock: Clock, rng: random.Random,
             raise _first(group) from group
 
 
-def _unasked(plan: RunPlan, carry_on: "CarryOn | None") -> tuple[ResolvedTarget, ...]:
+def _unasked(plan: RunPlan, carry_on: "ResumePlan | None") -> tuple[ResolvedTarget, ...]:
     """Return the targets whose answers are there already, and that judge nothing."""
     if carry_on is None or carry_on.asks_targets:
         return ()
     return tuple(target for target in plan.targets if not any(target is judge for judge in plan.judges))
 
 
-def _budget(plan: RunPlan, ledger: Ledger, spent: Spent | None) -> Budget | None:
+def _budget(plan: RunPlan, recorder: RunRecorder, spent: Spent | None) -> Budget | None:
     """Return what the run may spend, None without a limit; the first call that does not fit stops the run.
 
     `spent` is what the run cost before it was taken up again.
@@ -184,14 +188,14 @@ def _budget(plan: RunPlan, ledger: Ledger, spent: Spent | None) -> Budget | None
     limit = plan.options.budget_usd
 
     def stop(why: BudgetStop) -> None:
-        ledger.stop.drain(why.reason, needs="--budget-usd X")
-        ledger.store.note("budget_stop", structs.asdict(why))
+        recorder.stop.drain(why.reason, needs="--budget-usd X")
+        recorder.store.note("budget_stop", structs.asdict(why))
 
     if limit is None:
         return None
     if spent is None or not spent.usd:
         return Budget(limit, stop)
-    ledger.note(spent.told(limit))
+    recorder.note(spent.told(limit))
     return Budget(limit, stop, spent.usd, dearest_usd=spent.dearest)
 
 
@@ -203,23 +207,29 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return error
 
 
-async def _run_targets(plan: RunPlan, toolbox: Toolbox, ledger: Ledger, carry_on: "CarryOn | None") -> None:
-    if not await _are_healthy(plan, toolbox, ledger, carry_on):
+async def _run_targets(plan: RunPlan, runtime: Runtime, recorder: RunRecorder, carry_on: "ResumePlan | None") -> None:
+    if not await _are_healthy(plan, runtime, recorder, carry_on):
         return
-    runner = CaseRunner(ledger.store.run_id, toolbox, ledger, Fingerprints(toolbox), ledger.on_retry)
+    runner = CaseRunner(
+        run_id=recorder.store.run_id,
+        runtime=runtime,
+        sink=recorder,
+        fingerprints=Fingerprints(runtime),
+        on_retry=recorder.on_retry,
+    )
     async with asyncio.TaskGroup() as group:
         for target in plan.targets:
-            group.create_task(_run_target(target, plan, runner, ledger, carry_on))
-    if carry_on is not None and ledger.stop.state == "finished" and ledger.stop.reason is None:
-        carry_on.finish(ledger)
+            group.create_task(_run_target(target, plan=plan, runner=runner, recorder=recorder, carry_on=carry_on))
+    if carry_on is not None and recorder.stop.state == "finished" and recorder.stop.reason is None:
+        carry_on.finish(recorder)
 
 
-async def _are_healthy(plan: RunPlan, toolbox: Toolbox, ledger: Ledger, carry_on: "CarryOn | None") -> bool:
+async def _are_healthy(plan: RunPlan, runtime: Runtime, recorder: RunRecorder, carry_on: "ResumePlan | None") -> bool:
     """Check every target and judge that may be asked once before any case is spent; a failing one ends the run."""
     targets = plan.targets if carry_on is None or carry_on.asks_targets else ()
     judges = plan.judges if carry_on is None or carry_on.asks_judges else ()
     for target in (*targets, *judges):
-        provider = toolbox.provider(target).provider
+        provider = runtime.provider(target).provider
         if not isinstance(provider, CheckedProvider):
             continue
         try:
@@ -227,34 +237,34 @@ async def _are_healthy(plan: RunPlan, toolbox: Toolbox, ledger: Ledger, carry_on
         except Exception as error:  # noqa: BLE001 - plug-in code: a check that breaks has failed
             said = Redactor(target.secrets).text(str(error))
             known = isinstance(error, ProviderError)
-            ledger.stop.fail(said if known else f"the healthcheck of target {target.name!r} failed: {said}")
+            recorder.stop.fail(said if known else f"the healthcheck of target {target.name!r} failed: {said}")
             return False
     return True
 
 
 async def _run_target(
-    target: ResolvedTarget, plan: RunPlan, runner: CaseRunner, ledger: Ledger, carry_on: "CarryOn | None"
+    target: ResolvedTarget, plan: RunPlan, runner: CaseRunner, recorder: RunRecorder, carry_on: "ResumePlan | None"
 ) -> None:
     """Do all rows of one target with its number of workers."""
 
     def tasks(*, by_trial: bool = False) -> Iterator[CaseTask]:
         tasks = plan.tasks(target, by_trial=by_trial)
         if carry_on is not None:
-            tasks = carry_on.left_to_do(ledger.expect(tasks), runner, ledger)
-        return ledger.begin(tasks)
+            tasks = carry_on.left_to_do(recorder.expect(tasks), runner, recorder)
+        return recorder.begin(tasks)
 
-    most = getattr(runner.toolbox.provider(target).provider, "max_workers", None)
+    most = getattr(runner.runtime.provider(target).provider, "max_workers", None)
     backend = LocalBackend(plan.workers(target, most=most))
-    batching = batching_of(target, runner, ledger.store.note)
+    batching = batching_of(target, runner, recorder.store.note)
     if batching is None:
         if target.provider_batching:
-            live = runner.toolbox.provider(target).provider
+            live = runner.runtime.provider(target).provider
             why = getattr(live, "no_batch_reason", f"a {target.provider} target cannot batch")
-            ledger.note(f"target {target.name!r}: {why}; asking case by case")
-        await backend.run(runner.run, tasks(), ledger.row)
+            recorder.note(f"target {target.name!r}: {why}; asking case by case")
+        await backend.run(runner.run, tasks(), recorder.row)
         return
     for batch in batching.cut(tasks(by_trial=True)):
-        await work_off(batch, batching, runner, backend, ledger)
+        await work_off(batch, batching=batching, runner=runner, backend=backend, recorder=recorder)
 
 
 async def _run_record(plan: RunPlan, run_id: str, clock: Clock) -> RunRecord:

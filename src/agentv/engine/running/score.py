@@ -5,7 +5,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.judges import embeds_for_money, judge_targets, needs_judge
 from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import config_of, isolated_score
@@ -22,7 +22,7 @@ DEFAULT_EVALUATOR_TIMEOUT_S = 60.0
 class SuiteTools(Struct, frozen=True):
     """What evaluators of one suite may use: its judges by name, and each other."""
 
-    toolbox: Toolbox
+    runtime: Runtime
     known: KnownTargets
     timeout_s: float = DEFAULT_EVALUATOR_TIMEOUT_S
     only_free: bool = False
@@ -30,25 +30,25 @@ class SuiteTools(Struct, frozen=True):
     @property
     def shared(self) -> SharedParts:
         """Parts shared by all evaluators of the process."""
-        return self.toolbox.shared
+        return self.runtime.shared
 
     def judge(self, target_name: str) -> Provider:
         """Return the named target as a judge."""
-        return self.toolbox.provider(self.known.get(target_name))
+        return self.runtime.provider(self.known.get(target_name))
 
     def embedder(self, model: str | JsonObject) -> Embedder:
         """Return who makes vectors: a target by name, or one written in place."""
-        return self.toolbox.embedder(self.known.embedding_target(model))
+        return self.runtime.embedder(self.known.embedding_target(model))
 
     async def recorded_answer(self, run: str, context: EvaluationContext, *, base_dir: str) -> str:
         """Return what a stored run answered to the context's case."""
-        return await self.toolbox.recorded.text(run, context, base_dir=base_dir)
+        return await self.runtime.recorded.text(run, context, base_dir=base_dir)
 
     def live(self, evaluator: EvaluatorLike) -> object:
         """Return who judges: an object as it is, or what is made of a config. Its warnings are told."""
-        made = self.toolbox.evaluator(evaluator, self) if isinstance(evaluator, EvaluatorConfig) else evaluator
+        made = self.runtime.evaluator(evaluator, self) if isinstance(evaluator, EvaluatorConfig) else evaluator
         for warning in getattr(made, "warnings", ()):
-            self.toolbox.note(f"evaluator {config_of(evaluator).name!r}: {warning}")
+            self.runtime.note(f"evaluator {config_of(evaluator).name!r}: {warning}")
         return made
 
     async def score(
@@ -62,25 +62,25 @@ async def score_context(
     context: EvaluationContext, evaluators: Sequence[EvaluatorLike], *, tools: SuiteTools
 ) -> tuple[EvaluatorResult, ...]:
     """Return one result per evaluator, in order. Never raises for an evaluator's own failure."""
-    toolbox, results = tools.toolbox, []
+    runtime, results = tools.runtime, []
     for evaluator in evaluators:
         config = config_of(evaluator)
-        if tools.only_free and costs_money(config, toolbox, tools.known):
+        if tools.only_free and costs_money(config, runtime, tools.known):
             results.append(EvaluatorResult(name=config.name, type=config.type, score=0.0, status="skipped", weight=0.0))
             continue
-        started = toolbox.clock()
+        started = runtime.clock()
         timeout_s = config.timeout_s or tools.timeout_s
         score = await isolated_score(partial(tools.live, evaluator), context, config, timeout_s=timeout_s)
-        duration_ms = (toolbox.clock() - started).total_seconds() * 1000
+        duration_ms = (runtime.clock() - started).total_seconds() * 1000
         results.append(to_result(score, config, duration_ms=duration_ms))
     return tuple(results)
 
 
-def costs_money(config: EvaluatorConfig, toolbox: Toolbox, known: KnownTargets) -> bool:
+def costs_money(config: EvaluatorConfig, runtime: Runtime, known: KnownTargets) -> bool:
     """Whether an evaluator may cost money: by its kind, or because its settings ask a judge or a paid model."""
-    specs = toolbox.specs.evaluators
+    specs = runtime.specs.evaluators
     if config.type not in specs:
         return False
-    settings = toolbox.settings(config)
+    settings = runtime.settings(config)
     asks = needs_judge(settings) or any(judge_targets(settings)) or embeds_for_money(settings, known)
     return specs.get(config.type).cost == "paid" or asks

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.plan import CaseTask
 from agentv.types.cases import EvalCase, EvalSuite
 from agentv.types.json_value import JsonObject, JsonValue
@@ -39,12 +39,12 @@ def _wanted(written: JsonObject, base_dir: str) -> WantedWorkspace:
     return WantedWorkspace(workspace_from_json(written), Path(base_dir))
 
 
-def open_wanted(wanted: WantedWorkspace, name: str, toolbox: Toolbox) -> "AbstractAsyncContextManager[Workspace]":
+def open_wanted(wanted: WantedWorkspace, name: str, runtime: Runtime) -> "AbstractAsyncContextManager[Workspace]":
     """Return the workspace, to be entered. Raises ProviderError then when it cannot be made."""
     from agentv.execution.workspaces.workspaces import open_workspace  # noqa: PLC0415 - 30 ms that few runs need
 
     return open_workspace(
-        wanted.config, name=name, base_dir=wanted.base_dir, home=Path(toolbox.home), shared=toolbox.shared
+        wanted.config, name=name, base_dir=wanted.base_dir, home=Path(runtime.home), shared=runtime.shared
     )
 
 

@@ -6,15 +6,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.calling.runtime import Toolbox
+from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.inputs import SuiteInput
 from agentv.engine.planning.plan import CaseTask, RunPlan, Stored
 from agentv.engine.planning.prepared_case import slot_of
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.context import criteria_of
-from agentv.engine.running.recorder import Ledger
-from agentv.engine.stored.resume import CarryOn, make_carry_on
+from agentv.engine.running.recorder import RunRecorder
+from agentv.engine.stored.resume import ResumePlan, make_carry_on
 from agentv.evaluators.isolation import config_of
 from agentv.registry import Specs
 from agentv.scoring.judges.consistency import JudgedAgain, judged_again
@@ -24,26 +24,26 @@ from agentv.storage.run.stored import StoredRun
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.protocols import Clock
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 
 
-class AskAgain(CarryOn):
+class RejudgePlan(ResumePlan):
     """What is left to do: the stored answers of `chosen` slots are judged `repeats` times each.
 
     The rows that come of it have `trial * repeats + repeat` in the place of their trial. `found` are the slots whose
     answer is there: not those whose case was edited since.
     """
 
-    chosen: frozenset[Slot] = frozenset()
+    chosen: frozenset[ResultKey] = frozenset()
     repeats: int = 1
-    found: set[Slot] = field(default_factory=set)
+    found: set[ResultKey] = field(default_factory=set)
 
-    def left_to_do(self, tasks: Iterator[CaseTask], runner: CaseRunner, ledger: Ledger) -> Iterator[CaseTask]:
+    def left_to_do(self, tasks: Iterator[CaseTask], runner: CaseRunner, recorder: RunRecorder) -> Iterator[CaseTask]:
         """Yield each chosen task as often as it is asked."""
         for task in tasks:
             slot = slot_of(task)
-            if ledger.stop.state == "interrupted":
+            if recorder.stop.state == "interrupted":
                 return
             if slot not in self.chosen or isinstance(task.case, BrokenCase):
                 continue
@@ -56,13 +56,13 @@ class AskAgain(CarryOn):
                 answer = replace(stored.stored.answer, slot=replace(slot, trial=trial))
                 yield replace(task, trial=trial, stored=Stored(answer))
 
-    def finish(self, ledger: Ledger) -> None:
+    def finish(self, recorder: RunRecorder) -> None:
         """Nothing is taken out of the run."""
 
 
-def ask_again(plan: RunPlan, run: StoredRun, chosen: Collection[Slot], *, repeats: int) -> AskAgain:
+def ask_again(plan: RunPlan, run: StoredRun, chosen: Collection[ResultKey], *, repeats: int) -> RejudgePlan:
     """Return what is to be done. Raises StorageError when the run's rows cannot be read."""
-    return AskAgain(make_carry_on(plan, run, "rescore").rows, "rescore", chosen=frozenset(chosen), repeats=repeats)
+    return RejudgePlan(make_carry_on(plan, run, "rescore").rows, "rescore", chosen=frozenset(chosen), repeats=repeats)
 
 
 class _Judged(Struct, frozen=True):
@@ -112,13 +112,13 @@ def _calls(result: EvaluatorResult) -> int:
 
 
 def by_judge(
-    rows: Iterable[CaseResult], names: Collection[str], lengths: Mapping[Slot, int], *, repeats: int
+    rows: Iterable[CaseResult], names: Collection[str], lengths: Mapping[ResultKey, int], *, repeats: int
 ) -> dict[str, list[JudgedAgain]]:
     """Return what each judge said of each answer, by the judge's name, from the rows that asking again made.
 
     `lengths` are those of the answers, in characters.
     """
-    said: dict[str, dict[Slot, list[EvaluatorResult]]] = {name: {} for name in names}
+    said: dict[str, dict[ResultKey, list[EvaluatorResult]]] = {name: {} for name in names}
     for row in rows:
         slot = replace(row.slot, trial=row.slot.trial // repeats)
         for result in row.evaluator_results:
@@ -144,7 +144,7 @@ def find_setups(plan: RunPlan, rows: Iterable[CaseResult], evaluator: str, *, cl
     """Return which set-ups of `plan` judged the rows: what their score keys say decides."""
     left = {row.slot: row for row in rows}
     asked, setups = len(left), dict[str, None]()
-    fingerprints = Fingerprints(_toolbox(plan, clock))
+    fingerprints = Fingerprints(_runtime(plan, clock))
     matched = 0
     for target in plan.targets:
         for task in plan.tasks(target):
@@ -158,9 +158,9 @@ def find_setups(plan: RunPlan, rows: Iterable[CaseResult], evaluator: str, *, cl
     return JudgeSetups(tuple(sorted(setups)), asked - matched)
 
 
-def _toolbox(plan: RunPlan, clock: Clock) -> Toolbox:
+def _runtime(plan: RunPlan, clock: Clock) -> Runtime:
     """Return tools that read settings; nothing is opened with them."""
-    return Toolbox(specs=plan.specs, clock=clock, rng=random.Random(0), home=plan.home)  # noqa: S311 - asks nobody
+    return Runtime(specs=plan.specs, clock=clock, rng=random.Random(0), home=plan.home)  # noqa: S311 - asks nobody
 
 
 def _setup_of(task: CaseTask, row: CaseResult, evaluator: str, fingerprints: Fingerprints) -> str | None:

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast, get_args
 
-from agentv.engine.calling.rate_limits import Told, load_told
+from agentv.engine.running.notes import RunNotes, load_notes
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.stored_plan import stored_options
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.gates.run_verdict import AskedGate, Ending, run_verdict, summary_for
+from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict, summary_for
 from agentv.storage.run.stored import StoredRun
 from agentv.types.json_value import JsonValue
 from agentv.types.records.result import CaseResult
@@ -25,7 +25,7 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
     A run that did not say how it ended (it was killed, is being written, or is of an older agentv) is judged by the
     same function from its rows. Raises StorageError for a row that cannot be read.
     """
-    told = load_told(run)
+    told = load_notes(run)
     gates = _gates(run) if told is None else None
     is_repeated = run.may_repeat_cases()
     summary = summary_for(gates, has_targets=is_repeated)
@@ -38,7 +38,7 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
     if told is None:
         verdict = _judge(run, summary, gates, unread=unread)
         notes = (_OLDER_RUN,) if gates is None and state == "finished" else ()
-        told = Told(verdict, _planned(run), notes, 0.0)
+        told = RunNotes(verdict, _planned(run), notes, 0.0)
     return RunReport(
         run_id=run.run_id,
         state=state,
@@ -59,7 +59,7 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
     )
 
 
-def _judge(run: StoredRun, summary: Summary, gates: Sequence[AskedGate] | None, *, unread: int) -> RunVerdict:
+def _judge(run: StoredRun, summary: Summary, gates: Sequence[ScopedGate] | None, *, unread: int) -> RunVerdict:
     ending = Ending(state=_state(run), planned=_planned(run), invalid_rows=unread)
     return run_verdict(summary, ending, gates=gates, max_errors=stored_options(run.run.plan).max_errors)
 
@@ -74,14 +74,14 @@ def _planned(run: StoredRun) -> int | None:
     return rows if isinstance(rows, int) else None
 
 
-def _gates(run: StoredRun) -> tuple[AskedGate, ...] | None:
+def _gates(run: StoredRun) -> tuple[ScopedGate, ...] | None:
     """Return the gates that the run was planned with; of an older run those of its command line, if it had any."""
     kept = run.run.plan.get("gates")
     if isinstance(kept, list):
         asked = [each for each in kept if isinstance(each, Mapping)]
-        return tuple(AskedGate(parse_gate(str(each.get("expression"))), _text(each.get("suite"))) for each in asked)
+        return tuple(ScopedGate(parse_gate(str(each.get("expression"))), _text(each.get("suite"))) for each in asked)
     options = stored_options(run.run.plan)
-    return None if options.gates is None else tuple(AskedGate(parse_gate(gate)) for gate in options.gates)
+    return None if options.gates is None else tuple(ScopedGate(parse_gate(gate)) for gate in options.gates)
 
 
 def _text(value: JsonValue) -> str | None:

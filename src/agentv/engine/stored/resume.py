@@ -12,7 +12,7 @@ from agentv.engine.planning.prepared_case import slot_of
 from agentv.engine.planning.selection import is_meant
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.context import criteria_of
-from agentv.engine.running.recorder import Ledger
+from agentv.engine.running.recorder import RunRecorder
 from agentv.scoring.keys.identity import answer_key, keys_of, question_key
 from agentv.scoring.results.aggregation import row_state
 from agentv.scoring.results.applicable import applicable_evaluators
@@ -20,14 +20,14 @@ from agentv.storage.run.kept_rows import KeptRows
 from agentv.storage.run.stored import StoredRun
 from agentv.types.cases import BrokenCase, EvalCase
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 
 Purpose: TypeAlias = Literal["resume", "retry", "rescore", "report"]
 """Finish what is missing or was edited; do chosen rows again; judge stored answers again; only count."""
 
 
-class CarryOn(Struct):
+class ResumePlan(Struct):
     """What a stored run still needs, and how much of it that was.
 
     `again` chooses the rows that a retry does again. The answers of the targets in `fresh` are not used. `retired`
@@ -39,7 +39,7 @@ class CarryOn(Struct):
     purpose: Purpose = "resume"
     again: Callable[[CaseResult], bool] = lambda _row: False
     fresh: frozenset[str] = frozenset()
-    retired: frozenset[Slot] = frozenset()
+    retired: frozenset[ResultKey] = frozenset()
     gone_suites: tuple[str, ...] = ()
     spent: Spent | None = None
     kept: int = 0
@@ -56,15 +56,15 @@ class CarryOn(Struct):
         """Whether an evaluator may be called."""
         return self.purpose != "report"
 
-    def left_to_do(self, tasks: Iterator[CaseTask], runner: CaseRunner, ledger: Ledger) -> Iterator[CaseTask]:
+    def left_to_do(self, tasks: Iterator[CaseTask], runner: CaseRunner, recorder: RunRecorder) -> Iterator[CaseTask]:
         """Yield what is to be done of `tasks`; rows that stand are counted and told."""
         for task in tasks:
-            if ledger.stop.state == "interrupted":  # nothing below waits, so that the stop itself comes later
+            if recorder.stop.state == "interrupted":  # nothing below waits, so that the stop itself comes later
                 return
             slot = slot_of(task)
             row = self.rows.take(slot)
             if row is not None and slot in self.retired:
-                ledger.store.note("case_returned", {"slot": slot.to_json()})
+                recorder.store.note("case_returned", {"slot": slot.to_json()})
             todo = self._decide(task, row, runner)
             if todo is not None:
                 self.asked += todo.stored is None
@@ -72,19 +72,19 @@ class CarryOn(Struct):
                 yield todo
             elif row is not None:
                 self.kept += 1
-                ledger.carry(row)
+                recorder.carry(row)
 
-    def finish(self, ledger: Ledger) -> None:
+    def finish(self, recorder: RunRecorder) -> None:
         """Take the rows of cases that are no longer there out of the run, once all of the plan was seen."""
         if self.purpose == "resume":
             gone = [slot for slot in self.rows.left() if slot not in self.retired]
             for slot in gone:
-                ledger.store.note("case_retired", {"slot": slot.to_json()})
+                recorder.store.note("case_retired", {"slot": slot.to_json()})
             if gone:
-                ledger.note(f"no longer in the suites, kept and not counted: {_count(len(gone), 'row')}")
+                recorder.note(f"no longer in the suites, kept and not counted: {_count(len(gone), 'row')}")
         if self.purpose != "report":
             done = f"{_count(self.asked, 'call')} of targets, {_count(self.rejudged, 'stored answer')} judged again"
-            ledger.note(f"kept {_count(self.kept, 'row')} as they were; {done}")
+            recorder.note(f"kept {_count(self.kept, 'row')} as they were; {done}")
 
     def _decide(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         """Return the task as it is to be done, None when its row stands (or there is nothing to do for it)."""
@@ -157,11 +157,11 @@ def _key(task: CaseTask, case: EvalCase, runner: CaseRunner) -> str:
     return answer_key(question_key(case), runner.fingerprints.target_key(task.target), task.trial)
 
 
-def make_carry_on(plan: RunPlan, run: StoredRun, purpose: Purpose) -> CarryOn:
+def make_carry_on(plan: RunPlan, run: StoredRun, purpose: Purpose) -> ResumePlan:
     """Return what is left to do of a stored run under a plan. Raises StorageError when its rows cannot be read."""
     planned = {suite.suite.path for suite in plan.suites}
     gone = tuple(path for path in run.suites if path not in planned)
-    return CarryOn(KeptRows(run), purpose, retired=run.retired(), gone_suites=gone)
+    return ResumePlan(KeptRows(run), purpose, retired=run.retired(), gone_suites=gone)
 
 
 def _is_unread(row: CaseResult) -> bool:
@@ -175,7 +175,7 @@ def _count(number: int, noun: str) -> str:
 GENERATION_STARTED = "generation_started"
 
 
-class AskedGeneration(Struct, frozen=True):
+class RequestedGeneration(Struct, frozen=True):
     """What was asked for when rows of a finished run were to be done again, as the run's events keep it.
 
     `only` (`errors`, `failed`, `cases`) and `globs` say which rows a retry does, `evaluators` is the file that a
@@ -198,7 +198,7 @@ class AskedGeneration(Struct, frozen=True):
         return fields
 
 
-def unfinished_generation(run: StoredRun) -> AskedGeneration | None:
+def unfinished_generation(run: StoredRun) -> RequestedGeneration | None:
     """Return the retry or rescore that was begun and did not finish, if there is one."""
     begun = None
     for event in run.events():
@@ -222,12 +222,12 @@ def chosen_rows(only: str, globs: Sequence[str], *, before: int | None = None) -
     return is_chosen
 
 
-def _asked(fields: JsonObject) -> AskedGeneration | None:
+def _asked(fields: JsonObject) -> RequestedGeneration | None:
     purpose, evaluators, rows = fields.get("purpose"), fields.get("evaluators"), fields.get("rows")
     globs = fields.get("cases")
     if purpose == "rescore":
-        return AskedGeneration("rescore", evaluators=evaluators if isinstance(evaluators, str) else None)
+        return RequestedGeneration("rescore", evaluators=evaluators if isinstance(evaluators, str) else None)
     if purpose != "retry" or not isinstance(rows, int):
         return None
     names = tuple(glob for glob in globs if isinstance(glob, str)) if isinstance(globs, list) else ()
-    return AskedGeneration("retry", str(fields.get("only")), names, rows=rows)
+    return RequestedGeneration("retry", str(fields.get("only")), names, rows=rows)

@@ -99,7 +99,7 @@ class JudgeOptions(Struct, frozen=True):
     max_output_tokens: int | None = None
 
 
-class Asked(Struct, Generic[Opinion], frozen=True):
+class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
     """How asking one judge ended: with an opinion and the score that it alone amounts to, or with a failure."""
 
     prompts: PromptPair
@@ -122,7 +122,7 @@ def failed_judgement(failure: Failure, unread: str | None) -> EvaluationScore:
 
 async def ask(
     provider: Provider, mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, role: JudgeRole
-) -> Asked[Opinion]:
+) -> JudgeOutcome[Opinion]:
     """Ask one judge, and once more when its reply holds no verdict. Never raises for a judge's own failure."""
     calls: list[JudgeCall] = []
     first = prompts = _make_prompts(mode, judged, options)
@@ -134,18 +134,20 @@ async def ask(
         try:
             response = await provider.invoke(_request(prompts, mode, judged, options))
         except ProviderError as error:
-            return Asked(first, tuple(calls), failure=_provider_failure(provider, error))
+            return JudgeOutcome(first, tuple(calls), failure=_provider_failure(provider, error))
         # A reply that was kept bears the nonce of the request that it was an answer to.
         nonce = prompts.nonce if response.cached is None else response.cached.nonce or prompts.nonce
         opinion = mode.parse(response.text, nonce=nonce, shown=judged.shown())
         score = None if opinion is None else mode.scored((opinion,))
         said = None if score is None else score.score
-        calls.append(_to_call(provider, response, part, said, (options.timer() - started) * 1000))
+        calls.append(
+            _to_call(provider, response=response, role=part, score=said, duration_ms=(options.timer() - started) * 1000)
+        )
         if opinion is not None:
-            return Asked(first, tuple(calls), opinion, score)
+            return JudgeOutcome(first, tuple(calls), opinion, score)
     message = f"the judge {judge_name(provider)!r} gave no usable JSON, asked twice"
     failure = Failure(kind="judge_error", message=message, stage="evaluator")
-    return Asked(first, tuple(calls), failure=failure, unread=calls[-1].reply)
+    return JudgeOutcome(first, tuple(calls), failure=failure, unread=calls[-1].reply)
 
 
 async def all_of(waiting: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

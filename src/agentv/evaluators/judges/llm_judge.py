@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from agentv.evaluators.judges.basis import COMPARED, USER_TEMPLATE, WHOLE, Basis, criterion_section, user_template
 from agentv.evaluators.judges.judging import (
-    Asked,
     JudgeMode,
     JudgeOptions,
+    JudgeOutcome,
     all_of,
     ask,
     failed_judgement,
@@ -351,7 +351,13 @@ class LlmJudgeEvaluator:
         """As `evaluate`, with the results of a composite's members for the prompt."""
         providers = self.options.judges or (await self._own_judge(context),)
         source = self.options.source
-        judged = JudgedText(context, judged_text(context, source), source, evaluator_results, self.options.config)
+        judged = JudgedText(
+            context=context,
+            candidate=judged_text(context, source),
+            source=source,
+            evaluator_results=evaluator_results,
+            evaluator=self.options.config,
+        )
         vote, basis = self.options.vote, judged.basis
         if self._items:
             return await self._ask_all(providers, RubricMode(self._items, vote), judged)
@@ -419,7 +425,7 @@ PromptEvaluator = LlmJudgeEvaluator
 """The seed's other name of the same class."""
 
 
-def _score_of(asked: list[Asked[Opinion]], mode: JudgeMode[Opinion]) -> EvaluationScore:
+def _score_of(asked: list[JudgeOutcome[Opinion]], mode: JudgeMode[Opinion]) -> EvaluationScore:
     for each in asked:
         if each.failure is not None:
             failed = failed_judgement(each.failure, each.unread)

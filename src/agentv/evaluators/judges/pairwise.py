@@ -1,4 +1,4 @@
-"""`pairwise`: is the candidate better than another answer? Asked in both orders. Its class is PairwiseEvaluator."""
+"""`pairwise`: is the candidate better than another answer? Called in both orders. Its class is PairwiseEvaluator."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from agentv.evaluators.judges.basis import criterion_section, user_template
 from agentv.evaluators.judges.judging import (
-    Asked,
     JudgeOptions,
+    JudgeOutcome,
     all_of,
     ask,
     failed_judgement,
@@ -239,7 +239,9 @@ class PairwiseEvaluator:
     async def _by_path(self, context: EvaluationContext) -> str:
         return judged_text(context, self._settings.against)
 
-    async def _ask_all(self, providers: Sequence[Provider], judged: JudgedText, other: str) -> list[Asked[PairReply]]:
+    async def _ask_all(
+        self, providers: Sequence[Provider], judged: JudgedText, other: str
+    ) -> list[JudgeOutcome[PairReply]]:
         """Ask every judge `samples` times, each time in both orders, all at once; the two orders stand in pairs."""
         calling, goal = self._calling_for(judged), self._goal(judged)
         role: JudgeRole = "member" if len(providers) > 1 else "sample"
@@ -268,7 +270,7 @@ class PairwiseEvaluator:
             return "What counts is which of them comes closer to the expected outcome; be strict about facts."
         return "What counts is which of them does better what was asked for; be strict about facts."
 
-    def _score_of(self, asked: Sequence[Asked[PairReply]], context: EvaluationContext) -> EvaluationScore:
+    def _score_of(self, asked: Sequence[JudgeOutcome[PairReply]], context: EvaluationContext) -> EvaluationScore:
         for each in asked:
             if each.failure is not None:
                 return failed_judgement(each.failure, each.unread)

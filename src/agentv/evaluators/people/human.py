@@ -21,7 +21,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluationResult, Evaluat
 from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem
 from agentv.types.protocols import EvaluatorTools
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.label import Feedback
 
 FILES_KEPT = 8
@@ -106,7 +106,7 @@ class HumanEvaluator:
         return EvaluationScore(0.0, status="skipped", reasoning=reason, results=(*results, *unjudged))
 
     def _about(self, context: EvaluationContext) -> Iterator[Feedback]:
-        slot = Slot(context.suite, context.eval_case.id, context.target.name, context.trial)
+        slot = ResultKey(context.suite, context.eval_case.id, context.target.name, context.trial)
         for eval_id in dict.fromkeys((slot.eval_id, context.session_id or slot.eval_id)):
             its_slot = replace(slot, eval_id=eval_id)
             for by_case in self._files:
@@ -128,7 +128,15 @@ def _result(name: str, said: Sequence[Feedback], criteria: Iterable[EvaluationCr
     metadata: JsonObject = {"annotators": [_entry(each, value) for each, value in zip(said, values, strict=True)]}
     if len(numbers) < len(said):  # words that no scale orders are kept, not averaged
         word = mode([str(each.score) for each in said])
-        return EvaluationResult(name, word, None, criterion.scale, _reasoning(said), "human", metadata=metadata)
+        return EvaluationResult(
+            criterion_name=name,
+            score=word,
+            value=None,
+            scale=criterion.scale,
+            reasoning=_reasoning(said),
+            evaluator_type="human",
+            metadata=metadata,
+        )
     if len(numbers) > 1:
         metadata = {**metadata, "spread": spread(numbers)}
     mean = combine(numbers, "mean")
@@ -138,7 +146,9 @@ def _result(name: str, said: Sequence[Feedback], criteria: Iterable[EvaluationCr
 def _unjudged(name: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult:
     """Return the result of a criterion that nobody judged: no value, and no error either."""
     scale = criterion_named(name, criteria).scale
-    return EvaluationResult(name, None, None, scale, "nobody judged it", "human")
+    return EvaluationResult(
+        criterion_name=name, score=None, value=None, scale=scale, reasoning="nobody judged it", evaluator_type="human"
+    )
 
 
 def _reasoning(said: Sequence[Feedback]) -> str | None:

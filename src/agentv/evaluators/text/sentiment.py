@@ -121,7 +121,14 @@ class SentimentEvaluator:
         if not criterion.labels and criterion.scale in NAMED_SCALES:
             return result_of(_PLACES[category], criterion, kind=self.kind, reasoning=told)
         # Its value is where the category stands among the scale's labels; a scale of free words has none.
-        return EvaluationResult(criterion.name, category, None, criterion.scale, told, self.kind)
+        return EvaluationResult(
+            criterion_name=criterion.name,
+            score=category,
+            value=None,
+            scale=criterion.scale,
+            reasoning=told,
+            evaluator_type=self.kind,
+        )
 
 
 def _takes_any_number(criterion: EvaluationCriteria) -> bool:

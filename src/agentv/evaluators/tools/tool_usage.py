@@ -347,7 +347,10 @@ class ToolUsageEvaluator:
         Raises EvaluatorError when `context.toolCalls` cannot be read.
         """
         calls = recorded_calls(context, self._source)
-        return [_judged(rule, name, metadata, calls, context) for rule, name, metadata in self._rules]
+        return [
+            _judged(rule, name=name, metadata=metadata, calls=calls, context=context)
+            for rule, name, metadata in self._rules
+        ]
 
 
 def _metadata(index: int, rule: ToolRule) -> JsonObject:

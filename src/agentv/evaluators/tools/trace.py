@@ -42,7 +42,7 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
                 raise ValueError(f"`{name}` must be a finite number of at least {least}")
 
 
-class _Looked(Struct, frozen=True):
+class _BoundCheck(Struct, frozen=True):
     """What one bound found: met or not, in words; `unknown` when there was nothing to compare it with."""
 
     said: str
@@ -78,7 +78,7 @@ class TraceEvaluator:
             return EvaluationScore(0.0, hits, misses, len(looked), status="error", error=failure)
         return EvaluationScore(len(hits) / len(looked), hits, misses, len(looked))
 
-    def _look(self, context: EvaluationContext) -> Iterator[_Looked]:
+    def _look(self, context: EvaluationContext) -> Iterator[_BoundCheck]:
         wanted = self._settings
         calls = recorded_calls(context) if self._looks_at_calls else None
         yield from _counted(wanted.max_tool_calls, lambda: count_calls(context, calls), "tool call")
@@ -92,32 +92,32 @@ class TraceEvaluator:
         yield from _measured(wanted.max_tokens, tokens, "{:d} tokens", "how many tokens the answer used")
 
 
-def _counted(bound: int | None, count: Callable[[], int | None], what: str) -> Iterator[_Looked]:
+def _counted(bound: int | None, count: Callable[[], int | None], what: str) -> Iterator[_BoundCheck]:
     if bound is None:
         return
     found = count()
     if found is None:
-        yield _Looked(f"{NO_TRACE} ({what}s)")
+        yield _BoundCheck(f"{NO_TRACE} ({what}s)")
         return
-    yield _Looked(f"{found} {what}{'' if found == 1 else 's'} (maximum: {bound})", met=found <= bound)
+    yield _BoundCheck(f"{found} {what}{'' if found == 1 else 's'} (maximum: {bound})", met=found <= bound)
 
 
-def _repeated(bound: int, most: tuple[str, int] | None) -> _Looked:
+def _repeated(bound: int, most: tuple[str, int] | None) -> _BoundCheck:
     if most is None:
-        return _Looked(f"{NO_TRACE} (repeated calls)")
+        return _BoundCheck(f"{NO_TRACE} (repeated calls)")
     said, count = most
     if count <= bound:
-        return _Looked(f"no call made more than {bound} time{'' if bound == 1 else 's'}", met=True)
-    return _Looked(f"{said} called {count} times (maximum: {bound})")
+        return _BoundCheck(f"no call made more than {bound} time{'' if bound == 1 else 's'}", met=True)
+    return _BoundCheck(f"{said} called {count} times (maximum: {bound})")
 
 
-def _measured(bound: Bound | None, found: Bound | None, form: str, what: str) -> Iterator[_Looked]:
+def _measured(bound: Bound | None, found: Bound | None, form: str, what: str) -> Iterator[_BoundCheck]:
     if bound is None:
         return
     if found is None:
-        yield _Looked(f"{what} is not known", unknown=True)
+        yield _BoundCheck(f"{what} is not known", unknown=True)
         return
-    yield _Looked(f"{form.format(found)} (maximum: {form.format(bound)})", met=found <= bound)
+    yield _BoundCheck(f"{form.format(found)} (maximum: {form.format(bound)})", met=found <= bound)
 
 
 def make_trace(_config: EvaluatorConfig, settings: TraceSettings, _tools: EvaluatorTools) -> TraceEvaluator:

@@ -169,7 +169,7 @@ FindRoot = Callable[[str], Path]
 """Returns the folder that holds the former version of a path."""
 
 
-class Look(Struct, frozen=True):
+class FolderSnapshot(Struct, frozen=True):
     """A folder as it was scanned. `root_of` tells where the bytes of a path are to be had."""
 
     entries: Entries
@@ -213,7 +213,7 @@ class Change(Struct, frozen=True):
         return old, _quoted(f"b/{self.path}") if self.new else "/dev/null"
 
 
-def find_changes(before: Look, after: Look) -> list[Change]:
+def find_changes(before: FolderSnapshot, after: FolderSnapshot) -> list[Change]:
     """Return what differs, in order of paths. A file that was only moved is one change, not two."""
     changes = []
     for path in sorted({*before.entries, *after.entries}):
@@ -225,7 +225,7 @@ def find_changes(before: Look, after: Look) -> list[Change]:
     return _with_renames(changes, before, after)
 
 
-def _is_same(path: str, before: Look, after: Look) -> bool:
+def _is_same(path: str, before: FolderSnapshot, after: FolderSnapshot) -> bool:
     old, new = before.entries[path], after.entries[path]
     if old.git_mode != new.git_mode or old.size != new.size:
         return False
@@ -236,7 +236,7 @@ def _is_same(path: str, before: Look, after: Look) -> bool:
     return before.digest(path) == after.digest(path)
 
 
-def _with_renames(changes: Sequence[Change], before: Look, after: Look) -> list[Change]:
+def _with_renames(changes: Sequence[Change], before: FolderSnapshot, after: FolderSnapshot) -> list[Change]:
     """Join each file that is gone with a new one of the same content, if there is one."""
     sizes = {change.new.size for change in changes if change.old is None and change.new is not None}
     gone: dict[bytes, list[Change]] = {}
@@ -257,7 +257,7 @@ def _with_renames(changes: Sequence[Change], before: Look, after: Look) -> list[
     return [change for change in joined if not (change.new is None and change.path in moved)]
 
 
-def capture(changes: Sequence[Change], before: Look, after: Look) -> Captured:
+def capture(changes: Sequence[Change], before: FolderSnapshot, after: FolderSnapshot) -> Captured:
     """Return changes as they are kept: the first 2,000 are listed, and shown as a diff of up to a mebibyte."""
     diff = _Diff(before, after)
     changed = tuple(diff.add(change) for change in changes[:MAX_CHANGED])
@@ -272,7 +272,7 @@ def capture(changes: Sequence[Change], before: Look, after: Look) -> Captured:
 class _Diff:
     """A diff as it grows, file by file. `left_out` counts the files that it has no room for."""
 
-    def __init__(self, before: Look, after: Look) -> None:
+    def __init__(self, before: FolderSnapshot, after: FolderSnapshot) -> None:
         self.parts: list[str] = []
         self.left_out = 0
         self._before = before
@@ -323,7 +323,9 @@ def _listed(change: Change, *, binary: bool) -> ChangedFile:
     if change.old is None:
         return ChangedFile(change.path, "added", change.new.size, binary=binary)
     if change.old_path != change.path:
-        return ChangedFile(change.path, "renamed", change.new.size, change.old_path, binary)
+        return ChangedFile(
+            path=change.path, status="renamed", bytes=change.new.size, before=change.old_path, binary=binary
+        )
     return ChangedFile(change.path, "modified", change.new.size, binary=binary)
 
 

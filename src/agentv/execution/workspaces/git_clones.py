@@ -5,7 +5,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -46,11 +46,11 @@ async def clone(repository: str, ref: str | None, *, base_dir: Path, home: Path,
     is_remote = _REMOTE.match(repository)
     origin = await _mirror(repository, ref, home) if is_remote else (base_dir / repository).resolve()
     commit = await _commit(origin, ref or "HEAD", repository)
-    await _git("clone", "--quiet", "--shared", "--no-checkout", "--", str(origin), str(target), kind="config_error")
-    named = await _run("-C", str(target), "symbolic-ref", "--quiet", "--short", "HEAD")
+    await _git(["clone", "--quiet", "--shared", "--no-checkout", "--", str(origin), str(target)], kind="config_error")
+    named = await _run(["-C", str(target), "symbolic-ref", "--quiet", "--short", "HEAD"])
     branch = named.stdout.decode(errors="replace").strip() or "main"
-    await _git("-C", str(target), "checkout", "--quiet", "--no-track", "-B", branch, commit)
-    await _git("-C", str(target), "remote", "remove", "origin")
+    await _git(["-C", str(target), "checkout", "--quiet", "--no-track", "-B", branch, commit])
+    await _git(["-C", str(target), "remote", "remove", "origin"])
 
 
 def missing_repository(repository: str, base_dir: Path) -> str | None:
@@ -67,16 +67,18 @@ async def ignored(paths: Iterable[str], folder: Path, scratch: Path) -> frozense
     listed = os.fsencode("".join(f"{path}\0" for path in paths))
     if not listed or not (folder / ".gitignore").is_file() or shutil.which("git") is None:
         return frozenset()
-    await _git("init", "--quiet", "--bare", str(scratch))
+    await _git(["init", "--quiet", "--bare", str(scratch)])
     where = (f"--git-dir={scratch}", f"--work-tree={folder}")
     outcome = await _run(
-        *where, "check-ignore", "--no-index", "-z", "--stdin", stdin=listed, cwd=folder, env=_NO_CONFIG
+        [*where, "check-ignore", "--no-index", "-z", "--stdin"], stdin=listed, cwd=folder, env=_NO_CONFIG
     )
     return frozenset(os.fsdecode(path) for path in outcome.stdout.split(b"\0") if path)
 
 
 async def _commit(origin: Path, ref: str, repository: str) -> str:
-    outcome = await _run("-C", str(origin), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    outcome = await _run(
+        ["-C", str(origin), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"]
+    )
     if outcome.exit_code != 0:
         said = f" ({outcome.stderr.strip()})" if outcome.stderr.strip() else ""
         raise ProviderError(Failure("config_error", f"workspace: {repository} has no commit called {ref!r}{said}"))
@@ -92,15 +94,15 @@ async def _mirror(url: str, ref: str | None, home: Path) -> Path:
         if not mirror.is_dir():
             making = mirror.with_suffix(".new")
             remove_tree(making)
-            await _git("clone", "--quiet", "--mirror", "--", url, str(making))
+            await _git(["clone", "--quiet", "--mirror", "--", url, str(making)])
             making.rename(mirror)
         elif not (_COMMIT_ID.fullmatch(ref or "") and await _has_commit(mirror, ref or "")):
-            await _git("-C", str(mirror), "fetch", "--quiet", "--prune", "origin")
+            await _git(["-C", str(mirror), "fetch", "--quiet", "--prune", "origin"])
     return mirror
 
 
 async def _has_commit(repository: Path, commit: str) -> bool:
-    return (await _run("-C", str(repository), "cat-file", "-e", f"{commit}^{{commit}}")).exit_code == 0
+    return (await _run(["-C", str(repository), "cat-file", "-e", f"{commit}^{{commit}}"])).exit_code == 0
 
 
 @asynccontextmanager
@@ -115,9 +117,9 @@ async def _locked(path: Path) -> AsyncIterator[None]:
         yield
 
 
-async def _git(*arguments: str, kind: FailureKind = "target_exit") -> None:
+async def _git(arguments: Sequence[str], *, kind: FailureKind = "target_exit") -> None:
     """Run git, which must exit with 0. Raises ProviderError with what it said."""
-    outcome = await _run(*arguments)
+    outcome = await _run(arguments)
     if outcome.timed_out:
         message = f"workspace: git {_verb(arguments)} took longer than {TIMEOUT_S:g} s"
         raise ProviderError(Failure("target_timeout", message))
@@ -126,12 +128,12 @@ async def _git(*arguments: str, kind: FailureKind = "target_exit") -> None:
         raise ProviderError(Failure(kind, f"workspace: git {_verb(arguments)} failed: {said}"))
 
 
-def _verb(arguments: tuple[str, ...]) -> str:
+def _verb(arguments: Sequence[str]) -> str:
     return arguments[2] if arguments[0] == "-C" else arguments[0]
 
 
 async def _run(
-    *arguments: str, stdin: bytes = b"", cwd: Path | None = None, env: Mapping[str, str] | None = None
+    arguments: Sequence[str], *, stdin: bytes = b"", cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> Outcome:
     command = Command(
         argv=(*WITHOUT_GIT_VARIABLES, "git", *arguments),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from agentv.execution.processes.process import Command, run_process
 from agentv.execution.processes.tree import finish as to_the_end
-from agentv.execution.workspaces.folder_changes import Look, capture, find_changes
+from agentv.execution.workspaces.folder_changes import FolderSnapshot, capture, find_changes
 from agentv.execution.workspaces.folder_trees import Entries, copy_file, copy_tree, remove_tree, scan
 from agentv.execution.workspaces.git_clones import WITHOUT_GIT_VARIABLES
 from agentv.execution.workspaces.sources import Source, get_source, in_thread, new_folder
@@ -63,7 +63,7 @@ class Workspace:
         self._config = config
         self._source = source
         self._place = place
-        self._before = Look({}, lambda _: source.folder)
+        self._before = FolderSnapshot({}, lambda _: source.folder)
         self._is_torn_down = False
         self._is_finished = False
 
@@ -73,7 +73,7 @@ class Workspace:
             copied = await in_thread(self._copy)
         except OSError as error:
             raise ProviderError(Failure("config_error", f"workspace: no copy could be made: {error}")) from error
-        self._before = Look(copied, lambda _: self._source.folder)
+        self._before = FolderSnapshot(copied, lambda _: self._source.folder)
         if self._config.setup is None:
             return
         failure = await self._run(self._config.setup, "setup")
@@ -95,7 +95,7 @@ class Workspace:
         copy_tree(self._source.folder, self.path, stop)
         return scan(self.path)
 
-    async def _look_again(self) -> Look:
+    async def _look_again(self) -> FolderSnapshot:
         """Return the workspace as `setup` left it, with copies of what it made or changed."""
         now = await self._look_now()
         changes = await in_thread(lambda _: find_changes(self._before, now))
@@ -108,13 +108,15 @@ class Workspace:
                 copy_file(self.path / path, folder / path)
 
         await in_thread(keep)
-        return Look(now.entries, lambda path: folder if path in made else self._source.folder)
+        return FolderSnapshot(now.entries, lambda path: folder if path in made else self._source.folder)
 
-    async def _look_now(self) -> Look:
+    async def _look_now(self) -> FolderSnapshot:
         """Return the workspace as it is, without new files that the source's own `.gitignore` covers."""
         entries = await in_thread(lambda _: scan(self.path))
         ignored = await self._source.ignored(entries.keys() - self._before.entries.keys())
-        return Look({path: entry for path, entry in entries.items() if path not in ignored}, lambda _: self.path)
+        return FolderSnapshot(
+            {path: entry for path, entry in entries.items() if path not in ignored}, lambda _: self.path
+        )
 
     async def capture(self) -> Captured:
         """Return what differs from the workspace as it was set up, whatever was committed meanwhile."""

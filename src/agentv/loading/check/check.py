@@ -131,7 +131,7 @@ def _check_suite(path: Path, cwd: Path, env: Mapping[str, str], specs: Specs) ->
         targets = read_targets(targets_file, specs, unknown_provider=_unknown(read.project.plugins))
         yield from targets.problems
         yield from _check_choice(read, targets, targets_file)
-        yield from _check_use(read, targets, targets_file, values, specs)
+        yield from _check_use(read, targets=targets, targets_file=targets_file, env=values, specs=specs)
         yield from check_gate_names(read, [target.name for target in targets.targets])
     else:
         yield from check_gate_names(read, None)
@@ -181,7 +181,7 @@ def _fill_and_check(reader: Reader, target: TargetConfig, env: Mapping[str, str]
         if not isinstance(raw, Mapping) or raw.get("name") != target.name or raw.get("provider") not in specs.providers:
             continue
         at = ("targets", index)
-        filled = fill(reader, at, raw, env, target.name, unset="warning")
+        filled = fill(reader, at=at, value=raw, env=env, target=target.name, unset="warning")
         if isinstance(filled.value, dict):
             check_target(reader, at, filled.value, specs.providers, whole=filled.whole)
     yield from reader.problems

@@ -70,7 +70,7 @@ def add_entries(text: str, path: str, entries: Mapping[int, Entry]) -> str:
         node = cases.items[index]
         if node.is_alias or not node.ends:
             what = "this case is an alias" if node.is_alias else "nothing can be added to this case as it is written"
-            problems.append(_problem(path, node, index, what, "write it out"))
+            problems.append(_problem(path, node=node, index=index, message=what, advice="write it out"))
         elif node.is_flow:
             put.append((node.ends[-1], f", {entry.key}: {entry.flow}"))
         else:

@@ -146,7 +146,9 @@ class _Composer:
 
     def _problem(self, place: Mark, message: str, allowed: str | None = None) -> Problem:
         shown = shown_path(cast(JsonPath, tuple(self._at)))
-        return Problem(self.path, message, place.line, place.column, shown, allowed)
+        return Problem(
+            path=self.path, message=message, line=place.line, column=place.column, json_path=shown, allowed=allowed
+        )
 
     def _node(self, event: yaml.Event) -> JsonValue:
         """Compose the value that starts with `event`."""

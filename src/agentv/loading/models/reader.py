@@ -211,7 +211,18 @@ class Reader:
             return
         self._told.add(told)
         shown = shown_path(at)
-        self.problems.append(Problem(self.document.path, message, *place, shown, allowed, suggestion, severity))
+        self.problems.append(
+            Problem(
+                self.document.path,
+                message,
+                line=place.line,
+                column=place.column,
+                json_path=shown,
+                allowed=allowed,
+                suggestion=suggestion,
+                severity=severity,
+            )
+        )
 
     def spoil(self, at: JsonPath) -> None:
         """Say nothing more about the value at a path: what is wrong with it has been noted."""

@@ -201,4 +201,11 @@ def repeated_id(case_id: str, place: Location, first: Location, column: int = 1)
     """Return the problem of an id that is used twice, with both places."""
     where = f"line {first.line}" if first.path == place.path else f"{first.path}, line {first.line}"
     message = f"the id {case_id!r} is used twice, first in {where}"
-    return Problem(place.path, message, place.line, column, "$.id", allowed="ids are unique in a suite")
+    return Problem(
+        path=place.path,
+        message=message,
+        line=place.line,
+        column=column,
+        json_path="$.id",
+        allowed="ids are unique in a suite",
+    )

@@ -71,8 +71,8 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None
     if not isinstance(raw, Mapping):
         return None
     criteria = read_criteria(reader, (*at, "criteria"), scope.evaluators.criteria)
-    asked = _contents(reader, at, raw, "input_messages", scope.files)
-    expected = _contents(reader, at, raw, "expected_messages", scope.files)
+    asked = _contents(reader, at=at, case=raw, name="input_messages", files=scope.files)
+    expected = _contents(reader, at=at, case=raw, name="expected_messages", files=scope.files)
     evaluators = _evaluators(reader, at, scope.evaluators, criteria)
     if model is None:
         return None
@@ -131,5 +131,9 @@ def _rubrics(reader: Reader, at: JsonPath, model: CaseModel) -> tuple[RubricItem
         if id_ in seen:
             reader.error((*at, index), f"a second rubric item with the id {id_!r}")
         seen.add(id_)
-        items.append(RubricItem(id_, item.description, item.weight, item.required, item.scale))
+        items.append(
+            RubricItem(
+                id=id_, description=item.description, weight=item.weight, required=item.required, scale=item.scale
+            )
+        )
     return tuple(items)

@@ -85,7 +85,7 @@ def read_evaluator(
     if default_name is not None:
         common.setdefault("name", default_name)
     model = reader.validate(partial(reader_of(EvaluatorModel), common), common, at)
-    settings = _settings(reader, at, raw, spec, scope)
+    settings = _settings(reader, at=at, raw=raw, spec=spec, scope=scope)
     if model is None:
         return None
     if model.cost is not None:

@@ -138,7 +138,7 @@ class ToolCallModel(FileModel, frozen=True, kw_only=True):
 
     def to_tool_call(self) -> ToolCall:
         """Make the tool call."""
-        return ToolCall(self.tool, self.input, self.output, self.id, self.timestamp)  # type: ignore[arg-type] # JSON by birth
+        return ToolCall(tool=self.tool, input=self.input, output=self.output, id=self.id, timestamp=self.timestamp)  # type: ignore[arg-type] # JSON by birth
 
 
 class MessageModel(FileModel, frozen=True, kw_only=True):
@@ -198,7 +198,15 @@ class CriterionModel(FileModel, frozen=True, kw_only=True):
         scale, labels = self.scale, tuple(self.labels)
         if not isinstance(scale, str):
             scale, labels = "labels", tuple(scale)
-        return EvaluationCriteria(self.name, self.description, scale, self.weight, self.min, self.max, labels)
+        return EvaluationCriteria(
+            name=self.name,
+            description=self.description,
+            scale=scale,
+            weight=self.weight,
+            min=self.min,
+            max=self.max,
+            labels=labels,
+        )
 
     @property
     def is_custom_scale(self) -> bool:

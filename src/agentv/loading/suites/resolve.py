@@ -58,7 +58,7 @@ def resolve_at(
 ) -> ResolvedTarget | None:
     """Return the target that stands at `at`, or None when it has problems, which are noted."""
     before = len(reader.problems)
-    filled = fill(reader, at, _as_written(config), env, config.name)
+    filled = fill(reader, at=at, value=_as_written(config), env=env, target=config.name)
     unset = len(reader.problems) > before
     if not isinstance(filled.value, dict) or not isinstance(filled.public, dict):
         return None

@@ -198,7 +198,13 @@ def read_suite(path: Path, specs: Specs, *, plugins_imported: bool = True, conte
         criteria=named_criteria(named.criteria, named.sets),
         criteria_names=frozenset(criterion.name for criterion in criteria),
     )
-    finder = FileFinder(base, root, Path.cwd(), project.guideline_patterns, project.allow_outside)
+    finder = FileFinder(
+        base_dir=base,
+        repository_root=root,
+        cwd=Path.cwd(),
+        guideline_patterns=project.guideline_patterns,
+        allow_outside=project.allow_outside,
+    )
     cases = CasesReader(CaseScope(scope, finder, relative_name(path, root)))
     if path.suffix == ".jsonl":
         cases.read_json_lines(path)

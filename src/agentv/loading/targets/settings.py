@@ -43,7 +43,9 @@ def check_target(
     provider = raw.get("provider")
     spec = None
     if isinstance(provider, str):
-        spec = _find_provider(reader, (*at, "provider"), provider, registry, unknown_provider)
+        spec = _find_provider(
+            reader, at=(*at, "provider"), written=provider, registry=registry, severity=unknown_provider
+        )
     names = TargetModel.names()
     common = {key: value for key, value in raw.items() if names.of(key)}
     read_common = reader_of(TargetModel)
@@ -52,7 +54,7 @@ def check_target(
         common,
         at,
     )
-    settings = _check_settings(reader, at, raw, spec, whole) if spec is not None else None
+    settings = _check_settings(reader, at=at, raw=raw, spec=spec, whole=whole) if spec is not None else None
     return CheckedTarget(model if isinstance(model, TargetModel) else None, spec, settings)
 
 

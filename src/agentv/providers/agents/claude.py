@@ -103,7 +103,13 @@ def _read_message(event: JsonObject, at: str) -> Iterator[Step]:
         elif kind == "text" and text and is_agent:
             yield Said(text, at, parent)
         elif kind.endswith("tool_use"):
-            yield Called(str(block.get("id", "")), str(block.get("name", "")), block.get("input"), at, parent)
+            yield Called(
+                id=str(block.get("id", "")),
+                tool=str(block.get("name", "")),
+                input=block.get("input"),
+                at=at,
+                parent=parent,
+            )
         elif kind.endswith("tool_result"):
             yield Returned(str(block.get("tool_use_id", "")), _output(block))
 

@@ -108,7 +108,13 @@ def _read_message(data: JsonObject, at: str) -> Iterator[Step]:
     if text:
         yield Said(text, at, parent)
     for call in objects_of(data.get("toolRequests")):
-        yield Called(str(call.get("toolCallId", "")), str(call.get("name", "")), call.get("arguments"), at, parent)
+        yield Called(
+            id=str(call.get("toolCallId", "")),
+            tool=str(call.get("name", "")),
+            input=call.get("arguments"),
+            at=at,
+            parent=parent,
+        )
 
 
 def _read_result(data: JsonObject) -> Iterator[Step]:

@@ -74,23 +74,25 @@ class MessagesDialogue(Struct, frozen=True):
     def build_body(self, talk: Talk) -> JsonObject:
         """Return the body that asks for the next message."""
         settings, budget = self.settings, self.settings.thinking_budget
-        wishes = settings.wishes(talk.request)
+        turn_settings = settings.turn_settings(talk.request)
         body: dict[str, JsonValue] = {
             "model": talk.request.model or settings.model,
-            "max_tokens": _limit(wishes.max_output_tokens, budget or 0),
+            "max_tokens": _limit(turn_settings.max_output_tokens, budget or 0),
             "system": talk.system or None,
             "messages": talk.items,
-            "temperature": None if budget else wishes.temperature,
+            "temperature": None if budget else turn_settings.temperature,
             "thinking": {"type": "enabled", "budget_tokens": budget} if budget else None,
             "tools": [_tool(tool) for tool in settings.tools] or None,
-            "output_config": wishes.schema and {"format": {"type": "json_schema", "schema": wishes.schema}},
+            "output_config": turn_settings.schema
+            and {"format": {"type": "json_schema", "schema": turn_settings.schema}},
         }
         return {**without_none(body), **settings.extra_body}
 
     def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
         """Return the HTTP request that asks for the next message."""
         body = self.build_body(talk)
-        return json_request(self.url, body, version_header([body]), auth, self.settings.extra_headers)
+        headers = (version_header([body]), auth, self.settings.extra_headers)
+        return json_request(self.url, body, *headers)
 
     def parse(self, value: JsonObject) -> Turn:
         """Return the message in a reply."""

@@ -110,12 +110,12 @@ class ContentDialogue(Struct, frozen=True):
 
     def build_body(self, talk: Talk) -> JsonObject:
         """Return the body that asks for the next turn."""
-        wishes = self.settings.wishes(talk.request)
+        turn_settings = self.settings.turn_settings(talk.request)
         config: dict[str, JsonValue] = {
-            "temperature": wishes.temperature,
-            "maxOutputTokens": wishes.max_output_tokens,
-            "responseMimeType": wishes.schema and "application/json",
-            "responseJsonSchema": wishes.schema,
+            "temperature": turn_settings.temperature,
+            "maxOutputTokens": turn_settings.max_output_tokens,
+            "responseMimeType": turn_settings.schema and "application/json",
+            "responseJsonSchema": turn_settings.schema,
         }
         body: dict[str, JsonValue] = {
             "contents": talk.items,

@@ -11,7 +11,7 @@ from agentv.types.provider import ProviderRequest
 DIMENSIONS_HELP = "How many numbers a vector has, for models of embeddings that let one choose."
 
 
-class Wishes(Struct, frozen=True):
+class TurnSettings(Struct, frozen=True):
     """How a turn is to be made: what the request says goes before what the target says. None leaves it to the API."""
 
     temperature: float | None
@@ -63,9 +63,9 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
         """Whether the API can hold a model to a JSON Schema, as far as the settings tell."""
         return self.structured_output is not False
 
-    def wishes(self, request: ProviderRequest) -> Wishes:
+    def turn_settings(self, request: ProviderRequest) -> TurnSettings:
         """Return how the answer to `request` is to be made."""
-        return Wishes(
+        return TurnSettings(
             temperature=self.temperature if request.temperature is None else request.temperature,
             max_output_tokens=request.max_output_tokens or self.max_output_tokens,
             schema=request.response_schema if self.knows_schemas else None,

@@ -71,15 +71,15 @@ class ResponsesDialogue(Struct, frozen=True):
 
     def build_body(self, talk: Talk) -> JsonObject:
         """Return the body that asks for the next turn."""
-        wishes = self.settings.wishes(talk.request)
+        turn_settings = self.settings.turn_settings(talk.request)
         body: dict[str, JsonValue] = {
             "model": talk.request.model or self.model,
             "instructions": talk.system or None,
             "input": talk.items,
-            "temperature": wishes.temperature,
-            "max_output_tokens": wishes.max_output_tokens,
+            "temperature": turn_settings.temperature,
+            "max_output_tokens": turn_settings.max_output_tokens,
             "tools": [_tool(tool) for tool in self.settings.tools] or None,
-            "text": wishes.schema and _text_format(wishes.schema),
+            "text": turn_settings.schema and _text_format(turn_settings.schema),
         }
         return {**without_none(body), **self.settings.extra_body}
 

@@ -31,15 +31,15 @@ class ChatDialogue(Struct, frozen=True):
 
     def build_body(self, talk: Talk) -> JsonObject:
         """Return the body that asks for the next message."""
-        wishes = self.settings.wishes(talk.request)
+        turn_settings = self.settings.turn_settings(talk.request)
         system: tuple[JsonObject, ...] = ({"role": "system", "content": talk.system},) if talk.system else ()
         body: dict[str, JsonValue] = {
             "model": talk.request.model or self.model,
             "messages": [*system, *talk.items],
-            "temperature": wishes.temperature,
-            self.limit_key: wishes.max_output_tokens,
+            "temperature": turn_settings.temperature,
+            self.limit_key: turn_settings.max_output_tokens,
             "tools": [_tool(tool) for tool in self.settings.tools] or None,
-            "response_format": wishes.schema and _response_format(wishes.schema),
+            "response_format": turn_settings.schema and _response_format(turn_settings.schema),
         }
         return {**without_none(body), **self.settings.extra_body}
 

@@ -86,7 +86,13 @@ class Job(Struct):
 def make_job(editor: Editor, folder: Path, request: ProviderRequest, name: str) -> Job:
     """Return a request as it will be put into a subagent's folder; nothing is written yet."""
     exchange = exchange_in(folder / MESSAGES, name)
-    return Job(request, folder, exchange, build_prompt(request), editor.chat_command(exchange.request))
+    return Job(
+        request=request,
+        folder=folder,
+        exchange=exchange,
+        prompt=build_prompt(request),
+        command=editor.chat_command(exchange.request),
+    )
 
 
 async def dispatch(editor: Editor, jobs: Sequence[Job], *, name: str, sleep: Sleep) -> None:

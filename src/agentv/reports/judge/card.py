@@ -10,7 +10,7 @@ from agentv.reports.text.sheet import Finding, Part, Sheet
 from agentv.scoring.judges.labelled import LabelledAnswer, Opinion
 from agentv.scoring.judges.report_card import AgreementRate, Kappa, PeopleAgreement, ReportCard, advice
 from agentv.types.json_value import JsonObject
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.summaries import Interval
 
 SHOWN = 10
@@ -153,7 +153,7 @@ def _apart(told: JudgeCard, most: int | None) -> Part:
     )
 
 
-def slot_text(slot: Slot) -> str:
+def slot_text(slot: ResultKey) -> str:
     """Return `refund-7 trial 2, agent`: trials count from 1, as in every report."""
     trial = f" trial {slot.trial + 1}" if slot.trial else ""
     return f"{slot.eval_id}{trial}, {slot.target}"

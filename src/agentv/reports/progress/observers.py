@@ -15,7 +15,7 @@ DISPLAYS = ("auto", "live", "plain", "json", "none")
 _TICK_S = 1.0
 
 
-class Silence:
+class NullObserver:
     """An observer that says nothing."""
 
     def notify(self, event: RunEvent) -> None:
@@ -52,7 +52,7 @@ def make_observer(
 
             return JsonLines(stream, to_record=to_record)
         case "none":
-            return Silence()
+            return NullObserver()
         case _:
             from agentv.reports.progress.plain import PlainLines  # noqa: PLC0415
             from agentv.reports.run.github import is_github  # noqa: PLC0415

@@ -55,7 +55,7 @@ def end_report(
         table(_evaluator_rows(report), width, paint),
         [*table(corrected_rows(report.corrected), width, paint), *corrected_notes(report.corrected)],
         [] if report.baseline is None else baseline_lines(report.baseline, width, signs),
-        _failing(report, width, signs, paint, labels),
+        _failing(report, width=width, signs=signs, paint=paint, labels=labels),
         _flaky(report.flaky, width, signs),
         [line for note in report.notes for line in _told("note", note, width, signs)],
         _files(report, files),
@@ -186,7 +186,7 @@ def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint, l
         return []
     lines = [paint(f"did not pass: {report.failing_total:,}", "bold")]
     for result in report.failing:
-        lines.extend(_failing_case(result, width, signs, paint, labels))
+        lines.extend(_failing_case(result, width=width, signs=signs, paint=paint, labels=labels))
     rest = report.failing_total - len(report.failing)
     if rest > 0:
         lines.append(f"and {rest:,} more: agentv show {report.run_id} --failed")
@@ -203,7 +203,7 @@ def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Pa
     longest = None if width is None else max(width - taken, _LEAST_OF_A_NAME)
     head = f"{labels.label(result, signs=signs, longest=longest)}{rest}"
     mark = paint(signs.marks[state], state_colour(state))
-    return with_reason(mark, head, signs.within(row_reason(result)), width, signs)
+    return with_reason(mark, head=head, reason=signs.within(row_reason(result)), width=width, signs=signs)
 
 
 def _told(name: str, text: str, width: int | None, signs: Signs) -> list[str]:

@@ -69,7 +69,7 @@ class ScoreView(Struct, frozen=True):
         for line in lines:
             mark = self.paint(self.signs.marks[line.state], state_colour(line.state))
             head, reason = self.signs.within(_head(line)), self.signs.within(line_reason(line))
-            shown += with_reason(mark, head, reason, self.width, self.signs)
+            shown += with_reason(mark, head=head, reason=reason, width=self.width, signs=self.signs)
         return [*shown, f"and {more:,} more"] if more > 0 else shown
 
 

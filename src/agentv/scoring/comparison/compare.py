@@ -131,12 +131,12 @@ def _case_differences(before: Side, after: Side, pairs: Sequence[Pair], threshol
         if was is None or is_now is None:
             continue
         yield CaseDifference(
-            pair,
-            was,
-            is_now,
-            before.mean(PASSED, pair.before) or 0.0,
-            after.mean(PASSED, pair.after) or 0.0,
-            _outcome(is_now - was, threshold),
+            pair=pair,
+            before=was,
+            after=is_now,
+            passed_before=before.mean(PASSED, pair.before) or 0.0,
+            passed_after=after.mean(PASSED, pair.after) or 0.0,
+            outcome=_outcome(is_now - was, threshold),
             is_changed=_is_changed(before, after, pair),
         )
 

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from agentv.scoring.counting.tallies import JUDGED_STATES
 from agentv.scoring.results.aggregation import row_state
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState
 from agentv.types.usage import Usage
@@ -33,7 +33,7 @@ class ScoredRow(Struct, frozen=True):
     one score for each evaluator that judged, cost in dollars, latency in seconds, tokens.
     """
 
-    slot: Slot
+    slot: ResultKey
     state: RowState
     measures: Mapping[str, float] = field(default_factory=dict)
     place: Place | None = None

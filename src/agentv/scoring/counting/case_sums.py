@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from agentv.scoring.keys.digests import digest_of
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 
 _FIRST_PLACES = 8
 
@@ -19,7 +19,7 @@ class CaseSum(NamedTuple):
     score_sum: float
 
 
-def case_of(slot: Slot) -> int:
+def case_of(slot: ResultKey) -> int:
     """Return the number that stands for a row's case: all its repeats have it, by whichever target."""
     return digest_of(f"{slot.suite}\0{slot.eval_id}") or 1
 

@@ -116,13 +116,13 @@ class JudgedSummary(Struct):
         """Return one summary per criterion, in the order in which they came."""
         return tuple(
             CriterionSummary(
-                name,
-                tally.judged,
-                tally.mean,
-                tally.pass_rate,
-                tally.counts["error"],
-                tally.mean_interval,
-                tally.pass_rate_interval,
+                name=name,
+                judged=tally.judged,
+                mean=tally.mean,
+                pass_rate=tally.pass_rate,
+                errors=tally.counts["error"],
+                mean_interval=tally.mean_interval,
+                pass_rate_interval=tally.pass_rate_interval,
             )
             for name, tally in self._criteria.items()
         )

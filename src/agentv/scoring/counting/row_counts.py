@@ -10,7 +10,7 @@ from agentv.scoring.counting.row_kinds import RowKind, kind_of
 from agentv.scoring.counting.tallies import JUDGED_STATES, Tally, TargetTally
 from agentv.scoring.keys.digests import DigestMap
 from agentv.scoring.results.aggregation import row_state
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState
 
@@ -24,7 +24,7 @@ class TrialVerdicts:
         self._first = DigestMap("B")
         self._flaky: dict[tuple[str, str, str], None] = {}
 
-    def add(self, slot: Slot, state: RowState) -> None:
+    def add(self, slot: ResultKey, state: RowState) -> None:
         """Take the verdict of one trial; a row without one says nothing."""
         code = _CODES.get(state)
         if code is None:

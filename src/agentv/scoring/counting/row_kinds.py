@@ -53,7 +53,16 @@ def kind_of(row: CaseResult, state: RowState) -> RowKind:
         for criterion in each.results:
             criteria.append((criterion.criterion_name, criterion.value, criterion.error is not None))  # noqa: PERF401 - quicker for one or two
     slot = row.slot
-    return RowKind(state, row.score, slot.suite, slot.target, row.dataset, row.tags, tuple(evaluators), tuple(criteria))
+    return RowKind(
+        state=state,
+        score=row.score,
+        suite=slot.suite,
+        target=slot.target,
+        dataset=row.dataset,
+        tags=row.tags,
+        evaluators=tuple(evaluators),
+        criteria=tuple(criteria),
+    )
 
 
 def evaluator_state(result: EvaluatorResult) -> RowState:

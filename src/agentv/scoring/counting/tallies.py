@@ -216,7 +216,14 @@ def _single_outcomes(tally: Tally) -> Counter[tuple[int, int]]:
 
 def _trial_summary(k: int, outcomes: Mapping[tuple[int, int], int]) -> TrialSummary:
     at, hat = (_moments(of_case, k, outcomes) for of_case in (pass_at, pass_hat))
-    return TrialSummary(k, at.clusters, at.mean, hat.mean, mean_interval(at), mean_interval(hat))
+    return TrialSummary(
+        k=k,
+        cases=at.clusters,
+        pass_at=at.mean,
+        pass_hat=hat.mean,
+        pass_at_interval=mean_interval(at),
+        pass_hat_interval=mean_interval(hat),
+    )
 
 
 def _moments(

@@ -26,7 +26,7 @@ INTERRUPT_SIGNAL = 2
 _WHY_INCOMPLETE = {"failed": "the run could not go on", "running": "the run is not over"}
 
 
-class AskedGate(Struct, frozen=True):
+class ScopedGate(Struct, frozen=True):
     """A gate with what it is measured on: the whole run, or the rows of one suite, which it is then called by."""
 
     gate: Gate
@@ -61,7 +61,7 @@ class Ending(Struct, frozen=True):
 
 
 def run_verdict(
-    counted: Counted, ending: Ending, *, gates: Sequence[AskedGate] | None, max_errors: int = 0
+    counted: Counted, ending: Ending, *, gates: Sequence[ScopedGate] | None, max_errors: int = 0
 ) -> RunVerdict:
     """Return exit code and sentence of a run (product.md, "Exit codes").
 
@@ -128,7 +128,7 @@ def _of_planned(rows: int, ending: Ending) -> str:
     return f"{rows:,} of {_count(ending.planned, f'planned {ending.noun}')} {'is' if rows == 1 else 'are'}"
 
 
-def _check_gates(counted: Counted, gates: Sequence[AskedGate] | None, noun: str) -> tuple[GateResult, ...]:
+def _check_gates(counted: Counted, gates: Sequence[ScopedGate] | None, noun: str) -> tuple[GateResult, ...]:
     if gates is not None:
         return tuple(_check_gate(counted, asked) for asked in gates)
     rows = counted.all
@@ -137,7 +137,7 @@ def _check_gates(counted: Counted, gates: Sequence[AskedGate] | None, noun: str)
     return (GateResult(f"every judged {noun} passes", passed=passed, value=value, sentence=_rows_passed(rows, noun)),)
 
 
-def _check_gate(counted: Counted, asked: AskedGate) -> GateResult:
+def _check_gate(counted: Counted, asked: ScopedGate) -> GateResult:
     if asked.suite is None:
         return asked.gate.check(counted)
     result = asked.gate.check(counted.of_suite(asked.suite))
@@ -169,20 +169,20 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def summary_for(gates: Sequence[AskedGate] | None, *, has_targets: bool) -> Summary:
+def summary_for(gates: Sequence[ScopedGate] | None, *, has_targets: bool) -> Summary:
     """Return a summary that counts apart the suites with gates of their own. `has_targets` is as for Summary."""
     suites = {asked.suite for asked in gates or () if asked.suite is not None}
     return Summary(suites, kept=_names(gates), has_targets=has_targets)
 
 
-def judged_summary_for(gates: Sequence[AskedGate] | None) -> "JudgedSummary":
+def judged_summary_for(gates: Sequence[ScopedGate] | None) -> "JudgedSummary":
     """Return a summary of a stream."""
     from agentv.scoring.counting.judged_summary import JudgedSummary  # noqa: PLC0415 - a run has none
 
     return JudgedSummary(kept=frozenset(name for _, name in _names(gates)))
 
 
-def _names(gates: Sequence[AskedGate] | None) -> frozenset[tuple[str, str]]:
+def _names(gates: Sequence[ScopedGate] | None) -> frozenset[tuple[str, str]]:
     """Return what gates ask for by name, as the kind of group and its name."""
     named = (asked.gate for asked in gates or () if asked.gate.metric.takes == "name")
     return frozenset((gate.name, gate.argument or "") for gate in named)

@@ -67,7 +67,9 @@ def read_gate(expression: str) -> WrittenGate:
     is_percent = reader.take("%") is not None
     level = reader.need(r"95\s*%", "95%: intervals are those of 95 %") if reader.take(r"with\b") else None
     reader.end()
-    return WrittenGate(name, argument, field, operator, number, is_percent, level)
+    return WrittenGate(
+        name=name, argument=argument, field=field, operator=operator, number=number, is_percent=is_percent, level=level
+    )
 
 
 class _Reader:

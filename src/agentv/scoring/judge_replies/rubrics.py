@@ -73,7 +73,7 @@ def _judge_item(item: RubricItem, replies: Sequence[RubricReply], vote: Vote) ->
     counted = tuple(value or 0.0 for value in values)
     value = combine(counted, vote)
     answered = any(each is not None for each in values)
-    return _Judged(item, counted, value, _line(item, replies, is_met(value)), answered)
+    return _Judged(item=item, values=counted, value=value, line=_line(item, replies, is_met(value)), answered=answered)
 
 
 def _item_value(item: RubricItem, reply: RubricReply) -> float | None:

@@ -16,7 +16,7 @@ from agentv.scoring.judges.labelled import Opinion, judged_criterion, result_opi
 from agentv.scoring.judges.report_card import AgreementRate, rate_of_cases
 from agentv.scoring.statistics.distributions import normal_quantile
 from agentv.types.evaluation import EvaluatorResult
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.summaries import LEVEL, Interval
 
 FEWEST = 10
@@ -74,7 +74,7 @@ class JudgedAgain(Struct, frozen=True):
     changed with their order.
     """
 
-    slot: Slot
+    slot: ResultKey
     length: int
     opinions: tuple[Opinion, ...]
     failed: int = 0
@@ -128,14 +128,16 @@ class Consistency(Struct, frozen=True):
     lengths: Mapping[str, LengthCorrelation]
 
 
-def judged_again(slot: Slot, length: int, results: Sequence[EvaluatorResult]) -> JudgedAgain:
+def judged_again(slot: ResultKey, length: int, results: Sequence[EvaluatorResult]) -> JudgedAgain:
     """Return one answer with what a judge's results say of it."""
     opinions = tuple(
         opinion for each in results if (opinion := result_opinion(each, judged_criterion(each))) is not None
     )
     pairs = [pair for each in results for pair in _pairs(each)]
     flips = sum(candidate_value(one, swapped=False) != candidate_value(other, swapped=True) for one, other in pairs)
-    return JudgedAgain(slot, length, opinions, len(results) - len(opinions), len(pairs), flips)
+    return JudgedAgain(
+        slot=slot, length=length, opinions=opinions, failed=len(results) - len(opinions), orders=len(pairs), flips=flips
+    )
 
 
 def consistency(answers: Sequence[JudgedAgain], repeats: int) -> Consistency:

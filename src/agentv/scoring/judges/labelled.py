@@ -10,7 +10,7 @@ from agentv.scoring.results.aggregation import verdict_of
 from agentv.scoring.results.scales import normalize
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluatorResult
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 
@@ -27,7 +27,7 @@ class Opinion(Struct, frozen=True):
 class LabelledAnswer(Struct, frozen=True):
     """An answer with the judge's opinion and those of people, of whom there is at least one."""
 
-    slot: Slot
+    slot: ResultKey
     tags: tuple[str, ...]
     judge: Opinion
     people: tuple[Opinion, ...]
@@ -99,7 +99,7 @@ def label_answers(
     `labels_of` is the criterion that people's labels name. Labels of an answer that is no longer the row's are left
     out. `criteria` are those of each case, by suite and id.
     """
-    by_answer: dict[tuple[Slot, int], list[Label]] = {}
+    by_answer: dict[tuple[ResultKey, int], list[Label]] = {}
     for label in labels:
         if label.criterion == labels_of:
             by_answer.setdefault((label.slot, label.answer_seq), []).append(label)
@@ -123,7 +123,13 @@ def _placed(said: Iterable[Label], known: Sequence[EvaluationCriteria], found: L
     for label in said:
         defined = next((each for each in known if each.name == label.criterion), None)
         try:
-            value = normalize(label.score, defined or EvaluationCriteria(label.criterion, "", "numeric", 1.0, 0.0, 1.0))
+            value = normalize(
+                label.score,
+                defined
+                or EvaluationCriteria(
+                    name=label.criterion, description="", scale="numeric", weight=1.0, min=0.0, max=1.0
+                ),
+            )
         except ValueError as error:
             hint = "" if defined else f"; define {label.criterion!r} under `criteria`, with its scale"
             found.unplaced.append(f"{label.slot.eval_id}, {label.annotator}: {error}{hint}")

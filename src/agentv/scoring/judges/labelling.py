@@ -9,7 +9,7 @@ from agentv.scoring.results.scales import normalize
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
 from agentv.types.problems import Problem
-from agentv.types.records.answer import AnswerRef, Slot
+from agentv.types.records.answer import AnswerRef, ResultKey
 from agentv.types.records.label import Feedback, Label
 from agentv.types.records.result import CaseResult
 
@@ -20,7 +20,7 @@ SHOWN_ROWS = 6
 class Judgeable(Struct, frozen=True):
     """A row as far as a label needs it. Without `answer_seq` there is no answer to judge."""
 
-    slot: Slot
+    slot: ResultKey
     answer_key: str
     answer_seq: int | None
 

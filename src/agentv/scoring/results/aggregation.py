@@ -144,7 +144,13 @@ def case_fields(results: Sequence[EvaluatorResult]) -> CaseFields:
     if len(results) == 1:
         only = results[0]
         aspects_of_only = max(1, only.expected_aspect_count)
-        return CaseFields(only.hits, only.misses, only.reasoning or None, aspects_of_only, only.raw_aspects)
+        return CaseFields(
+            hits=only.hits,
+            misses=only.misses,
+            reasoning=only.reasoning or None,
+            expected_aspect_count=aspects_of_only,
+            raw_aspects=only.raw_aspects,
+        )
     reasons = [(result.name, result.reasoning) for result in results if result.reasoning]
     aspects = [result.raw_aspects for result in results if result.raw_aspects is not None]
     return CaseFields(

@@ -466,7 +466,14 @@ def _implicit_result(
 ) -> EvaluationResult:
     """Return the judgement of the one criterion that an evaluator stands for when it names none."""
     if not criteria and score.error is None:  # on a scale without bounds that nobody defined a value is its own score
-        return EvaluationResult(name or kind, score.score, score.score, "numeric", score.reasoning, kind)
+        return EvaluationResult(
+            criterion_name=name or kind,
+            score=score.score,
+            value=score.score,
+            scale="numeric",
+            reasoning=score.reasoning,
+            evaluator_type=kind,
+        )
     criterion = criterion_named(name or kind, criteria, scale="numeric")
     if score.error is not None:
         return failed_result(score.error.message, criterion, kind=kind, reasoning=score.reasoning)

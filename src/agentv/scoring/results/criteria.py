@@ -139,7 +139,16 @@ def result_of(
     `kind` is the evaluator's type.
     """
     score = denormalize(value, criterion)
-    return EvaluationResult(criterion.name, score, value, criterion.scale, reasoning, kind, None, metadata)
+    return EvaluationResult(
+        criterion_name=criterion.name,
+        score=score,
+        value=value,
+        scale=criterion.scale,
+        reasoning=reasoning,
+        evaluator_type=kind,
+        error=None,
+        metadata=metadata,
+    )
 
 
 def failed_result(

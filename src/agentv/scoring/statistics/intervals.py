@@ -30,7 +30,7 @@ def rate_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | N
     if moments.clusters < _FEWEST_CLUSTERS:
         return None
     if not moments.is_repeated:
-        return _wilson(moments.mean, moments.rows, moments.rows, "wilson", level)
+        return _wilson(moments.mean, below=moments.rows, above=moments.rows, method="wilson", level=level)
     return _wilson(moments.mean, *_rate_worths(moments), "clustered-wilson", level)
 
 
@@ -57,10 +57,10 @@ def mean_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | N
     unit = moments.rows / moments.sizes
     squares, cubes = moments.scatter * unit**2, moments.lean * unit**3
     if not squares:
-        return _wilson(mean, cases, cases, "wilson", level)
+        return _wilson(mean, below=cases, above=cases, method="wilson", level=level)
     deviate = normal_quantile(_upper(level))
     allowance = (t_quantile(_upper(level), moments.clusters * (moments.clusters - 1) / 2) / deviate) ** 2
-    scores = _Scores(mean, cases, squares, cubes, allowance)
+    scores = _Scores(mean=mean, cases=cases, squares=squares, cubes=cubes, allowance=allowance)
     return Interval(*scores.bounds(deviate), "scaled-wilson", level)
 
 

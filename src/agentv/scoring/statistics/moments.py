@@ -26,7 +26,15 @@ class ClusterMoments(Struct, frozen=True):
     @classmethod
     def of_rows(cls, rows: int, total: float, squares: float, cubes: float) -> Self:
         """Return the moments of rows that are clusters of their own: the sums of values, their squares and cubes."""
-        return cls(rows, rows, total, squares, total, rows, (cubes, squares, total, rows))
+        return cls(
+            clusters=rows,
+            rows=rows,
+            total=total,
+            squares=squares,
+            crosses=total,
+            sizes=rows,
+            cubes=(cubes, squares, total, rows),
+        )
 
     @classmethod
     def of_passes(cls, rows: int, passed: float) -> Self:
@@ -50,7 +58,15 @@ class ClusterMoments(Struct, frozen=True):
             cubes += value**3
             by_size += size * value * value
             by_squared_size += size * size * value
-        return cls(count, rows, total, squares, crosses, sizes, (cubes, by_size, by_squared_size, cubed_sizes))
+        return cls(
+            clusters=count,
+            rows=rows,
+            total=total,
+            squares=squares,
+            crosses=crosses,
+            sizes=sizes,
+            cubes=(cubes, by_size, by_squared_size, cubed_sizes),
+        )
 
     def __add__(self, other: "ClusterMoments") -> "ClusterMoments":
         """Return the moments of both, which share no cluster."""

@@ -50,7 +50,7 @@ def cache_groups(entries: Iterable[CacheEntry]) -> tuple[CacheGroup, ...]:
     groups: dict[tuple[str, str], CacheGroup] = {}
     for entry in entries:
         used = _used(entry.file)
-        fresh = CacheGroup(entry.kind, entry.target, 0, 0, entry.at, used)
+        fresh = CacheGroup(kind=entry.kind, target=entry.target, count=0, size=0, oldest=entry.at, used=used)
         group = groups.setdefault((entry.kind, entry.target or ""), fresh)
         group.count += 1
         group.size += entry.file.size

@@ -24,7 +24,7 @@ from agentv.storage.index.schema import TAG_SETS
 from agentv.storage.run.find import ListedRun, list_run_folders, list_runs, read_listed, runs_folder
 from agentv.storage.run.lock import is_being_written
 from agentv.storage.run.stored import StoredRun
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.summaries import Interval, IntervalMethod
 
 _SORTED_BY: dict[SortKey, str] = {
@@ -170,15 +170,15 @@ def encode_sums(sums: RunSums) -> bytes:
     """Return sums as the index keeps them."""
     return _encode(
         _KeptSums(
-            dict(sums.counts),
-            msgspec.structs.astuple(sums.scores),
-            msgspec.structs.astuple(sums.passes),
-            sums.cost_usd,
-            {
+            counts=dict(sums.counts),
+            scores=msgspec.structs.astuple(sums.scores),
+            passes=msgspec.structs.astuple(sums.passes),
+            cost_usd=sums.cost_usd,
+            evaluators={
                 name: (msgspec.structs.astuple(scores), msgspec.structs.astuple(passes))
                 for name, (scores, passes) in sums.evaluators.items()
             },
-            {
+            latencies={
                 name: (value, None if found is None else msgspec.structs.astuple(found))
                 for name, (value, found) in sums.latencies.items()
             },
@@ -190,15 +190,15 @@ def decode_sums(kept: bytes) -> RunSums:
     """Return what `encode_sums` kept."""
     found = _decode(kept)
     return RunSums(
-        found.counts,
-        ClusterMoments(*found.scores),
-        ClusterMoments(*found.passes),
-        found.cost_usd,
-        {
+        counts=found.counts,
+        scores=ClusterMoments(*found.scores),
+        passes=ClusterMoments(*found.passes),
+        cost_usd=found.cost_usd,
+        evaluators={
             name: (ClusterMoments(*scores), ClusterMoments(*passes))
             for name, (scores, passes) in found.evaluators.items()
         },
-        {
+        latencies={
             name: (value, None if bounds is None else Interval(*bounds))
             for name, (value, bounds) in found.latencies.items()
         },
@@ -322,16 +322,35 @@ def _page(connection: sqlite3.Connection, folder: Path, query: RowQuery) -> RowP
     with reading(connection):
         cells = _cells(connection, known.run, query)
         rows = tuple(map(_entry, connection.execute(*page_statement(known.run, query))))
-    return RowPage(rows, total_of(cells, query), facets_of(cells, query), known.counts, known.skipped)
+    return RowPage(
+        rows=rows,
+        total=total_of(cells, query),
+        facets=facets_of(cells, query),
+        counts=known.counts,
+        skipped=known.skipped,
+    )
 
 
 def _cells(connection: sqlite3.Connection, run: int, query: RowQuery) -> list[Cell]:
     found = connection.execute(*cells_statement(run, query)).fetchall()
     tags = {number: read_tags(text) for number, text in connection.execute(TAG_SETS, {"run": run})}
-    return [Cell(suite, target, state, tags.get(tag_set, ()), rows) for suite, target, state, tag_set, rows in found]
+    return [
+        Cell(suite=suite, target=target, state=state, tags=tags.get(tag_set, ()), rows=rows)
+        for suite, target, state, tag_set, rows in found
+    ]
 
 
 def _entry(found: tuple[Any, ...]) -> RowEntry:
     line, offset, size, suite, eval_id, target, trial, generation, state, score, cost_usd, duration_ms = found
-    slot = Slot(suite, eval_id, target, trial)
-    return RowEntry(line, offset, size, slot, generation, state, score, cost_usd, duration_ms)
+    slot = ResultKey(suite, eval_id, target, trial)
+    return RowEntry(
+        line=line,
+        offset=offset,
+        size=size,
+        slot=slot,
+        generation=generation,
+        state=state,
+        score=score,
+        cost_usd=cost_usd,
+        duration_ms=duration_ms,
+    )

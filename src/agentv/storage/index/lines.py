@@ -15,7 +15,7 @@ from agentv.storage.records.json_line import decode, decode_value
 from agentv.storage.records.subset import Subset
 from agentv.storage.run.line_file import open_lines
 from agentv.types.json_value import JsonObject
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA
 from agentv.types.records.result import CaseResult
 
@@ -33,7 +33,7 @@ class _RowLine(Subset, frozen=True):
 
     WHOLE = CaseResult
 
-    slot: Slot
+    slot: ResultKey
     status: str
     schema: str | None = None
     verdict: str | None = None

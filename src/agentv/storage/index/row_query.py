@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 from msgspec import Struct, field
 
 from agentv.types.json_value import JsonObject
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 
 SortKey: TypeAlias = Literal["written", "id", "state", "score", "cost", "duration"]
 SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
@@ -45,7 +45,7 @@ class RowEntry(Struct, frozen=True):
     line: int
     offset: int
     size: int
-    slot: Slot
+    slot: ResultKey
     generation: int
     state: str
     score: float | None

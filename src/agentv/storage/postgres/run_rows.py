@@ -69,7 +69,14 @@ def list_shared_runs(connection: "Connection", url: "StoreUrl") -> tuple[SharedR
             counts.setdefault(run_id, {})[str(state)] = count
         rows = connection.execute(_RUNS).fetchall()
     return tuple(
-        SharedRunInfo(run_id, name, created_at, state, pushed_at, counts.get(run_id, {}))
+        SharedRunInfo(
+            run_id=run_id,
+            name=name,
+            created_at=created_at,
+            state=state,
+            pushed_at=pushed_at,
+            counts=counts.get(run_id, {}),
+        )
         for run_id, name, created_at, state, pushed_at in rows
     )
 

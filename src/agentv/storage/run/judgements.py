@@ -9,7 +9,7 @@ from agentv.storage.records.subset import Subset
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, Verdict
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.fields import StoredScore
 from agentv.types.records.result import CaseResult
 
@@ -38,7 +38,7 @@ class _Evaluator(Subset, frozen=True):
 class _Row(Subset, frozen=True):
     WHOLE = CaseResult
 
-    slot: Slot
+    slot: ResultKey
     answer_key: str = ""
     score_key: dict[str, str] = field(default_factory=dict)
     evaluator_results: tuple[_Evaluator, ...] = ()
@@ -47,7 +47,7 @@ class _Row(Subset, frozen=True):
 class Judgement(Struct, frozen=True):
     """What one evaluator said of a row; `score_key` is empty where none is kept. Of its texts there is none."""
 
-    slot: Slot
+    slot: ResultKey
     answer_key: str
     score_key: str
     result: EvaluatorResult

@@ -15,7 +15,7 @@ from agentv.storage.records.subset import Subset
 from agentv.storage.run.blobs import BlobFolder
 from agentv.storage.run.stored import Generations, StoredRun, slot_name
 from agentv.types.errors import StorageError
-from agentv.types.records.answer import Answer, AnswerRef, Slot
+from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult
 
 _BUCKETS = 1024
@@ -95,7 +95,7 @@ class _Head(Subset, frozen=True):
 
     WHOLE = CaseResult
 
-    slot: Slot = Slot("", "", "")
+    slot: ResultKey = ResultKey("", "", "")
     seq: int = _NONE
     generation: int = 0
     answer_key: str = ""
@@ -127,16 +127,16 @@ class KeptRows:
         self._rows.close()
         self._answers.close()
 
-    def take(self, slot: Slot) -> CaseResult | None:
+    def take(self, slot: ResultKey) -> CaseResult | None:
         """Return the current row of a slot, None when there is none; what is taken is not among those left."""
         return self._made(self._rows.pop(slot_name(slot)), RESULTS)
 
-    def left(self) -> Iterator[Slot]:
+    def left(self) -> Iterator[ResultKey]:
         """Yield the slots of rows that were not taken."""
         for line in self._rows.lines():
             yield _decode_head(line).slot
 
-    def find(self, slot: Slot) -> CaseResult | None:
+    def find(self, slot: ResultKey) -> CaseResult | None:
         """Return the current row of a slot and leave it where it is."""
         return self._made(self._rows.get(slot_name(slot)), RESULTS)
 
@@ -144,7 +144,7 @@ class KeptRows:
         """Return a suite's answer with a key, the latest; one without an error before all others."""
         return self._made(self._answers.get(f"{suite}\0{key}"), ANSWERS)
 
-    def next_generation(self, slot: Slot, row: CaseResult | None) -> int:
+    def next_generation(self, slot: ResultKey, row: CaseResult | None) -> int:
         """Return the generation of what takes the place of a slot's `row` and of its answers; 0 for a new slot."""
         unjudged = self._unjudged.get(digest_of(slot_name(slot)), _NONE)
         return 1 + max(unjudged, _NONE if row is None else row.generation)

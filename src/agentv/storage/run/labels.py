@@ -12,7 +12,7 @@ from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder
 from agentv.storage.run.line_file import LineFile
 from agentv.storage.run.lock import RunLock
 from agentv.types.errors import StorageError
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.label import Label
 
 LABELS_FILE = "labels.jsonl"
@@ -52,7 +52,7 @@ def current_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
 
     Of two with the same time it is the one that was written later.
     """
-    current: dict[tuple[Slot, int, str, str], Label] = {}
+    current: dict[tuple[ResultKey, int, str, str], Label] = {}
     for label in labels:
         key = (label.slot, label.answer_seq, label.criterion, label.annotator)
         earlier = current.get(key)

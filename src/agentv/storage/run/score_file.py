@@ -13,7 +13,7 @@ from agentv.storage.records.decode import RESULTS, check_schema
 from agentv.storage.records.json_line import decode, encode
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA
 
 BASELINE_SCHEMA = "agentv-baseline-1"
@@ -85,7 +85,7 @@ class _BaselineFile:
         side.state = state if isinstance(state, str) else side.state
         self._side = side
         self._expected = cases if isinstance(cases, int) else None  # files of older versions do not say
-        self._seen: set[Slot] = set()
+        self._seen: set[ResultKey] = set()
 
     @property
     def problem(self) -> str | None:
@@ -97,7 +97,7 @@ class _BaselineFile:
     def rows(self, record: JsonObject) -> Iterator[ScoredRow]:
         """Yield a row that stands for all of a case's that have a result, and one for each that has none."""
         suite, eval_id, target = (str(record.get(key, "")) for key in ("suite", "eval_id", "target"))
-        slot = Slot(suite, eval_id, target)
+        slot = ResultKey(suite, eval_id, target)
         if slot in self._seen:
             raise StorageError(f"case {eval_id!r} of {suite}, target {target!r}, is there twice")
         self._seen.add(slot)
@@ -128,6 +128,6 @@ def _exported_row(record: JsonObject) -> ScoredRow:
         raise StorageError(
             "expected a row with `eval_id` and a `score` of 0..1, as `agentv run -o rows.jsonl` writes it"
         )
-    slot = Slot(str(record.get("suite", "")), eval_id, str(record.get("target", "")))
+    slot = ResultKey(str(record.get("suite", "")), eval_id, str(record.get("target", "")))
     state = verdict_of(score)
     return ScoredRow(slot, state, judged_measures(state, float(score)))

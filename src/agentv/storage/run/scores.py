@@ -27,7 +27,7 @@ from agentv.storage.run.score_file import load_score_file
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.evaluation import EvaluatorResult, Verdict
-from agentv.types.records.answer import Slot
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA, StoredScore
 from agentv.types.records.result import CaseResult, UsageBy
 from agentv.types.records.run import CaseRecord
@@ -50,7 +50,7 @@ class _Row(Subset, frozen=True):
 
     WHOLE = CaseResult
 
-    slot: Slot
+    slot: ResultKey
     status: str
     schema: str | None = None
     verdict: Verdict | None = None
@@ -106,7 +106,7 @@ def _scored_row(row: _Row, place: Place) -> ScoredRow:
             measures[evaluator_measure(each.name)] = each.score
     if is_judged:
         measures.update(_amounts(row))
-    slot = Slot(sys.intern(row.slot.suite), row.slot.eval_id, sys.intern(row.slot.target), row.slot.trial)
+    slot = ResultKey(sys.intern(row.slot.suite), row.slot.eval_id, sys.intern(row.slot.target), row.slot.trial)
     return ScoredRow(slot, state, measures, place)
 
 

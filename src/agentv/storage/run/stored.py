@@ -16,7 +16,7 @@ from agentv.storage.run.line_file import whole_lines
 from agentv.storage.run.lock import is_being_written
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject
-from agentv.types.records.answer import Answer, Slot
+from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
@@ -27,7 +27,7 @@ def case_name(suite: str, eval_id: str, case_key: str) -> str:
     return f"{suite}\0{eval_id}\0{case_key}"
 
 
-def slot_name(slot: Slot) -> str:
+def slot_name(slot: ResultKey) -> str:
     """Return a slot as one key, for sets and maps of digests."""
     return f"{slot.suite}\0{slot.eval_id}\0{slot.target}\0{slot.trial}"
 
@@ -39,11 +39,11 @@ class Generations:
         self._highest = DigestMap("I")
         self.are_all_first = True
 
-    def of(self, slot: Slot) -> int:
+    def of(self, slot: ResultKey) -> int:
         """Return the highest generation of a slot so far."""
         return 0 if self.are_all_first else self._highest.get(slot_name(slot)) or 0
 
-    def add(self, slot: Slot, generation: int) -> bool:
+    def add(self, slot: ResultKey, generation: int) -> bool:
         """Take note of a row; return whether it takes the place of those before it."""
         if generation < self.of(slot):
             return False
@@ -71,7 +71,7 @@ class _RowHead(Subset, frozen=True):
 
     WHOLE = CaseResult
 
-    slot: Slot = Slot("", "", "")
+    slot: ResultKey = ResultKey("", "", "")
     generation: int = 0
     status: str = ""
     verdict: str | None = None
@@ -88,7 +88,7 @@ class _CaseHead(Subset, frozen=True):
 
 class _Retirement(msgspec.Struct, frozen=True):
     type: str = ""
-    slot: Slot = Slot("", "", "")
+    slot: ResultKey = ResultKey("", "", "")
 
 
 _decode_case_head = msgspec.json.Decoder(_CaseHead).decode
@@ -235,12 +235,12 @@ class StoredRun:
                 yield number, offset, line
             offset += len(line) + 1
 
-    def retired(self) -> frozenset[Slot]:
+    def retired(self) -> frozenset[ResultKey]:
         """Return the slots whose case is no longer in the suite: their rows stay, and count nowhere."""
         return frozenset(self._retired())
 
-    def _retired(self) -> set[Slot]:
-        retired: set[Slot] = set()
+    def _retired(self) -> set[ResultKey]:
+        retired: set[ResultKey] = set()
         for line in whole_lines(self.folder / "events.jsonl"):
             if b'"case_re' in line:
                 event = _decode_retirement(line)

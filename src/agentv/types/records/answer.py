@@ -13,7 +13,7 @@ from agentv.types.records.fields import ANSWER_SCHEMA, always
 from agentv.types.usage import Usage
 
 
-class Slot(Struct, frozen=True, gc=False):
+class ResultKey(Struct, frozen=True, gc=False):
     """Where a row belongs in a plan: suite path, case id, target name, trial (from 0)."""
 
     suite: str
@@ -43,7 +43,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     schema: str = always(ANSWER_SCHEMA)
     run_id: str = always("")
     seq: int | None = None
-    slot: Slot
+    slot: ResultKey
     generation: int = always(0)
     answer_key: str
     kind: Literal["answer", "turn"] = always("answer")

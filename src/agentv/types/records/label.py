@@ -6,7 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct, field
 
 from agentv.types.cases import Location
-from agentv.types.records.answer import AnswerRef, Slot
+from agentv.types.records.answer import AnswerRef, ResultKey
 from agentv.types.records.fields import LABEL_SCHEMA, always
 
 HumanScore: TypeAlias = str | bool | int | float
@@ -23,7 +23,7 @@ class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
     schema: str = always(LABEL_SCHEMA)
     run_id: str = always("")
     seq: int | None = None
-    slot: Slot
+    slot: ResultKey
     answer_key: str
     answer_ref: AnswerRef
     criterion: str
@@ -61,7 +61,7 @@ class Feedback(Struct, frozen=True):
         """Where it was read, as `file:line`."""
         return f"{self.location.path}:{self.location.line}"
 
-    def is_about(self, slot: Slot) -> bool:
+    def is_about(self, slot: ResultKey) -> bool:
         """Whether it may be meant for the answer in `slot`: whatever it says of suite, target and trial fits."""
         said = ((self.suite, slot.suite), (self.target, slot.target), (self.trial, slot.trial))
         return self.eval_id == slot.eval_id and all(mine is None or mine == its for mine, its in said)

@@ -11,7 +11,7 @@ from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import StoredMessages, TraceEvent, TraceSummary
-from agentv.types.records.answer import AnswerRef, Slot
+from agentv.types.records.answer import AnswerRef, ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA, StoredScore, always
 from agentv.types.usage import Usage
 
@@ -71,7 +71,7 @@ class UsageBy(Struct, frozen=True, omit_defaults=True, gc=False):
         return None if target is None and judge is None else cls(target, judge)
 
 
-_NO_SLOT = Slot("", "", "")
+_NO_SLOT = ResultKey("", "", "")
 
 
 class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -86,7 +86,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     schema: str = always(RESULT_SCHEMA)
     run_id: str
     seq: int | None = None
-    slot: Slot = always(_NO_SLOT)
+    slot: ResultKey = always(_NO_SLOT)
     answer_key: str = ""
     score_keys: Mapping[str, str] = field(default_factory=dict, name="score_key")
     answer_ref: AnswerRef | None = None
@@ -128,7 +128,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         """Repeat the slot's fields beside it, or take them for the slot where an exported row has no other."""
         if self.slot is _NO_SLOT:
-            force_setattr(self, "slot", Slot(self.suite, self.eval_id, self.target, self.trial))
+            force_setattr(self, "slot", ResultKey(self.suite, self.eval_id, self.target, self.trial))
             return
         suite, eval_id, target, trial = self.slot.suite, self.slot.eval_id, self.slot.target, self.slot.trial
         force_setattr(self, "suite", suite)

@@ -1,0 +1,297 @@
+"""`--budget-usd`: nothing is sent that could pass the limit, and what was not sent is left to whoever goes on."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.support.fake_server import serving_fake
+
+from agentv import ConfigError, EvalCase, EvaluatorConfig, Message, RunReport, TargetConfig, evaluate
+from agentv.engine.calling.budget import Budget, BudgetAccount, BudgetStop
+from agentv.fake import FakeServer
+from agentv.fake.answers import answer
+from agentv.fake.conversation import Question, Reply
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject
+from agentv.types.provider import CallRecord, ProviderResponse
+from agentv.types.usage import Usage
+
+HAS = EvaluatorConfig("has", "contains", {"value": "said"})
+JUDGE = EvaluatorConfig("judge", "llm_judge", {})
+PRICE = {"input_per_million": 1_000, "output_per_million": 10_000}
+amounts = st.floats(min_value=0, max_value=1, allow_nan=False)
+
+
+class Shop:
+    """Calls of several targets against one budget. `turns` says how long each takes, in turns of the event loop."""
+
+    def __init__(self, limit: float, targets: int) -> None:
+        self.stops: list[BudgetStop] = []
+        self.budget = Budget(limit, self.stops.append)
+        self.purses = [BudgetAccount(self.budget, f"t{number}", lambda _usage: None) for number in range(targets)]
+        self.flying: dict[int, float] = {}
+        self.excess: dict[int, float] = {}
+        self.refused = 0
+
+    async def call(self, number: int, target: int, guess: float, cost: float | None, turns: int) -> None:
+        async def go() -> ProviderResponse:
+            reserved = self.budget.reserved_usd - sum(self.flying.values())
+            assert self.budget.spent_usd + self.budget.reserved_usd <= self.budget.limit_usd + 1e-9
+            self.flying[number] = reserved
+            self.excess = dict.fromkeys(self.flying, 0.0)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            del self.flying[number]
+            if number in self.excess and cost is not None:
+                self.excess[number] = max(0.0, cost - reserved)
+            return ProviderResponse("", cost_usd=cost)
+
+        try:
+            await self.purses[target].pay(go, guess_usd=guess)
+        except ProviderError:
+            self.refused += 1
+
+
+@given(
+    limit=st.floats(min_value=0.01, max_value=5),
+    calls=st.lists(
+        st.tuples(st.integers(0, 2), amounts, st.none() | amounts, st.integers(0, 5)), min_size=1, max_size=25
+    ),
+    workers=st.integers(1, 8),
+)
+def test_what_is_spent_passes_the_limit_by_no_more_than_the_last_calls_cost_beyond_their_reservations(
+    limit: float, calls: Sequence[tuple[int, float, float | None, int]], workers: int
+) -> None:
+    async def run() -> Shop:
+        shop, numbered = Shop(limit, 3), iter(enumerate(calls))
+
+        async def work() -> None:
+            for number, call in numbered:
+                await shop.call(number, *call)
+
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(work())
+        return shop
+
+    shop = asyncio.run(run())
+    assert shop.budget.spent_usd <= limit + sum(shop.excess.values()) + 1e-9
+    assert shop.budget.reserved_usd == 0.0
+    assert bool(shop.refused) == bool(shop.stops)
+    assert len(shop.stops) <= 1
+
+
+def test_a_call_waits_for_room_that_others_may_leave() -> None:
+    """Reservations are larger than costs: who does not fit beside the others waits for them, and stops no run."""
+
+    async def run() -> Shop:
+        shop = Shop(1.2, 1)
+        await shop.call(0, 0, 0.5, 0.01, 0)  # the dearest so far is what it cost
+        async with asyncio.TaskGroup() as group:
+            for number in range(1, 9):
+                group.create_task(shop.call(number, 0, 0.3, 0.1, 3))
+        return shop
+
+    shop = asyncio.run(run())
+    assert (shop.refused, shop.stops) == (0, [])
+    assert shop.budget.spent_usd == pytest.approx(0.81)
+
+
+@pytest.mark.parametrize(
+    ("failure", "spent"),
+    [(Failure("server_error", "no"), 0.0), (Failure("deadline", "late"), 0.25), (Failure("bad_request", "no"), 0.0)],
+)
+def test_a_call_that_ran_out_of_time_may_be_billed_and_counts(failure: Failure, spent: float) -> None:
+    async def run() -> float:
+        budget = Budget(1.0)
+
+        async def fail() -> ProviderResponse:
+            raise ProviderError(failure)
+
+        with pytest.raises(ProviderError):
+            await BudgetAccount(budget, "t", lambda _usage: None).pay(fail, guess_usd=0.25)
+        return budget.spent_usd
+
+    assert asyncio.run(run()) == spent
+
+
+def cases(count: int) -> list[EvalCase]:
+    return [EvalCase(f"c{n}", (Message("user", f"question {n}"),), expected_outcome="an answer") for n in range(count)]
+
+
+def target(server: FakeServer, **settings: Any) -> TargetConfig:
+    return TargetConfig("fake", "openai", {"model": "m", "base_url": f"{server.url}/v1", "price": PRICE, **settings})
+
+
+def stored(report: RunReport, name: str) -> list[dict[str, Any]]:
+    assert report.folder is not None
+    return [json.loads(line) for line in (Path(report.folder) / name).read_text().splitlines()]
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    """A server that uses far more than a prompt lets one guess: each answer has a thousand tokens, ten dollars."""
+
+    def wordy(question: Question) -> Reply:
+        reply = answer(question)
+        return reply if '"nonce"' in reply.text else replace(reply, text="said " * 800)
+
+    with serving_fake(answer=wordy) as server:
+        yield server
+
+
+def spent(report: RunReport) -> float:
+    (summary,) = report.targets
+    return (summary.target_cost_usd or 0) + (summary.judge_cost_usd or 0)
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_a_run_stops_before_the_call_that_could_pass_the_budget(
+    server: FakeServer, tmp_path: Path, workers: int
+) -> None:
+    report = evaluate(
+        cases(40), target=target(server), evaluators=[HAS], folder=tmp_path, budget_usd=55.0, workers=workers
+    )
+    assert (report.exit_code, report.state) == (2, "stopped")
+    assert "of the budget of $55 is spent" in report.verdict.sentence
+    assert "5 of 40 planned rows are made" in report.verdict.sentence
+    assert (len(server.calls), len(report.results)) == (5, 5)
+    assert 50 < spent(report) <= 55
+    (event,) = (event for event in stored(report, "events.jsonl") if event["type"] == "budget_stop")
+    assert (event["limit_usd"], event["target"]) == (55.0, "fake")
+    assert event["spent_usd"] == pytest.approx(spent(report))
+    assert len(stored(report, "answers.jsonl")) == len(stored(report, "results.jsonl")) == 5
+
+
+def test_judges_are_paid_from_the_same_budget_and_no_half_judged_row_is_kept(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    report = evaluate(
+        cases(20), target=target(server), evaluators=[JUDGE], folder=tmp_path, budget_usd=60.0, workers=4, gates=()
+    )
+    assert report.exit_code == 2
+    assert not any(row.error for row in report.results)
+    assert len(report.results) < 20
+    answers = stored(report, "answers.jsonl")
+    assert len(server.calls) == len(answers) + sum(len(row.evaluator_results[0].judge_calls) for row in report.results)
+    assert all(row.evaluator_results[0].judge_calls for row in report.results)
+    assert not any("error" in answer for answer in answers)
+
+
+def test_a_budget_too_small_for_the_first_call_spends_nothing(server: FakeServer, tmp_path: Path) -> None:
+    report = evaluate(cases(3), target=target(server), evaluators=[HAS], folder=tmp_path, budget_usd=0.001)
+    assert (report.exit_code, len(server.calls), report.results) == (2, 0, ())
+    assert "0 of 3 planned rows are made" in report.verdict.sentence
+
+
+def test_a_budget_that_is_enough_changes_nothing(server: FakeServer, tmp_path: Path) -> None:
+    report = evaluate(
+        cases(6), target=target(server), evaluators=[HAS], folder=tmp_path, budget_usd=200.0, workers=3, gates=()
+    )
+    assert (report.exit_code, len(report.results), report.state) == (0, 6, "finished")
+
+
+def test_what_comes_from_the_cache_needs_no_budget(server: FakeServer, tmp_path: Path) -> None:
+    def run(budget: float) -> RunReport:
+        return evaluate(
+            cases(3), target=target(server), evaluators=[HAS], folder=tmp_path, budget_usd=budget, cache="on", gates=()
+        )
+
+    assert run(100.0).exit_code == 0
+    again = run(0.001)
+    assert (again.exit_code, len(again.results), len(server.calls)) == (0, 3, 3)
+
+
+def test_an_unknown_price_is_refused_before_anything_is_asked(server: FakeServer, tmp_path: Path) -> None:
+    unpriced = target(server, price=None)
+    with pytest.raises(ConfigError) as raised:
+        evaluate(cases(1), target=unpriced, evaluators=[HAS], folder=tmp_path, budget_usd=1.0)
+    told = str(raised.value)
+    assert "target 'fake' (openai, model 'm'), whose price is not known" in told
+    assert "`price: {input_per_million: 0, output_per_million: 0}`" in told
+    assert server.calls == []
+
+
+@pytest.mark.parametrize("budget", [0, -1, float("nan"), float("inf")])
+def test_a_budget_is_an_amount(budget: float, server: FakeServer) -> None:
+    with pytest.raises(ConfigError, match="budget_usd must be above 0"):
+        evaluate(cases(1), target=target(server), evaluators=[HAS], budget_usd=budget)
+
+
+def test_targets_that_cost_nothing_need_no_price(tmp_path: Path) -> None:
+    report = evaluate(
+        cases(2), target=TargetConfig("m", "mock", {"response": "said"}), evaluators=[HAS], folder=tmp_path,
+        budget_usd=0.01,
+    )  # fmt: skip
+    assert report.exit_code == 0
+
+
+def test_tokens_of_failed_tries_are_spent() -> None:
+    tries = (CallRecord(kind="transport", started_at=datetime.now(UTC), usage=Usage(total=300)),) * 2
+
+    async def run() -> float:
+        budget = Budget(10.0)
+
+        async def fail() -> ProviderResponse:
+            raise ProviderError(Failure("transport", "gone"), calls=tries)
+
+        with pytest.raises(ProviderError):
+            await BudgetAccount(budget, "t", lambda usage: usage.total / 1000).pay(fail, guess_usd=1.0)
+        return budget.spent_usd
+
+    assert asyncio.run(run()) == 0.6
+
+
+@pytest.mark.parametrize(("budget", "code", "rows"), [(1e-6, 2, 0), (100.0, 0, 2)])
+def test_models_that_make_vectors_are_paid_from_the_budget(
+    server: FakeServer, tmp_path: Path, budget: float, code: int, rows: int
+) -> None:
+    model: JsonObject = {
+        "provider": "openai",
+        "model": "text-embedding-3-small",
+        "base_url": f"{server.url}/v1",
+        "price": PRICE,
+    }
+    near = EvaluatorConfig("near", "semantic_similarity", {"model": model})
+    expected = (Message("assistant", "said something like it"),)
+    report = evaluate(
+        [replace(case, expected_messages=expected) for case in cases(2)],
+        target=TargetConfig("m", "mock", {"response": "said"}),
+        evaluators=[near],
+        folder=tmp_path,
+        budget_usd=budget,
+        gates=(),
+    )
+    assert (report.exit_code, len(report.results)) == (code, rows)
+    assert bool(server.calls) == bool(rows)
+
+
+def test_a_judge_without_a_price_that_a_late_line_of_a_stream_names_is_not_asked(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "targets.yaml").write_text(
+        "targets: [{name: mock, provider: mock, response: said}, "
+        f"{{name: late, provider: openai, model: m, base_url: '{server.url}/v1'}}]"
+    )
+    has: JsonObject = {"name": "has", "type": "contains", "value": "said"}
+    late: JsonObject = {"name": "late", "type": "llm_judge", "target": "late"}
+    asked = {"expected_outcome": "x", "input_messages": [{"role": "user", "content": "q"}]}
+    lines = [
+        json.dumps({"id": f"c{number}", **asked, "evaluators": [has if number < 1100 else late]})
+        for number in range(1101)
+    ]
+    (tmp_path / "suite.jsonl").write_text("\n".join(lines))
+    report = evaluate(tmp_path / "suite.jsonl", target="mock", folder=tmp_path / ".agentv", budget_usd=1.0)
+    failed = {row.eval_id: row.error.message for row in report.results if row.error is not None}
+    assert list(failed) == ["c1100"]
+    assert "whose price is not known" in failed["c1100"]
+    assert server.calls == []

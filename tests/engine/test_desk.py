@@ -1,0 +1,28 @@
+"""What is looked up once for all rows of a suite and a target stays true while targets are added."""
+
+import random
+
+from agentv.engine.calling.runtime import Runtime
+from agentv.engine.planning.fingerprints import Fingerprints
+from agentv.engine.planning.plan import CaseTask
+from agentv.engine.planning.targets import KnownTargets
+from agentv.engine.plugins.loading import load_specs
+from agentv.engine.running.case import TargetSession
+from agentv.engine.running.clock import make_clock
+from agentv.types.cases import EvalCase, EvalSuite, listed
+from agentv.types.targets import ResolvedTarget
+
+
+def test_secrets_of_a_target_that_a_late_line_names_are_struck() -> None:
+    specs = load_specs()
+    runtime = Runtime(specs=specs, clock=make_clock(), rng=random.Random(0), home=".")
+    known = KnownTargets({}, {}, specs)
+    known.resolved["t"] = target = ResolvedTarget("t", "mock", None, secrets=("first",))
+    case = EvalCase("a", "?")  # type: ignore[arg-type]  # a string is taken
+    suite = EvalSuite("s.yaml", listed([case]))
+    target_session = TargetSession(CaseTask(case, suite, target, known), runtime, Fingerprints(runtime))
+    assert target_session.cleaner().text("first and second") == "*** and second"
+
+    known.resolved["judge"] = ResolvedTarget("judge", "mock", None, secrets=("second",))
+
+    assert target_session.cleaner().text("first and second") == "*** and ***"

@@ -1,0 +1,44 @@
+"""Rows that no answer stands behind: of their task's generation, and counted as all others are."""
+
+import pytest
+from msgspec.structs import replace
+from tests.support.stored import NOON
+
+from agentv.engine.planning.plan import CaseTask
+from agentv.engine.planning.targets import KnownTargets
+from agentv.engine.running.case import broken_row, crashed_row, skipped_row
+from agentv.scoring.counting.summary import Summary
+from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, Location, listed
+from agentv.types.records.result import CaseResult
+from agentv.types.targets import ResolvedTarget
+
+CASE = EvalCase("a", ())
+BROKEN = BrokenCase("a", (), Location("s.jsonl", 7))
+
+
+def task(case: EvalCase | BrokenCase) -> CaseTask:
+    known: KnownTargets = object()  # type: ignore[assignment]  # nobody looks a target up here
+    return CaseTask(case, EvalSuite("s.jsonl", listed([CASE])), ResolvedTarget("t", "mock", None), known, generation=3)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        broken_row("r", task(BROKEN), BROKEN, now=NOON),
+        crashed_row("r", task(CASE), CASE, "oops", now=NOON),
+        skipped_row("r", task(CASE), CASE, now=NOON),
+    ],
+)
+def test_a_row_without_an_answer_is_of_its_tasks_generation(row: CaseResult) -> None:
+    assert row.generation == 3
+
+
+def test_a_broken_line_of_a_suite_whose_tags_came_as_a_list_is_counted() -> None:
+    listed_tags: tuple[str, ...] = ["n"]  # type: ignore[assignment]  # as a program may give them
+    asked = task(BROKEN)
+    suite = replace(asked.suite, tags=listed_tags)
+    summary = Summary(has_targets=False)
+    summary.add(broken_row("r", replace(asked, suite=suite), BROKEN, now=NOON), has_trials=False)
+    assert [(group.by, group.name, group.counts) for group in summary.groups() if group.by == "tag"] == [
+        ("tag", "n", {"error": 1})
+    ]

@@ -1,0 +1,1 @@
+"""Helpers of the tests: servers, processes, stored values, strategies."""
