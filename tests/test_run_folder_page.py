@@ -28,7 +28,7 @@ SECTIONS = {
 NAME = re.compile(r"`([^`]+)`")
 
 RECORDS = {
-    "plan": [("pipeline/plan.py", "to_json"), ("pipeline/run.py", "_run_record")],
+    "plan": [("engine/planning/plan.py", "to_json"), ("engine/running/run.py", "_run_record")],
 }
 STRUCTS: dict[str, type[Struct]] = {
     "run.json": RunRecord,
@@ -101,7 +101,7 @@ def events_of_the_code() -> dict[str, set[str]]:
             if isinstance(type_, ast.Constant) and re.fullmatch("[a-z_]+", str(type_.value)):
                 found.setdefault(str(type_.value), set()).update(_outer_keys(told))
             if isinstance(type_, ast.Name) and type_.id == "GENERATION_STARTED":
-                found["generation_started"] = written_by("pipeline/interrupted.py", "to_event")
+                found["generation_started"] = written_by("engine/stored/resume.py", "to_event")
     return found
 
 
@@ -122,7 +122,7 @@ def test_every_event_of_a_run_stands_in_the_table_with_its_fields() -> None:
 def test_every_event_of_the_display_stands_in_the_table() -> None:
     (function,) = [
         node
-        for node in ast.walk(tree("reports/json_lines.py"))
+        for node in ast.walk(tree("reports/progress/json_lines.py"))
         if isinstance(node, ast.FunctionDef) and node.name == "event_to_json"
     ]
     dicts = [node for node in ast.walk(function) if isinstance(node, ast.Dict)]

@@ -13,8 +13,9 @@ import pytest
 from tests.support.hostile import Family, hostile
 from tests.support.own_process import in_own_process
 
+from agentv.execution.processes.live_trees import kill_all
 from agentv.execution.processes.process import Command, Outcome, run_process
-from agentv.execution.processes.tree import ZOMBIE_S, kill_all, reap_unclaimed
+from agentv.execution.processes.tree import ZOMBIE_S, reap_unclaimed
 
 T = TypeVar("T")
 PATIENCE_S = 30.0

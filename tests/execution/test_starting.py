@@ -15,8 +15,8 @@ import pytest
 from tests.support.hostile import Family, hostile
 from tests.support.own_process import in_own_process
 
+from agentv.execution.processes.live_trees import LIVE, STARTING
 from agentv.execution.processes.process import Command, Outcome, run_process
-from agentv.execution.processes.tree import LIVE, STARTING
 
 PATIENCE_S = 30.0
 

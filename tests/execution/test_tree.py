@@ -3,7 +3,8 @@ import subprocess
 
 from tests.support.own_process import in_own_process
 
-from agentv.execution.processes.tree import LIVE, ProcessTree, start_tree
+from agentv.execution.processes.live_trees import LIVE
+from agentv.execution.processes.tree import ProcessTree, start_tree
 
 
 def start(*argv: str) -> ProcessTree:

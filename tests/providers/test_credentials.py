@@ -194,7 +194,7 @@ WITHOUT = """
 import sys
 sys.modules[sys.argv[1]] = None  # as if it were not installed
 from tests.providers.test_credentials import azure_target, vertex_target
-from tests.asking import ask
+from tests.support.asking import ask
 from agentv.types.errors import MissingExtraError
 try:
     ask({"azure.identity": azure_target, "google.auth": vertex_target}[sys.argv[1]]("http://127.0.0.1:1"))

@@ -24,7 +24,7 @@ from agentv.providers.apis.embedding_model import EmbeddingApi
 from agentv.providers.apis.gemini import GeminiEmbeddings, GeminiSettings
 from agentv.providers.apis.openai import OpenAISettings
 from agentv.providers.apis.openai_embeddings import OpenAIEmbeddings
-from agentv.scoring.text.similarity import cosine
+from agentv.scoring.text.vectors import cosine
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue

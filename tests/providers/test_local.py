@@ -17,7 +17,7 @@ from tests.support.asking import make_request, make_target
 from agentv.execution.sharing import Shared
 from agentv.providers.local.embeddings import GET_WEIGHTS, LocalProvider, LocalSettings, load_minilm, weights_folder
 from agentv.providers.local.minilm import MAX_TOKENS, MiniLm, gelu, load_tensors
-from agentv.scoring.text.similarity import cosine
+from agentv.scoring.text.vectors import cosine
 from agentv.types.errors import ConfigError, MissingExtraError, ProviderError
 from agentv.types.provider import EmbeddingRequest, EmbeddingResponse
 

@@ -208,10 +208,10 @@ def test_a_health_url_must_answer_with_success() -> None:
 
 FLOOD_CLIENT = """
 import asyncio, json, resource, sys, urllib.request
-from agentv.execution.one_a_round import OneARound
-from agentv.execution.shared import Shared
-from agentv.providers.http import HttpRequest
-from agentv.providers.transport import send
+from agentv.execution.sharing import OneARound
+from agentv.execution.sharing import Shared
+from agentv.providers.apis.http import HttpRequest
+from agentv.providers.apis.transport import send
 from agentv.types.errors import ProviderError
 
 how, url = sys.argv[1:]
@@ -249,7 +249,7 @@ def test_the_proxy_of_the_environment_is_used_but_never_for_this_machine() -> No
     program = """
 import json, os
 os.environ.update({"http_proxy": "http://proxy:3128", "no_proxy": "inside.example"})
-from agentv.providers.transport import _proxy_for
+from agentv.providers.apis.transport import _proxy_for
 hosts = ("a.example", "inside.example", "localhost:8", "127.0.0.1")
 print(json.dumps([_proxy_for(f"http://{host}/") for host in hosts]))
 """

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.judging import CASE, make_context
 
+from agentv.scoring.results.conversations import contexts_by_turn, conversation, last_turns, transcript, turns_of
 from agentv.scoring.results.sources import source_text
-from agentv.scoring.results.turns import contexts_by_turn, conversation, last_turns, transcript, turns_of
 from agentv.types.cases import EvalCase
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.judging import CASE, make_context
 
-from agentv.scoring.results.turns import contexts_by_turn, conversation
-from agentv.scoring.text.similarity import overlap
+from agentv.scoring.results.conversations import contexts_by_turn, conversation
+from agentv.scoring.text.overlaps import overlap
 from agentv.scoring.tools.recorded_calls import told_messages
 from agentv.types.messages import Message
 

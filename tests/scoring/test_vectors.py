@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentv.scoring.text.similarity import cosine, vectors_problem
+from agentv.scoring.text.vectors import cosine, vectors_problem
 
 vectors = st.lists(st.floats(-1e6, 1e6, width=32), min_size=3, max_size=3)
 

@@ -365,25 +365,21 @@ def test_importing_evaluator_types() -> None:
     assert set(names.split()) <= set(package.__all__)
 
 
-# Type → the module that makes it, in src/agentv/evaluators/, and the tests that hold it, in tests/evaluators/. A type
-# that is not listed by hand has a module and tests of its own name.
+# Type → the module that makes it, in src/agentv/evaluators/, and its tests, in tests/evaluators/.
 WHERE = {
-    **{spec.name: (f"{spec.name}.py", f"test_{spec.name}.py") for spec in EVALUATORS},
-    "rubric": ("llm_judge.py", "test_llm_judge.py"),
-    "contains": ("text_rules.py", "test_rules.py"),
-    "equals": ("text_rules.py", "test_rules.py"),
-    "one_of": ("text_rules.py", "test_rules.py"),
-    "starts_with": ("text_rules.py", "test_rules.py"),
-    "ends_with": ("text_rules.py", "test_rules.py"),
-    "regex": ("regex_rule.py", "test_rules.py"),
-    "is_json": ("json_rule.py", "test_rules.py"),
-    "numeric": ("number_rules.py", "test_rules.py"),
-    "length": ("number_rules.py", "test_rules.py"),
-    "human": ("human.py", "test_human.py"),
-    "rule_based": ("rule_based.py", "test_rule_based.py"),
-    "lexical_similarity": ("lexical_similarity.py", "test_lexical_similarity.py"),
-    "keyword_coverage": ("keyword_coverage.py", "test_keyword_coverage.py"),
-    "semantic_similarity": ("semantic_similarity.py", "test_semantic_similarity.py"),
+    **{name: (f"judges/{name}.py", f"test_{name}.py") for name in ("llm_judge", "pairwise", "code_judge", "composite")},
+    "rubric": ("judges/llm_judge.py", "test_llm_judge.py"),
+    **dict.fromkeys(("contains", "equals", "one_of", "starts_with", "ends_with"), ("rules/text.py", "test_rules.py")),
+    "regex": ("rules/regex.py", "test_rules.py"),
+    "is_json": ("rules/json.py", "test_rules.py"),
+    **dict.fromkeys(("numeric", "length"), ("rules/numbers.py", "test_rules.py")),
+    "rule_based": ("rules/rule_based.py", "test_rule_based.py"),
+    **{name: (f"tools/{name}.py", f"test_{name}.py") for name in ("tool_trajectory", "tool_usage", "trace")},
+    "human": ("people/human.py", "test_human.py"),
+    **{
+        name: (f"text/{name}.py", f"test_{name}.py")
+        for name in ("lexical_similarity", "keyword_coverage", "sentiment", "semantic_similarity", "toxicity")
+    },
 }
 
 
@@ -395,7 +391,7 @@ def test_evaluators_module_file() -> None:
     made_in = {spec.name: inspect.getsourcefile(spec.load_factory()) for spec in EVALUATORS}
     assert made_in == {name: str(SOURCE / "evaluators" / module) for name, (module, _) in WHERE.items()}
     for public in (LlmJudgeEvaluator, CodeEvaluator, ToolTrajectoryEvaluator, CompositeEvaluator):
-        assert Path(inspect.getfile(public)).parent == SOURCE / "evaluators"
+        assert Path(inspect.getfile(public)).is_relative_to(SOURCE / "evaluators")
     assert modules_about_grading(SOURCE) == []
 
 
@@ -403,6 +399,8 @@ def test_evaluators_test_file() -> None:
     for name, (module, tests) in WHERE.items():
         text = (TESTS / "evaluators" / tests).read_text("utf-8")
         assert "\ndef test_" in text, tests
-        tested = f'"{name}"' in text or f"agentv.evaluators.{Path(module).stem} import" in text
+        tested = (
+            f'"{name}"' in text or f"agentv.evaluators.{module.removesuffix('.py').replace('/', '.')} import" in text
+        )
         assert tested, f"{tests} says nothing of {name}"
     assert modules_about_grading(TESTS) == []

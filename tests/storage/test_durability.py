@@ -30,11 +30,11 @@ UNBUFFERED = NAIVE.replace('open("wb")', 'open("wb", buffering=0)')
 HEAD = """
 import resource, sys
 from pathlib import Path
-from agentv.storage.run_folder import RunFolder
+from agentv.storage.run.folder import RunFolder
 from agentv.storage.records.json_line import encode
 from agentv.storage.records.encode import to_record
 from agentv.types.errors import StorageError
-from tests.stored import at_noon, make_result, make_run
+from tests.support.stored import at_noon, make_result, make_run
 runs = Path(sys.argv[1])
 """
 WRITE_FOR_EVER = """

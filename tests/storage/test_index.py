@@ -372,10 +372,10 @@ READER = textwrap.dedent(
     """
     import sys
     from pathlib import Path
-    from agentv.storage.find_run import runs_folder
-    from agentv.storage.stored_run import open_run
-    from agentv.storage.index import RunIndex
-    from agentv.storage.row_query import RowQuery
+    from agentv.storage.run.find import runs_folder
+    from agentv.storage.run.stored import open_run
+    from agentv.storage.index.index import RunIndex
+    from agentv.storage.index.row_query import RowQuery
 
     home = Path(sys.argv[1])
     index = RunIndex(home, note=sys.exit)

@@ -110,8 +110,8 @@ def test_a_second_writer_is_refused_and_told_who_holds_the_run(store: RunFolder)
 def test_the_lock_dies_with_its_process(runs: Path) -> None:
     code = f"""
         import os, pathlib, signal
-        from agentv.storage.run_folder import RunFolder
-        from tests.stored import at_noon
+        from agentv.storage.run.folder import RunFolder
+        from tests.support.stored import at_noon
         store = RunFolder(pathlib.Path({str(runs)!r}), "r", clock=at_noon)
         os.kill(os.getpid(), signal.SIGKILL)
     """

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from agentv.execution.user_code import DeadlineError, call_foreign, raised_at
 from agentv.scoring.results.completion import failed_score, score_of_failure, to_score
-from agentv.scoring.results.turns import TurnScore, contexts_by_turn, fold_turns, last_turns
+from agentv.scoring.results.conversations import contexts_by_turn, last_turns
+from agentv.scoring.results.turn_scores import TurnScore, fold_turns
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.deep_copies import own_copy
 from agentv.types.errors import AgentvError, EvaluatorError, ProviderError

@@ -11,7 +11,7 @@ STDOUT = "-"
 """Stands for standard output, which gets JSON lines."""
 
 
-def _spec(name: str, summary: str, factory: str, *aliases: str, module: str = "formats") -> Spec:
+def _spec(name: str, summary: str, factory: str, *aliases: str, module: str = "run.formats") -> Spec:
     return Spec(
         name=name,
         summary=summary,
@@ -28,15 +28,19 @@ REPORTS: Registry = make_registry(
         _spec("yaml", "every row as an item of a YAML list", "make_yaml", "yml"),
         _spec("json", "the report over all rows as one JSON object", "make_json"),
         _spec(
-            "html", "a page for people: verdict, tables, every row with its transcript", "make_html", module="html_page"
+            "html", "a page for people: verdict, tables, every row with its transcript", "make_html", module="html.page"
         ),
         _spec(
-            "md", "a summary in Markdown, for a job or a pull request", "make_markdown", "markdown", module="markdown"
+            "md",
+            "a summary in Markdown, for a job or a pull request",
+            "make_markdown",
+            "markdown",
+            module="run.markdown",
         ),
-        _spec("junit.xml", "JUnit XML with a testcase for each row", "make_junit", "xml", module="junit"),
-        _spec("sarif", "a SARIF log of the rows that did not pass", "make_sarif", "sarif.json", module="sarif"),
-        _spec("csv", "a table of all rows for spreadsheets", "make_csv", module="csv_table"),
-        _spec("github", "annotations of GitHub Actions", "make_annotations", module="github"),
+        _spec("junit.xml", "JUnit XML with a testcase for each row", "make_junit", "xml", module="run.junit"),
+        _spec("sarif", "a SARIF log of the rows that did not pass", "make_sarif", "sarif.json", module="run.sarif"),
+        _spec("csv", "a table of all rows for spreadsheets", "make_csv", module="run.csv_table"),
+        _spec("github", "annotations of GitHub Actions", "make_annotations", module="run.github"),
     ),
 )
 

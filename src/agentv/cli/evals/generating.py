@@ -21,7 +21,7 @@ from agentv.engine.generate.generation import (
 )
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.targets import KnownTargets
-from agentv.execution.processes.tree import kill_all
+from agentv.execution.processes.live_trees import kill_all
 from agentv.loading.files.places import find_home
 from agentv.loading.files.text import read_text
 from agentv.loading.targets.choice import choose_target

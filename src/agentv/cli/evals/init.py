@@ -76,7 +76,7 @@ TEMPLATES: Mapping[str, str] = {
     "python": "any Python function",
     PLUGIN_TEMPLATE: "an evaluator of your own, as a package that others can install",
 }
-_FOLDER = Path(__file__).with_name("templates")
+_FOLDER = Path(__file__).parents[1] / "templates"
 _KEYS_IGNORED = (".env", "/.env", ".env*", "*.env", "**/.env")
 _CI_FILES = (".github/workflows/agentv.yml", ".gitlab-ci.yml")
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import click
 from msgspec import Struct
 
-from agentv.cli.terminal import terminal_style
+from agentv.cli.screen import terminal_style
 from agentv.loading.files.places import find_home
 from agentv.reports.compare.json import COMPARE_SCHEMA, comparison_to_json, older_json
 from agentv.reports.compare.markdown import comparison_markdown

@@ -12,7 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.cli.results.report_tools import report_tools
-from agentv.cli.terminal import own_stdout, terminal_style
+from agentv.cli.screen import terminal_style
+from agentv.cli.terminal import own_stdout
 from agentv.engine.stored.report import load_report
 from agentv.loading.files.places import find_home
 from agentv.registry import Registry

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from agentv.cli.terminal import terminal_style
+from agentv.cli.screen import terminal_style
 from agentv.loading.files.atomic_write import write_text
 from agentv.reports.text.sheet import Sheet, sheet_html, sheet_markdown, sheet_text
 from agentv.types.errors import ConfigError

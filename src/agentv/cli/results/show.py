@@ -9,7 +9,7 @@ import click
 from msgspec import Struct
 
 from agentv.cli.indexed import run_index
-from agentv.cli.terminal import terminal_style
+from agentv.cli.screen import terminal_style
 from agentv.reports.run.end_table import group_tables
 from agentv.scoring.counting.case_sums import case_of
 from agentv.scoring.counting.groups import KINDS, Groups, kind_named
@@ -182,7 +182,7 @@ def command(run: str, case: str | None, *, by: tuple[str, ...], as_json: bool, v
     elif case is None:
         _print_rows(stored, shown, query)
     else:
-        from agentv.cli.terminal import terminal_style
+        from agentv.cli.screen import terminal_style
 
         style = terminal_style()
         views = _views(stored, shown, query)
@@ -209,7 +209,7 @@ def _print_groups(stored: "StoredRun", shown: "ShownRows", by: Sequence[str], *,
 
 
 def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:
-    from agentv.cli.terminal import terminal_style
+    from agentv.cli.screen import terminal_style
     from agentv.reports.run.row_text import RowLabels
 
     view = terminal_style().of_run()
@@ -225,7 +225,7 @@ def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
 
 
 def _print_corrected(stored: "StoredRun") -> None:
-    from agentv.cli.terminal import terminal_style
+    from agentv.cli.screen import terminal_style
     from agentv.engine.stored.corrected_rates import corrected_or_note
     from agentv.reports.run.notes import corrected_notes, corrected_rows
     from agentv.reports.text.printable import one_line

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agentv.cli.indexed import run_index
 from agentv.cli.results.sheets import refuse_unwritable, write_sheets
-from agentv.cli.terminal import terminal_style
+from agentv.cli.screen import terminal_style
 from agentv.engine.running.clock import make_clock
 from agentv.engine.stored.trend_runs import WantedPlaces, load_trend_runs, refuse_unknown
 from agentv.loading.files.places import find_home

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from agentv.engine.running.recorder import StopSignal
-from agentv.execution.processes.tree import kill_all
+from agentv.execution.processes.live_trees import kill_all
 from agentv.scoring.gates.run_verdict import SIGNALLED
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

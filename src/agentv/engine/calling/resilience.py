@@ -16,7 +16,7 @@ from agentv.engine.planning.prices import price_of
 from agentv.execution.limits import AccountLimiter, Permit
 from agentv.execution.retry import delay_asked_s, retry_call, usage_before
 from agentv.execution.user_code import off_the_clock, refuse_stray
-from agentv.scoring.text.similarity import vectors_problem
+from agentv.scoring.text.vectors import vectors_problem
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject

@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from agentv.evaluators.judges.basis import Basis
 from agentv.evaluators.judges.prompts import fence
+from agentv.scoring.results.conversations import conversation, transcript
 from agentv.scoring.results.sources import expected_answer, source_value
-from agentv.scoring.results.turns import conversation, transcript
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationContext

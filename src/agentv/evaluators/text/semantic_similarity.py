@@ -10,7 +10,7 @@ from agentv.evaluators.text.references import references_at
 from agentv.scoring.results.aggregation import is_met, reaches
 from agentv.scoring.results.criteria import criterion_named, result_of
 from agentv.scoring.results.sources import parse_source
-from agentv.scoring.text.similarity import cosine
+from agentv.scoring.text.vectors import cosine
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvaluatorError, ProviderError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, JudgeCall

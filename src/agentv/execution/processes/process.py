@@ -20,7 +20,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from agentv.execution.processes.exchange import STDERR_TAIL, Exchange, Listener
-from agentv.execution.processes.tree import STARTING, ProcessTree, finish, start_tree
+from agentv.execution.processes.live_trees import STARTING
+from agentv.execution.processes.tree import ProcessTree, finish, start_tree
 
 
 class Launched:

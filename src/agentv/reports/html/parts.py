@@ -12,7 +12,7 @@ from agentv.reports.text.markup import Child, Html, element, verbatim
 @cache
 def asset(name: str) -> str:
     """Return a file of ours that stands inside a page: `report.css`, `report.js`."""
-    return resources.files("agentv.reports").joinpath("page", name).read_text("utf-8")
+    return resources.files("agentv.reports.html").joinpath("assets", name).read_text("utf-8")
 
 
 def page_head(title: str, *, style: str, script: str | None = None) -> Html:

@@ -1,18 +1,15 @@
 """How alike two texts are, from 0 (nothing in common) to 1 (equal), by several measures."""
 
-import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import pairwise
-from operator import mul
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from rapidfuzz.distance import JaroWinkler, LCSseq, Levenshtein
 from rapidfuzz.fuzz import token_set_ratio
 
 from agentv.scoring.text.words import words_of
-from agentv.types.provider import Vector
 
 MAX_CELLS = 4e10
 """Up to which product of two lengths a measure is tried that compares everything with everything (about a second)."""
@@ -84,68 +81,3 @@ MEASURES: Mapping[str, Measure] = {
     "rouge_l": Measure(_rouge_l, words_of),
 }
 """The measures that need no extra, by name."""
-
-
-Item = TypeVar("Item")
-
-
-def overlap(earlier: Sequence[Item], later: Sequence[Item]) -> int:
-    """Return how many items the end of `earlier` and the beginning of `later` have in common, at most.
-
-    Items need to know only whether they are equal. Knuth, Morris and Pratt 1977, SIAM Journal on Computing 6(2).
-
-    >>> overlap("abcab", "abd"), overlap("abc", "abc"), overlap("abc", "x")
-    (2, 3, 0)
-    """
-    beginning = later[: len(earlier)]
-    borders = _borders(beginning)
-    matched = 0
-    for item in earlier[len(earlier) - len(beginning) :]:
-        matched = _longer(beginning, borders, matched, item)
-    return matched
-
-
-def _borders(items: Sequence[Item]) -> list[int]:
-    """Return for each place how many of the first items stand again right before it, not counting the place itself."""
-    borders = [0] * len(items)
-    for place in range(1, len(items)):
-        borders[place] = _longer(items, borders, borders[place - 1], items[place])
-    return borders
-
-
-def _longer(items: Sequence[Item], borders: Sequence[int], matched: int, item: Item) -> int:
-    """Return how many of the first items are matched once `item` follows `matched` of them."""
-    while matched and (matched == len(items) or items[matched] != item):
-        matched = borders[matched - 1]
-    return matched + 1 if matched < len(items) and items[matched] == item else 0
-
-
-def cosine(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the cosine of the angle between two vectors, -1..1.
-
-    Raises ValueError for vectors of different lengths and for one that is zero, which points nowhere.
-
-    >>> cosine([1.0, 0.0], [1.0, 1.0])
-    0.7071067811865475
-    """
-    if len(first) != len(second):
-        raise ValueError(f"one vector has {len(first)} numbers, the other {len(second)}")
-    lengths = math.hypot(*first), math.hypot(*second)
-    if not all(lengths):
-        raise ValueError("a vector of zeros points nowhere")
-    product = math.fsum(map(mul, first, second)) / lengths[0] / lengths[1]
-    return min(1.0, max(-1.0, product))
-
-
-def vectors_problem(vectors: Sequence[Vector], *, texts: int) -> str | None:
-    """Return what is wrong with the vectors of so many texts, as a phrase; None when nothing is."""
-    if len(vectors) != texts:
-        return f"{len(vectors)} vectors for {texts} texts"
-    if len({len(vector) for vector in vectors}) > 1:
-        return "vectors of different lengths"
-    if any(not vector for vector in vectors):
-        return "a vector without numbers"
-    # Numbers of 32 bits cannot overflow a sum of 64: it is finite exactly when all of them are.
-    if not all(math.isfinite(sum(vector)) for vector in vectors):
-        return "a number in a vector that is not finite"
-    return None
