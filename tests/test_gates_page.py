@@ -1,4 +1,4 @@
-"""docs/gates.md lists what gates can ask for: all of it, for each command, with what has an interval."""
+"""docs/reference/gates.md lists what gates can ask for: all of it, for each command, with what has an interval."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.metrics import COMPARE_METRICS, METRICS, STREAM_METRICS, Metrics
 from agentv.types.errors import ConfigError
 
-PAGE = (Path(__file__).parent.parent / "docs" / "gates.md").read_text("utf-8")
+PAGE = (Path(__file__).parent.parent / "docs" / "reference" / "gates.md").read_text("utf-8")
 DOORS = {"run": METRICS, "score": STREAM_METRICS, "compare": COMPARE_METRICS}
 
 

@@ -8,7 +8,7 @@ import pytest
 from agentv import load_targets
 
 DOCS = Path(__file__).parent.parent / "docs"
-INSTALLS_ITS_OWN = DOCS / "extending.md"
+INSTALLS_ITS_OWN = DOCS / "how-to" / "extending.md"
 BLOCKS = [
     pytest.param(block, id=f"{path.relative_to(DOCS)}:{number}")
     for path in sorted(DOCS.rglob("*.md"))

@@ -1,5 +1,7 @@
 """Every block of the README and of docs/ is run or loaded, page by page, in the order in which a reader meets them.
 
+The pages of docs/reference/providers/ are tested in tests/providers/test_pages.py and tests/fake/test_page.py.
+
 - a block with a file name after its language is written to that file;
 - `console`: each `$ command` runs, a comment names the exit code if it is not 0, and what follows is its output;
 - `python`: runs, and prints what the `# …` after each `print(…)` says;
@@ -25,10 +27,11 @@ import yaml
 
 ROOT = Path(__file__).parent.parent
 _DOCS = ROOT / "docs"
-_RUN = [*_DOCS.glob("*.md"), *(_DOCS / "evaluators").glob("*.md")]
-PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in _RUN)]
-FRESH = "docs/extending.md"  # it installs packages: tests/test_extending.py runs it in an environment of its own
-TEAM_STORE = "docs/team-store.md"  # it needs a database: tests/test_team_store_page.py runs it with one
+_PROVIDERS = _DOCS / "reference" / "providers"  # their targets need keys and servers
+_ALL = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in _DOCS.rglob("*.md"))]
+PAGES = [page for page in _ALL if not (ROOT / page).is_relative_to(_PROVIDERS)]
+FRESH = "docs/how-to/extending.md"  # it installs packages: tests/test_extending.py runs it in an environment of its own
+TEAM_STORE = "docs/how-to/team-store.md"  # it needs a database: tests/test_team_store_page.py runs it with one
 PROGRESS = re.compile(r"\d+/\d+ \(")
 NOT_RUN_HERE = {"./run pytest"}  # it is what runs this test
 
@@ -133,7 +136,7 @@ def test_the_readme_opens_with_the_two_commands() -> None:
     ]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", _ALL)
 def test_links_lead_somewhere(page: str) -> None:
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", (ROOT / page).read_text("utf-8"))
     local = [link for link in links if "://" not in link]

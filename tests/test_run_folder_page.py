@@ -1,4 +1,4 @@
-"""docs/run-folder.md names every file, field and event that the code writes, and no other."""
+"""docs/reference/run-folder.md names every file, field and event that the code writes, and no other."""
 
 import ast
 import re
@@ -21,7 +21,7 @@ from agentv.types.records.run import CaseRecord, RunRecord
 from agentv.types.usage import Usage
 
 SOURCE = Path(__file__).parent.parent / "src" / "agentv"
-PAGE = (Path(__file__).parent.parent / "docs" / "run-folder.md").read_text("utf-8")
+PAGE = (Path(__file__).parent.parent / "docs" / "reference" / "run-folder.md").read_text("utf-8")
 SECTIONS = {
     title: text for title, _, text in (part.partition("\n") for part in re.split(r"^## ", PAGE, flags=re.MULTILINE))
 }

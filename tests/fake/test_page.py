@@ -8,7 +8,7 @@ from pathlib import Path
 from agentv.fake import FAULTS
 from agentv.fake.welcome import targets_yaml, welcome
 
-PAGE = Path(__file__).parents[2] / "docs" / "providers" / "fake-server.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "providers" / "fake-server.md"
 URL = "http://127.0.0.1:8808"
 
 

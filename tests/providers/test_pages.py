@@ -9,7 +9,7 @@ from agentv.engine.plugins.loading import load_specs
 from agentv.loading.suites.resolve import resolve_target
 from agentv.loading.targets.targets import load_targets
 
-FOLDER = Path(__file__).parents[2] / "docs" / "providers"
+FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "providers"
 PAGES = [FOLDER / f"{name}.md" for name in ("model-apis", "openai", "azure", "anthropic", "gemini")]
 BLOCK = re.compile(r"^```yaml targets\.yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -247,7 +247,8 @@ def test_only_what_is_wanted_is_run_and_what_waits_does_not_block() -> None:
 
 
 def test_every_evaluator_has_a_page_that_tells_its_cost_and_when_it_misleads() -> None:
-    pages = {path.stem: path.read_text("utf-8").lower() for path in (ROOT / "docs" / "evaluators").glob("*.md")}
+    folder = ROOT / "docs" / "reference" / "evaluators"
+    pages = {path.stem: path.read_text("utf-8").lower() for path in folder.glob("*.md")}
     rules = {"contains", "equals", "one_of", "starts_with", "ends_with", "regex", "is_json", "numeric", "length"}
     for spec in EVALUATORS:
         page = pages["rules" if spec.name in rules else spec.name]

@@ -1,6 +1,6 @@
 """Synthetic judges whose mistakes are known: how often the interval of a corrected rate holds the truth.
 
-`python -m tests.statistics.corrected_coverage` prints the table of docs/judges.md.
+`python -m tests.statistics.corrected_coverage` prints the table of docs/how-to/judges.md.
 """
 
 import sys

@@ -1,5 +1,5 @@
 """Synthetic runs whose truth is known: how often an interval holds it. `python -m tests.statistics.coverage` prints
-the tables of docs/numbers.md.
+the tables of docs/explanation/numbers.md.
 """
 
 import math

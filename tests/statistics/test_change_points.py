@@ -118,7 +118,7 @@ POWER = {
     (20, 10, 0.72): 79,
     (20, 19, 0.61): 79,
 }
-"""The table of docs/numbers.md."""
+"""The table of docs/explanation/numbers.md."""
 
 
 @pytest.mark.parametrize(("change", "seen"), POWER.items())
@@ -133,7 +133,7 @@ def test_a_change_is_seen_as_often_as_the_docs_say(change: tuple[int, int, float
 
 
 def test_the_docs_have_these_figures() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "numbers.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "explanation" / "numbers.md").read_text("utf-8")
     for (runs, at, after), seen in POWER.items():
         which = "the last" if runs - at == 1 else f"the last {runs - at}"
         assert f"| {runs} | {which} | {after:.0%} | {seen} % |".replace("%", " %").replace("  ", " ") in page

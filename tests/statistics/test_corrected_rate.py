@@ -12,7 +12,7 @@ from tests.statistics.corrected_coverage import JUDGES, LABELS, Judged, coverage
 from agentv.scoring.statistics.corrected_rate import corrected_interval, corrected_rate
 from agentv.types.summaries import MeasuredRate
 
-PAGE = (Path(__file__).parents[2] / "docs" / "judges.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "judges.md").read_text("utf-8")
 shares = st.floats(0, 1)
 
 

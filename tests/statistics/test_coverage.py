@@ -1,4 +1,4 @@
-"""95 % intervals hold the truth in 93 to 97 % of synthetic runs, or docs/numbers.md says where they do not."""
+"""95 % intervals cover the truth in 93 to 97 % of synthetic runs; docs/explanation/numbers.md lists the exceptions."""
 
 import re
 from pathlib import Path
@@ -36,7 +36,7 @@ from agentv.scoring.counting.durations import percentile_shares
 from agentv.scoring.statistics.intervals import wilson_bounds
 from agentv.scoring.statistics.moments import ClusterMoments
 
-PAGE = (Path(__file__).parents[2] / "docs" / "numbers.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "numbers.md").read_text("utf-8")
 ROW = re.compile(r"^\|.* \d\d\.\d\*? \|$")
 SHARE = re.compile(r"(\d+\.\d)(\*?)")
 CELLS = [

@@ -19,7 +19,7 @@ IntervalMethod: TypeAlias = Literal[
     "lang-reiczigel",
     "fisher-z",
 ]
-"""How an interval was made: one of those of docs/numbers.md."""
+"""How an interval was made: one of those of docs/explanation/numbers.md."""
 
 LEVEL = 0.95
 

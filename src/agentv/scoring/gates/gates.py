@@ -24,7 +24,7 @@ _WHY_UNMEASURED = {
     "p99": "nothing was timed",
 }
 _CASES_FOR = {"p50": 6, "p95": 72, "p99": 368}
-"""How many cases an interval of order statistics takes (docs/numbers.md)."""
+"""How many cases an interval of order statistics takes (docs/explanation/numbers.md)."""
 
 
 def why_unmeasured(name: str, argument: str | None, names: Collection[str]) -> str:

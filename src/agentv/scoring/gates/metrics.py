@@ -1,4 +1,4 @@
-"""What gates can ask for: each metric with what it takes and whether it has an interval. docs/gates.md lists them."""
+"""The metrics of gates: what each one takes, and whether it has an interval. docs/reference/gates.md lists them."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias

@@ -93,7 +93,7 @@ def _doubt(distance: float) -> float:
     Few cases that are nearly alike show too little of how they vary: others, far from them, may have been missed by
     luck. So one that stands at the end counts with a weight of half its squared distance. Bounds of a mean from a
     value at the end: Anderson 1969; Learned-Miller & Thomas 2019, arXiv:1905.06208. The weight is the one that holds
-    best in simulations (docs/numbers.md); with two hundred cases it hardly matters.
+    best in simulations (docs/explanation/numbers.md); with two hundred cases it hardly matters.
     """
     return distance**4 / 2
 
