@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -34,10 +35,9 @@ from agentv.types.criteria.aggregated_result import (
 )
 from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.deep_copies import own_copy
+from agentv.types.deep_copies import deep_copy
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationContext, Evaluator, EvaluatorResult
-from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock
 
 
@@ -55,17 +55,17 @@ def snapshot_of(given: EvaluationInput) -> EvaluationInput:
 def _snapshot(given: EvaluationInput) -> EvaluationInput:
     # Written out: `replace` takes longer than all the copying.
     return EvaluationInput(
-        response=own_copy(given.response),
+        response=deep_copy(given.response),
         criteria=given.criteria,
         prompt=given.prompt,
-        context=own_copy(given.context),
-        ground_truth=own_copy(given.ground_truth),
-        agent_config=own_copy(given.agent_config),
-        message_history=own_copy(given.message_history),
+        context=deep_copy(given.context),
+        ground_truth=deep_copy(given.ground_truth),
+        agent_config=deep_copy(given.agent_config),
+        message_history=deep_copy(given.message_history),
         timestamp=given.timestamp,
         session_id=given.session_id,
         agent_id=given.agent_id,
-        metadata=own_copy(given.metadata),
+        metadata=deep_copy(given.metadata),
     )
 
 
@@ -77,7 +77,8 @@ class _Fit(Struct):
     """A plan fitted to one list of criteria, with what was made for it once."""
 
     plan: FittedPlan
-    snapshot: JsonObject
+    snapshot: bytes
+    """The configuration as JSON, of which every judgement gets an object of its own."""
     live: dict[int, Evaluator] = field(default_factory=dict)
     """Evaluators that keep nothing between answers, by their place in the plan."""
     may_ask: bool = False
@@ -174,7 +175,8 @@ class EvaluationRunner:
                 if not isinstance(each.given, EvaluatorConfig) and isinstance(each.given, Evaluator)
             }
             may_ask = bool(live) and self._plan.judge is not None
-            known = _Fit(plan, config_snapshot(self.config, self._plan, plan.criteria), live, may_ask)
+            snapshot = msgspec.json.encode(config_snapshot(self.config, self._plan, plan.criteria))
+            known = _Fit(plan, snapshot, live, may_ask)
             if len(self._fits) >= FITS_KEPT:
                 # Threads may share a configuration, and drop the same one.
                 self._fits.pop(next(iter(tuple(self._fits)), criteria), None)
@@ -249,10 +251,10 @@ class EvaluationRunner:
             expected=score.expected,
             timestamp=self._clock(),
             input_snapshot=snapshot,
-            evaluation_config_snapshot=own_copy(fitted.snapshot),
+            evaluation_config_snapshot=msgspec.json.decode(fitted.snapshot),
             agent_id=snapshot.agent_id,
             session_id=snapshot.session_id,
-            metadata=own_copy(self.config.metadata),
+            metadata=deep_copy(self.config.metadata),
             run_errors=judged.errors,
             judge_usage=judged.usage,
             judge_cost_usd=judged.cost_usd,
