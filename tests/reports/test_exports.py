@@ -208,8 +208,8 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path
 
 ON_A_FULL_DISK = """
 import io, resource, sys
-from agentv.reports.exports import make_export
-from agentv.reports.formats import ReportTools
+from agentv.reports.run.exports import make_export
+from agentv.reports.run.formats import ReportTools
 from agentv.storage.records.export import export_record
 from agentv.types.errors import StorageError
 from agentv.types.events import RowFinished
