@@ -18,7 +18,7 @@ def case(name: str, *tags: str) -> EvalCase:
 SUITE = EvalSuite(
     "s.yaml",
     listed([case("refund-1", "money"), case("refund-2", "slow"), case("order-1", "money", "slow")]),
-    dataset="target_session",
+    dataset="desk",
     tags=("smoke",),
 )
 

@@ -208,12 +208,12 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path
 
 ON_A_FULL_DISK = """
 import io, resource, sys
-from agentv.reports.exports import make_export
-from agentv.reports.formats import ReportTools
+from agentv.reports.run.exports import make_export
+from agentv.reports.run.formats import ReportTools
 from agentv.storage.records.export import export_record
 from agentv.types.errors import StorageError
 from agentv.types.events import RowFinished
-from tests.stored import make_result
+from tests.support.stored import make_result
 observer = make_export(sys.argv[1], tools=ReportTools(export_record), stdout=io.StringIO())
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 for step in (lambda: [observer.notify(RowFinished(make_result())) for _ in range(100)], observer.close):

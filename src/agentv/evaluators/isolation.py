@@ -1,6 +1,7 @@
 """One evaluator on one context: whatever it does becomes a score, and nobody waits longer than its deadline."""
 
 from collections.abc import Awaitable, Callable
+from typing import TypeGuard
 
 from msgspec.structs import replace
 
@@ -9,9 +10,9 @@ from agentv.scoring.results.completion import failed_score, score_of_failure, to
 from agentv.scoring.results.conversations import contexts_by_turn, last_turns
 from agentv.scoring.results.turn_scores import TurnScore, fold_turns
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
-from agentv.types.deep_copies import own_copy
+from agentv.types.deep_copies import deep_copy
 from agentv.types.errors import AgentvError, EvaluatorError, ProviderError
-from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator, is_evaluator
+from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator
 
 
 def own_context(context: EvaluationContext, config: EvaluatorConfig) -> EvaluationContext:
@@ -22,19 +23,19 @@ def own_context(context: EvaluationContext, config: EvaluatorConfig) -> Evaluati
         evaluator=config,
         eval_case=replace(
             case,
-            input_messages=own_copy(case.input_messages),
-            expected_messages=own_copy(case.expected_messages),
-            metadata=own_copy(case.metadata),
-            workspace=own_copy(case.workspace),
+            input_messages=deep_copy(case.input_messages),
+            expected_messages=deep_copy(case.expected_messages),
+            metadata=deep_copy(case.metadata),
+            workspace=deep_copy(case.workspace),
         ),
-        output_messages=own_copy(context.output_messages),
-        trace=own_copy(context.trace),
-        candidate_trace=own_copy(context.candidate_trace),
-        ground_truth=own_copy(context.ground_truth),
-        context=own_copy(context.context),
-        message_history=own_copy(context.message_history),
-        agent_config=own_copy(context.agent_config),
-        metadata=own_copy(context.metadata),
+        output_messages=deep_copy(context.output_messages),
+        trace=deep_copy(context.trace),
+        candidate_trace=deep_copy(context.candidate_trace),
+        ground_truth=deep_copy(context.ground_truth),
+        context=deep_copy(context.context),
+        message_history=deep_copy(context.message_history),
+        agent_config=deep_copy(context.agent_config),
+        metadata=deep_copy(context.metadata),
     )
 
 
@@ -49,6 +50,11 @@ def config_of(evaluator: EvaluatorLike) -> EvaluatorConfig:
         type=kind,
         weight=float(weight) if isinstance(weight, int | float) else 1.0,
     )
+
+
+def is_evaluator(given: object) -> TypeGuard[Evaluator]:
+    """Return True for an object with `kind` and `evaluate`; quicker than `isinstance` with the protocol."""
+    return hasattr(given, "kind") and callable(getattr(given, "evaluate", None))
 
 
 async def isolated_score(

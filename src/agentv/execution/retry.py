@@ -11,7 +11,6 @@ from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock
 from agentv.types.provider import CallRecord
-from agentv.types.records.fields import milliseconds
 from agentv.types.targets import RetryPolicy
 from agentv.types.usage import Usage
 
@@ -119,8 +118,8 @@ def _failed(failure: Failure, started_at: datetime, ended_at: datetime, wait_s: 
     return CallRecord(
         kind=failure.kind,
         started_at=started_at,
-        wait_ms=milliseconds(wait_s * 1000),
-        duration_ms=milliseconds((ended_at - started_at).total_seconds() * 1000),
+        wait_ms=round(wait_s * 1000, 3),
+        duration_ms=round((ended_at - started_at).total_seconds() * 1000, 3),
         status=failure.http_status,
         request_id=request_id if isinstance(request_id, str) else None,
         error=failure.message,
@@ -142,8 +141,8 @@ def _answered(reply: Reply, started_at: datetime, ended_at: datetime, wait_s: fl
     return CallRecord(
         kind="ok",
         started_at=started_at,
-        wait_ms=milliseconds(wait_s * 1000),
-        duration_ms=milliseconds((ended_at - started_at).total_seconds() * 1000),
+        wait_ms=round(wait_s * 1000, 3),
+        duration_ms=round((ended_at - started_at).total_seconds() * 1000, 3),
         request_id=reply.request_id,
         usage=reply.usage,
     )

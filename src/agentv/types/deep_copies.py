@@ -1,60 +1,38 @@
-"""Deep copies of what is judged, quicker than `copy.deepcopy`: what cannot change is shared, JSON is copied."""
+"""Deep copies of what is judged: what cannot change is shared, JSON is copied."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar, cast
+
+from msgspec.structs import astuple
 
 from agentv.types.messages import DataPart, FilePart, Message, TextPart, ToolCall, TraceEvent
 
 T = TypeVar("T")
 
 _SHARED = frozenset({type(None), str, bool, int, float})
-"""Looked up before `own_copy` is called: most of JSON is this, and a call takes longer than the look."""
+_STRUCTS = frozenset({Message, ToolCall, TraceEvent, TextPart, FilePart, DataPart})
 
 
-def own_copy(value: T) -> T:
+def deep_copy(value: T) -> T:
     """Return a value that stays as it is, whatever becomes of the objects in the one given."""
-    copied = _COPIERS.get(type(value))
-    return cast(T, _of_another_kind(value) if copied is None else copied(value))
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _dict(value: dict[Any, Any]) -> dict[Any, Any]:
-    return {key: item if type(item) in _SHARED else own_copy(item) for key, item in value.items()}
-
-
-def _list(value: list[Any]) -> list[Any]:
-    return [item if type(item) in _SHARED else own_copy(item) for item in value]
-
-
-def _tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(map(own_copy, value))
-
-
-def _fielded(value: Any) -> Any:
-    """Return a frozen Struct as it is, or with its own fields where one could change."""
-    kind = type(value)
-    given = [getattr(value, name) for name in kind.__struct_fields__]
-    own = [own_copy(item) for item in given]
-    return value if all(map(_is_same, own, given)) else kind(*own)
+    given: Any = value
+    kind: type[Any] = type(given)
+    copied: Any = given
+    if kind is dict:
+        copied = {key: item if type(item) in _SHARED else deep_copy(item) for key, item in given.items()}
+    elif kind is list:
+        copied = [item if type(item) in _SHARED else deep_copy(item) for item in given]
+    elif kind is tuple:
+        copied = tuple([deep_copy(item) for item in given])
+    elif kind in _STRUCTS:
+        fields = astuple(given)
+        own = [deep_copy(item) for item in fields]
+        copied = given if all(map(_is_same, own, fields)) else kind(*own)
+    elif kind not in _SHARED:
+        copied = deep_copy(dict(given)) if isinstance(given, Mapping) else copy.deepcopy(given)
+    return cast(T, copied)
 
 
 def _is_same(one: object, other: object) -> bool:
     return one is other
-
-
-def _of_another_kind(value: Any) -> Any:
-    return _dict(dict(value)) if isinstance(value, Mapping) else copy.deepcopy(value)
-
-
-_FIELDED = (Message, ToolCall, TraceEvent, TextPart, FilePart, DataPart)
-_COPIERS: Mapping[type, Callable[[Any], Any]] = {
-    **dict.fromkeys(_SHARED, _same),
-    dict: _dict,
-    list: _list,
-    tuple: _tuple,
-    **dict.fromkeys(_FIELDED, _fielded),
-}

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Sequence
 from datetime import UTC, datetime
-from typing import Literal, Protocol, Self, TypeAlias, TypeGuard, get_args, runtime_checkable
+from typing import Literal, Protocol, Self, TypeAlias, get_args, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -245,8 +245,3 @@ class Evaluator(Protocol):
 
     def evaluate(self, context: EvaluationContext) -> EvaluatorOutput | Awaitable[EvaluatorOutput]:
         """Judge the answer in `context`."""
-
-
-def is_evaluator(given: object) -> TypeGuard[Evaluator]:
-    """Whether an object keeps the protocol; quicker than `isinstance`, which looks at the protocol each time."""
-    return hasattr(given, "kind") and callable(getattr(given, "evaluate", None))

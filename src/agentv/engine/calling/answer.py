@@ -16,7 +16,6 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock
 from agentv.types.provider import CachedFrom, CallRecord, ProviderRequest, ProviderResponse
 from agentv.types.records.answer import Answer
-from agentv.types.records.fields import milliseconds
 from agentv.types.usage import Usage, total_usage
 
 OnRetry = Callable[[CallRecord, float], None]
@@ -97,7 +96,7 @@ def make_answer(
         usage=said.usage,
         cost_usd=said.cost_usd,
         billed_usd=said.cost_usd if source is None else 0.0,
-        first_token_ms=milliseconds(said.first_token_ms),
+        first_token_ms=None if said.first_token_ms is None else round(said.first_token_ms, 3),
         calls=said.calls,
         cached=None if source is None else _source_to_json(source),
         workspace=workspace,
@@ -129,7 +128,7 @@ def _unanswered(question: Question, reply: Reply, attempt: int, cleaned: tuple[A
 
 
 def _took_ms(reply: Reply) -> float:
-    return milliseconds((reply.ended_at - reply.started_at).total_seconds() * 1000)
+    return round((reply.ended_at - reply.started_at).total_seconds() * 1000, 3)
 
 
 def _source_to_json(source: CachedFrom) -> JsonObject:

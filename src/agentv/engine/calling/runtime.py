@@ -13,6 +13,7 @@ from agentv.engine.calling.recorded_answers import RecordedAnswers
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.planning.prices import budget_problem
 from agentv.engine.planning.targets import KnownTargets
+from agentv.evaluators.isolation import is_evaluator
 from agentv.execution.limits import AccountLimiter
 from agentv.execution.sharing import Shared
 from agentv.loading.models.settings import read_settings
@@ -21,7 +22,7 @@ from agentv.scoring.keys.identity import digest
 from agentv.storage.run.find import find_run
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import AgentvError, ConfigError, EvaluatorError, PluginError
-from agentv.types.evaluation import Evaluator, is_evaluator
+from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, EvaluatorTools, SharedParts
 from agentv.types.provider import BatchTicket, Provider

@@ -1,13 +1,14 @@
 """The criteria door: judges an answer that exists already, by the same evaluators that judge live ones."""
 
-import asyncio
 import random
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -20,11 +21,9 @@ from agentv.engine.criteria.plan import make_criteria_plan
 from agentv.engine.criteria.results import judged_criteria
 from agentv.engine.criteria.snapshot import config_snapshot
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.score import SuiteTools
-from agentv.evaluators.isolation import isolated_score
+from agentv.engine.running.score import DueEvaluator, SuiteTools, run_evaluators
 from agentv.execution.user_code import DeadlineError, call_foreign
 from agentv.loading.files.places import find_home
-from agentv.scoring.results.aggregation import to_result
 from agentv.scoring.results.criteria import criteria_score, criteria_verdict, mixed_ranges
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.aggregated_result import (
@@ -34,10 +33,9 @@ from agentv.types.criteria.aggregated_result import (
 )
 from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.deep_copies import own_copy
+from agentv.types.deep_copies import deep_copy
 from agentv.types.errors import ConfigError
-from agentv.types.evaluation import EvaluationContext, Evaluator, EvaluatorResult
-from agentv.types.json_value import JsonObject
+from agentv.types.evaluation import Evaluator, EvaluatorResult
 from agentv.types.protocols import Clock
 
 
@@ -47,26 +45,17 @@ def snapshot_of(given: EvaluationInput) -> EvaluationInput:
     Raises ConfigError when it is nested too deeply, or holds itself.
     """
     try:
-        return _snapshot(given)
+        return replace(
+            given,
+            response=deep_copy(given.response),
+            context=deep_copy(given.context),
+            ground_truth=deep_copy(given.ground_truth),
+            agent_config=deep_copy(given.agent_config),
+            message_history=deep_copy(given.message_history),
+            metadata=deep_copy(given.metadata),
+        )
     except RecursionError:
         raise ConfigError("the input is nested too deeply to be judged, or holds itself") from None
-
-
-def _snapshot(given: EvaluationInput) -> EvaluationInput:
-    # Written out: `replace` takes longer than all the copying.
-    return EvaluationInput(
-        response=own_copy(given.response),
-        criteria=given.criteria,
-        prompt=given.prompt,
-        context=own_copy(given.context),
-        ground_truth=own_copy(given.ground_truth),
-        agent_config=own_copy(given.agent_config),
-        message_history=own_copy(given.message_history),
-        timestamp=given.timestamp,
-        session_id=given.session_id,
-        agent_id=given.agent_id,
-        metadata=own_copy(given.metadata),
-    )
 
 
 FITS_KEPT = 64
@@ -77,7 +66,8 @@ class _Fit(Struct):
     """A plan fitted to one list of criteria, with what was made for it once."""
 
     plan: FittedPlan
-    snapshot: JsonObject
+    snapshot: bytes
+    """The configuration as JSON, of which every judgement gets an object of its own."""
     live: dict[int, Evaluator] = field(default_factory=dict)
     """Evaluators that keep nothing between answers, by their place in the plan."""
     may_ask: bool = False
@@ -174,7 +164,8 @@ class EvaluationRunner:
                 if not isinstance(each.given, EvaluatorConfig) and isinstance(each.given, Evaluator)
             }
             may_ask = bool(live) and self._plan.judge is not None
-            known = _Fit(plan, config_snapshot(self.config, self._plan, plan.criteria), live, may_ask)
+            snapshot = msgspec.json.encode(config_snapshot(self.config, self._plan, plan.criteria))
+            known = _Fit(plan, snapshot, live, may_ask)
             if len(self._fits) >= FITS_KEPT:
                 # Threads may share a configuration, and drop the same one.
                 self._fits.pop(next(iter(tuple(self._fits)), criteria), None)
@@ -187,44 +178,23 @@ class EvaluationRunner:
         """Return what each evaluator says, in order."""
         judge = None if runtime is None or self._plan.judge is None else runtime.provider(self._plan.judge)
         context = context_of_input(given, fitted.plan.criteria, judge=judge, now=self._clock())
-        evaluators = fitted.plan.evaluators
-        at_once = min(self.config.evaluator_concurrency, len(evaluators))
-        if at_once <= 1 or fitted.returns_at_once:
-            results = [await self._judge_one(context, fitted, place, runtime) for place in range(len(evaluators))]
-        else:
-            results = await self._judge_at_once(context, fitted, runtime, at_once)
+        due = [
+            DueEvaluator(
+                each.config,
+                partial(self._live, fitted, place, runtime),
+                each.config.timeout_s or self.config.evaluator_timeout_s,
+            )
+            for place, each in enumerate(fitted.plan.evaluators)
+        ]
+        concurrency = 1 if fitted.returns_at_once else self.config.evaluator_concurrency
+        results = await run_evaluators(context, due, seconds=time.perf_counter, concurrency=concurrency)
         if runtime is None or not any(target.secrets for target in self._plan.known.resolved.values()):
-            return tuple(results)
-        cleaned: tuple[EvaluatorResult, ...] = Cleaner(runtime.redactor(self._plan.known, ())).clean(tuple(results))
+            return results
+        cleaned: tuple[EvaluatorResult, ...] = Cleaner(runtime.redactor(self._plan.known, ())).clean(results)
         return cleaned
 
-    async def _judge_at_once(
-        self, context: EvaluationContext, fitted: _Fit, runtime: Runtime | None, at_once: int
-    ) -> list[EvaluatorResult]:
-        results: list[EvaluatorResult | None] = [None] * len(fitted.plan.evaluators)
-        places = iter(range(len(results)))
-
-        async def work() -> None:
-            for place in places:
-                results[place] = await self._judge_one(context, fitted, place, runtime)
-
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(at_once):
-                tasks.create_task(work())
-        return [result for result in results if result is not None]
-
-    async def _judge_one(
-        self, context: EvaluationContext, fitted: _Fit, place: int, runtime: Runtime | None
-    ) -> EvaluatorResult:
-        each = fitted.plan.evaluators[place]
-        started = time.perf_counter()
-
-        def make() -> object:
-            return fitted.live.get(place) or self._made(each, fitted, place, runtime)
-
-        timeout_s = each.config.timeout_s or self.config.evaluator_timeout_s
-        score = await isolated_score(make, context, each.config, timeout_s=timeout_s)
-        return to_result(score, each.config, duration_ms=(time.perf_counter() - started) * 1000)
+    def _live(self, fitted: _Fit, place: int, runtime: Runtime | None) -> object:
+        return fitted.live.get(place) or self._made(fitted.plan.evaluators[place], fitted, place, runtime)
 
     def _made(self, each: FittedEvaluator, fitted: _Fit, place: int, runtime: Runtime | None) -> object:
         if not isinstance(each.given, EvaluatorConfig) or runtime is None:
@@ -249,10 +219,10 @@ class EvaluationRunner:
             expected=score.expected,
             timestamp=self._clock(),
             input_snapshot=snapshot,
-            evaluation_config_snapshot=own_copy(fitted.snapshot),
+            evaluation_config_snapshot=msgspec.json.decode(fitted.snapshot),
             agent_id=snapshot.agent_id,
             session_id=snapshot.session_id,
-            metadata=own_copy(self.config.metadata),
+            metadata=deep_copy(self.config.metadata),
             run_errors=judged.errors,
             judge_usage=judged.usage,
             judge_cost_usd=judged.cost_usd,

@@ -1,6 +1,7 @@
 """The score stage: evaluators judge one context, one after another, each isolated from the others' faults."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -62,18 +63,59 @@ async def score_context(
     context: EvaluationContext, evaluators: Sequence[EvaluatorLike], *, tools: SuiteTools
 ) -> tuple[EvaluatorResult, ...]:
     """Return one result per evaluator, in order. Never raises for an evaluator's own failure."""
-    runtime, results = tools.runtime, []
+    runtime, due = tools.runtime, []
     for evaluator in evaluators:
         config = config_of(evaluator)
-        if tools.only_free and costs_money(config, runtime, tools.known):
-            results.append(EvaluatorResult(name=config.name, type=config.type, score=0.0, status="skipped", weight=0.0))
-            continue
-        started = runtime.clock()
-        timeout_s = config.timeout_s or tools.timeout_s
-        score = await isolated_score(partial(tools.live, evaluator), context, config, timeout_s=timeout_s)
-        duration_ms = (runtime.clock() - started).total_seconds() * 1000
-        results.append(to_result(score, config, duration_ms=duration_ms))
-    return tuple(results)
+        is_skipped = tools.only_free and costs_money(config, runtime, tools.known)
+        make = None if is_skipped else partial(tools.live, evaluator)
+        due.append(DueEvaluator(config, make, config.timeout_s or tools.timeout_s))
+    return await run_evaluators(context, due, seconds=lambda: runtime.clock().timestamp())
+
+
+class DueEvaluator(Struct, frozen=True):
+    """An evaluator that is about to judge: its config, what makes it (None: it is skipped), and its deadline."""
+
+    config: EvaluatorConfig
+    make: Callable[[], object] | None
+    timeout_s: float
+
+
+async def run_evaluators(
+    context: EvaluationContext,
+    evaluators: Sequence[DueEvaluator],
+    *,
+    seconds: Callable[[], float],
+    concurrency: int = 1,
+) -> tuple[EvaluatorResult, ...]:
+    """Return one result per evaluator, in order: the judging loop of cases, given answers and single calls.
+
+    At most `concurrency` evaluators judge at once. A failure of one of them is its result. `seconds` is the clock that
+    times them.
+    """
+    if concurrency <= 1:
+        return tuple([await _run_evaluator(context, each, seconds) for each in evaluators])
+    results: list[EvaluatorResult | None] = [None] * len(evaluators)
+    places = iter(range(len(evaluators)))
+
+    async def work() -> None:
+        for place in places:
+            results[place] = await _run_evaluator(context, evaluators[place], seconds)
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(min(concurrency, len(evaluators))):
+            tasks.create_task(work())
+    return tuple(result for result in results if result is not None)
+
+
+async def _run_evaluator(
+    context: EvaluationContext, due: DueEvaluator, seconds: Callable[[], float]
+) -> EvaluatorResult:
+    config = due.config
+    if due.make is None:
+        return EvaluatorResult(name=config.name, type=config.type, score=0.0, status="skipped", weight=0.0)
+    started = seconds()
+    score = await isolated_score(due.make, context, config, timeout_s=due.timeout_s)
+    return to_result(score, config, duration_ms=(seconds() - started) * 1000)
 
 
 def costs_money(config: EvaluatorConfig, runtime: Runtime, known: KnownTargets) -> bool:

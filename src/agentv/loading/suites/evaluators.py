@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
+import msgspec
 from msgspec import Struct, field
 
 from agentv.loading.criteria.criteria import NamedCriteria
@@ -29,6 +30,27 @@ from agentv.types.problems import Severity
 from agentv.types.struct_fields import struct_fields
 
 
+class SharedLists:
+    """Equal lists of evaluators as one object, so that what is worked out for one case holds for the others.
+
+    The `limit` latest lists are remembered.
+    """
+
+    def __init__(self, limit: int = 1024) -> None:
+        self._limit = limit
+        self._lists: dict[bytes, tuple[EvaluatorConfig, ...]] = {}
+
+    def shared(self, configs: tuple[EvaluatorConfig, ...]) -> tuple[EvaluatorConfig, ...]:
+        """Return the first list that was equal to this one."""
+        try:
+            content = msgspec.msgpack.encode(configs)
+        except (TypeError, ValueError):  # a lone surrogate, which is refused elsewhere
+            return configs
+        if len(self._lists) >= self._limit and content not in self._lists:
+            del self._lists[next(iter(self._lists))]
+        return self._lists.setdefault(content, configs)
+
+
 class EvaluatorScope(Struct, frozen=True):
     """What evaluator entries may refer to: types, named profiles, named criteria, and the folder of their paths.
 
@@ -42,6 +64,7 @@ class EvaluatorScope(Struct, frozen=True):
     criteria: NamedCriteria = field(default_factory=dict)
     criteria_names: frozenset[str] | None = None
     unknown_type: Severity = "error"
+    lists: SharedLists = field(default_factory=SharedLists)
 
 
 def read_evaluators(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> tuple[EvaluatorConfig, ...] | None:
@@ -59,7 +82,7 @@ def read_evaluators(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> tupl
             advice = "results are told apart by their evaluator's name"
             reader.error((*at, index), f"a second evaluator named {config.name!r}", allowed=advice)
         seen |= {config.name} if config is not None else set()
-    return tuple(config for config in found if config is not None)
+    return scope.lists.shared(tuple(config for config in found if config is not None))
 
 
 def read_evaluator(

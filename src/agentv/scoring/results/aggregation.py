@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult, Verdict
-from agentv.types.records.fields import TOLERANCE, milliseconds
+from agentv.types.records.fields import TOLERANCE
 from agentv.types.records.result import CaseResult, RowStatus
 from agentv.types.results import RowState
 from agentv.types.usage import Usage, total_usage
@@ -183,7 +183,7 @@ def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: f
         results=score.results,
         evaluator_provider_request=score.evaluator_raw_request,
         judge_calls=score.judge_calls,
-        duration_ms=milliseconds(duration_ms),
+        duration_ms=None if duration_ms is None else round(duration_ms, 3),
         usage=usage,
         cost_usd=cost_usd,
         evaluator_results=score.members,

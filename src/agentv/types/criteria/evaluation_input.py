@@ -64,7 +64,8 @@ class EvaluationInput(Struct, frozen=True):
                 force_setattr(self, "timestamp", moment_of(moment))
             except ValueError as error:
                 problems.note("$.timestamp", str(error))
-        problems.raise_any()
+        if problems.noted:
+            problems.raise_any()
 
     @property
     def text(self) -> str:
