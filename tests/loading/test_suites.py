@@ -235,7 +235,8 @@ def test_a_file_that_is_not_there_or_is_none_is_told(tmp_path: Path) -> None:
 
 
 def test_cases_with_equal_evaluators_share_one_list(tmp_path: Path) -> None:
-    case = "  - {{id: {id}, expected_outcome: ok, input_messages: [{{role: user, content: hi}}], evaluators: [{evaluator}]}}\n"
+    rest = "expected_outcome: ok, input_messages: [{{role: user, content: hi}}]"
+    case = "  - {{id: {id}, " + rest + ", evaluators: [{evaluator}]}}\n"
     equal, other = "{name: n, type: contains, value: a}", "{name: n, type: contains, value: b}"
     listed = (("one", equal), ("two", equal), ("three", other))
     text = "evalcases:\n" + "".join(case.format(id=id_, evaluator=evaluator) for id_, evaluator in listed)
