@@ -232,3 +232,15 @@ def test_a_file_that_is_not_there_or_is_none_is_told(tmp_path: Path) -> None:
         load_suite(tmp_path / "none.yaml", specs=SPECS)
     with pytest.raises(EvalFileError, match="is not a regular file"):
         load_suite(tmp_path, specs=SPECS)
+
+
+def test_cases_with_equal_evaluators_share_one_list(tmp_path: Path) -> None:
+    rest = "expected_outcome: ok, input_messages: [{{role: user, content: hi}}]"
+    case = "  - {{id: {id}, " + rest + ", evaluators: [{evaluator}]}}\n"
+    equal, other = "{name: n, type: contains, value: a}", "{name: n, type: contains, value: b}"
+    listed = (("one", equal), ("two", equal), ("three", other))
+    text = "evalcases:\n" + "".join(case.format(id=id_, evaluator=evaluator) for id_, evaluator in listed)
+    first, second, third = (each.evaluators for each in load(tmp_path, text).cases if isinstance(each, EvalCase))
+    assert first is second
+    assert first is not third
+    assert first != third

@@ -1,7 +1,7 @@
 """`rule_based`: deterministic rules, each for a criterion of its own. Its class is RuleBasedEvaluator."""
 
-from collections.abc import Sequence
-from typing import Annotated, Literal, TypeAlias, assert_never
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -161,44 +161,27 @@ Rule: TypeAlias = (
 )
 
 
-def check_of(rule: Rule) -> Check:
-    """Return what a rule does with a text; whatever can be prepared is prepared here, once."""
-    match rule:
-        case ContainsRule() | EqualsRule() | OneOfRule() | StartsWithRule() | EndsWithRule():
-            return _literal_check(rule)
-        case RegexRule():
-            return regex_check(rule)
-        case LengthRule():
-            return length_check(rule)
-        case IncludesRule():
-            return includes_check(rule)
-        case KeywordCountRule():
-            return keyword_count_check(rule)
-        case JsonRule():
-            return json_check(rule)
-        case NumericRule():
-            return numeric_check(rule)
-    assert_never(rule)
+class RuleKind(Struct, frozen=True):
+    """How one sort of rule is checked; `is_quick` tells that any text is checked at once, without a thread."""
+
+    prepare: Callable[[Any], Check]
+    is_quick: bool = True
 
 
-def _literal_check(rule: ContainsRule | EqualsRule | OneOfRule | StartsWithRule | EndsWithRule) -> Check:
-    match rule:
-        case ContainsRule():
-            return contains_check(rule)
-        case EqualsRule():
-            return equals_check(rule)
-        case OneOfRule():
-            return one_of_check(rule)
-        case StartsWithRule():
-            return starts_with_check(rule)
-        case EndsWithRule():
-            return ends_with_check(rule)
-    assert_never(rule)
-
-
-def is_quick(rule: Rule) -> bool:
-    """Whether a rule is quick on any text, so that it needs no thread of its own."""
-    return not isinstance(rule, RegexRule | JsonRule)
+RULES: Mapping[type[Rule], RuleKind] = {
+    RegexRule: RuleKind(regex_check, is_quick=False),
+    LengthRule: RuleKind(length_check),
+    IncludesRule: RuleKind(includes_check),
+    KeywordCountRule: RuleKind(keyword_count_check),
+    JsonRule: RuleKind(json_check, is_quick=False),
+    ContainsRule: RuleKind(contains_check),
+    EqualsRule: RuleKind(equals_check),
+    OneOfRule: RuleKind(one_of_check),
+    StartsWithRule: RuleKind(starts_with_check),
+    EndsWithRule: RuleKind(ends_with_check),
+    NumericRule: RuleKind(numeric_check),
+}
+"""Every rule by its class; another one is a settings class in this room, its rule above, and a line here."""
 
 
 KIND = "rule_based"
@@ -250,10 +233,10 @@ class RuleBasedEvaluator:
     reusable = True
 
     def __init__(self, rules: Sequence[Rule], *, criterion: str = KIND, source: str = "response") -> None:
-        self.inline = all(map(is_quick, rules))
+        self.inline = all(RULES[type(rule)].is_quick for rule in rules)
         self._rules = tuple(
             _Prepared(
-                check=check_of(rule),
+                check=RULES[type(rule)].prepare(rule),
                 criterion=rule.criterion or criterion,
                 source=rule.source or source,
                 metadata={"rule": index, "type": rule.type},

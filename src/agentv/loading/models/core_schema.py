@@ -1,21 +1,45 @@
-"""Structs as schemas of pydantic's core: what reads models of files and settings of plug-ins."""
+"""Structs as schemas of pydantic's core: what reads models of files and settings of plug-ins, and describes them.
+
+What the JSON Schema says beside the types stands as a note in the metadata of each part (json_schema.py).
+"""
 
 import types
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
+from msgspec import Struct
 from pydantic_core import CoreConfig, CoreSchema, SchemaValidator, core_schema
 
 from agentv.loading.models import file_model as shape_fields
-from agentv.loading.models.file_model import Checked, DefinedAs, Limits, SpellingNotes
+from agentv.loading.models.file_model import Checked, DefinedAs, FileModel, Limits, Names, SpellingNotes
 from agentv.types.struct_fields import StructField, has_fields, struct_fields
+
+NOTE = "agentv"
+"""The key of a note in the metadata of a part."""
 
 _STRICT = CoreConfig(extra_fields_behavior="forbid", strict=True, allow_inf_nan=False)
 
 
-class UnknownHintError(TypeError):
-    """A type that is left to the whole of pydantic."""
+class ObjectNote(Struct, frozen=True, eq=False):
+    """An object: its docstring, and the spellings of its keys."""
+
+    doc: str | None
+    names: Names
+
+
+class SpellingsNote(Struct, frozen=True, eq=False):
+    """A text with other spellings: theirs and ours."""
+
+    spellings: Mapping[str, str]
+
+
+class ListNote(Struct, frozen=True, eq=False):
+    """A list; a tuple is read as well, from Python."""
+
+
+class _ForeignHintError(TypeError):
+    """A type that pydantic has to read."""
 
 
 _PLAIN: Mapping[object, Callable[[], CoreSchema]] = {
@@ -30,11 +54,14 @@ _PLAIN: Mapping[object, Callable[[], CoreSchema]] = {
 
 
 def object_schema(kind: type) -> CoreSchema:
-    """Return the schema of a mapping that makes an instance of a Struct or dataclass. Raises UnknownHintError."""
+    """Return the schema of a mapping that makes an instance of a Struct or dataclass.
+
+    Raises TypeError for a choice of classes that cannot be told apart.
+    """
     names = shape_fields.names_of(kind)
     fields = {
         shape_fields.key_of(kind, each.name): core_schema.typed_dict_field(
-            _field_schema(each), required=each.is_required
+            _field_schema(each), required=each.is_required, metadata={NOTE: each}
         )
         for each in struct_fields(kind)
     }
@@ -42,11 +69,17 @@ def object_schema(kind: type) -> CoreSchema:
         lambda raw, info: shape_fields.spell(raw, info.context, names),
         core_schema.typed_dict_schema(fields, config=_STRICT),
     )
-    return core_schema.no_info_after_validator_function(partial(shape_fields.make, kind), spelled)
+    note = ObjectNote(kind.__doc__, names)
+    return core_schema.no_info_after_validator_function(
+        partial(shape_fields.make, kind), spelled, metadata={NOTE: note}
+    )
 
 
 def _field_schema(field: StructField) -> CoreSchema:
-    schema = _schema(tuple[Any, ...] if shape_fields.has_members(field) else field.type)
+    if shape_fields.has_members(field):
+        schema = _noted(_schema(tuple[Any, ...]), DefinedAs("Evaluators"))
+    else:
+        schema = _schema(field.type)
     if "nested" in field.extra:
         key = field.extra["nested"]
         schema = core_schema.with_info_before_validator_function(
@@ -54,19 +87,32 @@ def _field_schema(field: StructField) -> CoreSchema:
         )
     if "spellings" in field.extra:
         ours = partial(shape_fields.translate, spellings=field.extra["spellings"])
-        schema = core_schema.no_info_before_validator_function(ours, schema)
+        note = SpellingsNote(field.extra["spellings"])
+        schema = core_schema.no_info_before_validator_function(ours, schema, metadata={NOTE: note})
     return schema
 
 
+def _noted(schema: CoreSchema, note: object) -> CoreSchema:
+    return cast(CoreSchema, {**schema, "metadata": {NOTE: note}})
+
+
 def _schema(hint: Any) -> CoreSchema:
-    """Return what a type demands of JSON: lists for tuples, objects for Structs."""
+    """Return what a type demands of JSON: lists for tuples, objects for Structs; others as pydantic reads them."""
+    try:
+        return _known_schema(hint)
+    except _ForeignHintError:
+        return _foreign_schema(hint)
+
+
+def _known_schema(hint: Any) -> CoreSchema:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is None and hint in _PLAIN:
         return _PLAIN[hint]()
     if shape_fields.is_json(hint):
         return core_schema.any_schema()
     if has_fields(hint):
-        return object_schema(cast(type, hint))
+        schema = object_schema(cast(type, hint))
+        return _noted(schema, DefinedAs(hint.__name__)) if issubclass(hint, FileModel) else schema
     if origin is Annotated:
         return _marked(_schema(arguments[0]), arguments[1:])
     if origin is Literal:
@@ -76,9 +122,19 @@ def _schema(hint: Any) -> CoreSchema:
     return _container(hint, origin, arguments)
 
 
+def _foreign_schema(hint: Any) -> CoreSchema:
+    """Return how pydantic reads a type of a plug-in: an Enum, a Path, a model of its own."""
+    from pydantic import ConfigDict, PydanticUserError, TypeAdapter  # noqa: PLC0415 - few plug-ins have such settings
+
+    try:
+        return TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False)).core_schema
+    except PydanticUserError:  # a model, which has a configuration of its own
+        return TypeAdapter(hint).core_schema
+
+
 def _container(hint: Any, origin: Any, arguments: tuple[Any, ...]) -> CoreSchema:
     if not arguments:
-        raise UnknownHintError(str(hint))
+        raise _ForeignHintError(str(hint))
     if origin is tuple:
         items = [_schema(item) for item in arguments if item is not ...]
         variadic = 0 if ... in arguments else None
@@ -88,12 +144,12 @@ def _container(hint: Any, origin: Any, arguments: tuple[Any, ...]) -> CoreSchema
     if origin is Sequence:
         item = _schema(arguments[0])
         several = core_schema.tuple_schema([item], variadic_item_index=0)
-        return core_schema.union_schema([core_schema.list_schema(item), several])
+        return core_schema.union_schema([core_schema.list_schema(item), several], metadata={NOTE: ListNote()})
     if origin is Callable:
         return core_schema.callable_schema()
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return core_schema.dict_schema(core_schema.str_schema(), _schema(arguments[1]))
-    raise UnknownHintError(str(hint))
+    raise _ForeignHintError(str(hint))
 
 
 def _marked(schema: CoreSchema, marks: Sequence[object]) -> CoreSchema:
@@ -105,9 +161,9 @@ def _marked(schema: CoreSchema, marks: Sequence[object]) -> CoreSchema:
             case Checked(check):
                 made = core_schema.no_info_after_validator_function(check, made)
             case DefinedAs():
-                pass
+                made = _noted(made, mark)
             case _:
-                raise UnknownHintError(str(mark))
+                raise _ForeignHintError(str(mark))
     return cast(CoreSchema, made)
 
 
@@ -126,12 +182,12 @@ def _choice(hints: tuple[Any, ...]) -> CoreSchema:
 
 
 def _by_tag(kinds: Sequence[type], *, of: int) -> dict[Hashable, CoreSchema]:
-    """Return Structs by what stands in their `type`. What is no choice between them is told by pydantic."""
+    """Return Structs by what stands in their `type`. Raises TypeError when it does not tell them apart."""
     types_of = [{each.name: each.type for each in struct_fields(kind)}.get("type") for kind in kinds]
     tags = [get_args(each) if get_origin(each) is Literal else () for each in types_of]
     listed = [tag for each in tags for tag in each]
     if len(kinds) != of or not all(tags) or len(set(listed)) != len(listed):
-        raise UnknownHintError(f"a choice of {', '.join(kind.__name__ for kind in kinds)}")
+        raise TypeError(f"a choice of {', '.join(kind.__name__ for kind in kinds)}")
     schemas = [object_schema(kind) for kind in kinds]
     return {tag: schema for schema, each in zip(schemas, tags, strict=True) for tag in each}
 
@@ -149,10 +205,5 @@ def reader_of(kind: type[T]) -> Callable[[object, SpellingNotes], T]:
 
 @cache
 def _reader_of(kind: type) -> Callable[[object, SpellingNotes], Any]:
-    try:
-        validator: Any = SchemaValidator(object_schema(kind))
-    except UnknownHintError:
-        from agentv.loading.models.json_schema import adapter_of  # noqa: PLC0415 - few plug-ins have such settings
-
-        validator = adapter_of(kind)
+    validator = SchemaValidator(object_schema(kind))
     return lambda raw, notes: validator.validate_python(raw, context=notes)

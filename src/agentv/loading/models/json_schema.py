@@ -1,40 +1,20 @@
-"""Structs as types of pydantic: for JSON Schemas, and for reading what core_shapes.py does not know."""
+"""JSON Schemas, written from the schemas that read files."""
 
+import inspect
 import re
-import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
-from typing import Annotated, Any, NotRequired, Required, TypeAlias, Union, cast, get_args, get_origin
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias, cast, get_args
 
-from msgspec import Struct
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    Strict,
-    TypeAdapter,
-    ValidationInfo,
-    WithJsonSchema,
-)
-from pydantic_core import CoreSchema, core_schema
-from typing_extensions import TypedDict  # the one that pydantic can read before Python 3.12
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from agentv.loading.models import file_model as shape_fields
-from agentv.loading.models.file_model import Checked, DefinedAs, FileModel, Limits, Names, translate
-from agentv.types.struct_fields import StructField, has_fields, struct_fields
+from agentv.loading.models.core_schema import NOTE, ListNote, ObjectNote, SpellingsNote, object_schema
+from agentv.loading.models.file_model import DefinedAs, FileModel, Names
+from agentv.types.struct_fields import StructField, struct_fields
 
 Schema: TypeAlias = dict[str, Any]
 """A JSON Schema, or a part of one: JSON whose shape is the standard's, not ours."""
 
 _LATER = "x-defined-as"
-
-
-def defined_as(name: str) -> WithJsonSchema:
-    """Mark a type whose schema stands under `$defs` with that name, once the whole is put together."""
-    return WithJsonSchema({_LATER: name})
 
 
 def with_spellings(schema: Schema, names: Names) -> Schema:
@@ -68,35 +48,6 @@ def _is_noise(key: str, value: object) -> bool:
 
 def _without(mapping: Schema, key: str) -> Schema:
     return {name: value for name, value in mapping.items() if name != key}
-
-
-class Spelled(Struct, frozen=True, eq=False):
-    """Gives the shape of a settings dataclass the spellings of its keys."""
-
-    names: Names
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
-        """Describe the keys with all their spellings."""
-        return with_spellings(handler.resolve_ref_schema(handler(schema)), self.names)
-
-
-class SpelledValue(Struct, frozen=True, eq=False):
-    """Lets a text be spelled as others spell it; `spellings` are their words and ours."""
-
-    spellings: Mapping[str, str]
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Read the other spellings as ours."""
-        return core_schema.no_info_before_validator_function(
-            partial(translate, spellings=self.spellings), handler(source)
-        )
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
-        """Accept the other spellings, and list only ours."""
-        ours = handler(schema)
-        kept: Schema = {key: ours.pop(key) for key in ("default", "description") if key in ours}
-        others = "|".join(map(re.escape, sorted(self.spellings)))
-        return {**kept, "anyOf": [ours, {"type": "string", "pattern": f"^({others})$"}]}
 
 
 def joined(first: Schema, second: Schema) -> Schema:
@@ -136,120 +87,48 @@ def finished(schema: Schema) -> Schema:
     return cast(Schema, rewritten(schema, change))
 
 
-# Shapes are built at run time; mypy would take these for types written down.
-_ANNOTATED, _UNION, _TUPLE, _DICT = cast(Any, Annotated), cast(Any, Union), cast(Any, tuple), cast(Any, dict)
-_LIST = cast(Any, list)
-_REQUIRED, _NOT_REQUIRED, _TYPED_DICT = cast(Any, Required), cast(Any, NotRequired), cast(Any, TypedDict)
-
-_CONFIG = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+def describe(kind: type) -> Schema:
+    """Return the JSON Schema of a class: of the very schema that reads it."""
+    return finished(_Describer().generate(object_schema(kind)))
 
 
-@cache
-def adapter_of(kind: type) -> TypeAdapter[object]:
-    """Return what validates a mapping against a class and makes the instance, and describes it."""
-    return TypeAdapter(_object_shape(kind))
+class _Describer(GenerateJsonSchema):
+    """Writes what the notes in a schema say beside its types."""
+
+    def generate_inner(self, schema: Any) -> JsonSchemaValue:
+        """Return the JSON Schema of a part."""
+        note = schema.get("metadata", {}).get(NOTE)
+        match note:
+            case DefinedAs(name):
+                return {_LATER: name}
+            case ListNote():
+                return super().generate_inner(schema["choices"][0])
+            case ObjectNote(doc, names):
+                described = with_spellings(super().generate_inner(schema), names)
+                return described if doc is None else {"description": inspect.cleandoc(doc), **described}
+            case SpellingsNote(spellings):
+                others = "|".join(map(re.escape, sorted(spellings)))
+                ours = super().generate_inner(schema)
+                return {"anyOf": [ours, {"type": "string", "pattern": f"^({others})$"}]}
+            case StructField():
+                return {**super().generate_inner(schema), **_said_of(note)}
+            case _:
+                return super().generate_inner(schema)
 
 
-def is_model(hint: Any) -> bool:
-    """Whether a type is a model of files, which has a definition of its own wherever it stands in another."""
-    return isinstance(hint, type) and issubclass(hint, FileModel)
+def _said_of(field: StructField) -> Schema:
+    """Return what a field says of itself: its help text, its default, and whether it is deprecated."""
+    said: Schema = {} if field.description is None else {"description": field.description}
+    if isinstance(field.default, bool | int | float | str):
+        said["default"] = field.default
+    return {**said, "deprecated": True} if "deprecated" in field.extra else said
 
 
 def models_in(hint: Any) -> Iterator[type[FileModel]]:
     """Yield the models in a type, and in these."""
-    if is_model(hint):
+    if isinstance(hint, type) and issubclass(hint, FileModel):
         yield hint
         for field in struct_fields(hint):
             yield from models_in(field.type)
     for inner in get_args(hint):
         yield from models_in(inner)
-
-
-def _object_shape(kind: type) -> Any:
-    """Return the shape of a class: a strict typed dict in front of the class itself."""
-    names = shape_fields.names_of(kind)
-    fields = {shape_fields.key_of(kind, each.name): _field_shape(each) for each in struct_fields(kind)}
-    shape = _TYPED_DICT(kind.__name__, fields)
-    shape.__pydantic_config__ = _CONFIG
-    shape.__doc__ = kind.__doc__
-
-    def spell(raw: object, info: ValidationInfo) -> object:
-        return shape_fields.spell(raw, cast(Any, info.context), names)
-
-    def make(values: Mapping[str, object]) -> object:
-        return shape_fields.make(kind, values)
-
-    return Annotated[shape, BeforeValidator(spell), AfterValidator(make), Spelled(names)]
-
-
-def _field_shape(field: StructField) -> Any:
-    extra: dict[str, Any] = {"deprecated": True} if "deprecated" in field.extra else {}
-    if isinstance(field.default, bool | int | float | str):
-        extra["default"] = field.default
-    described = Field(description=field.description, json_schema_extra=extra or None)
-    members = shape_fields.has_members(field)
-    shape = _ANNOTATED[_shape(tuple[Any, ...] if members else field.type), described]
-    if members:
-        shape = _ANNOTATED[shape, defined_as("Evaluators")]
-    if "nested" in field.extra:
-        shape = _ANNOTATED[shape, _flattening(field.extra["nested"])]
-    if "spellings" in field.extra:
-        shape = _ANNOTATED[shape, SpelledValue(field.extra["spellings"])]
-    return _REQUIRED[shape] if field.is_required else _NOT_REQUIRED[shape]
-
-
-def _flattening(key: str) -> BeforeValidator:
-    def flatten(raw: object, info: ValidationInfo) -> object:
-        return shape_fields.flatten(raw, cast(Any, info.context), key)
-
-    return BeforeValidator(flatten)
-
-
-def _shape(hint: Any) -> Any:
-    """Return what a type hint demands of JSON: lists for tuples, typed dicts for Structs, the rest as it is."""
-    if shape_fields.is_json(hint):
-        return Any
-    if has_fields(hint):
-        shape = _object_shape(cast(type, hint))
-        return _ANNOTATED[shape, defined_as(cast(type, hint).__name__)] if is_model(hint) else shape
-    origin, arguments = get_origin(hint), get_args(hint)
-    if not arguments:
-        return hint
-    if origin is Annotated:
-        return _ANNOTATED[(_shape(arguments[0]), *map(_mark, arguments[1:]))]
-    if origin is tuple:
-        items = tuple(item if item is ... else _shape(item) for item in arguments)
-        return _ANNOTATED[_TUPLE[items], Strict(strict=False)]
-    if origin is list:
-        return _LIST[_shape(arguments[0])]
-    if origin is Sequence:
-        return _ANNOTATED[_LIST[_shape(arguments[0])], BeforeValidator(_as_list)]
-    if origin in (Union, types.UnionType):
-        return _choice([_shape(argument) for argument in arguments], arguments)
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return _DICT[str, _shape(arguments[1])]
-    return hint
-
-
-def _as_list(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _mark(mark: object) -> object:
-    """Return what pydantic understands for what a type says beside; what it knows already as it is."""
-    match mark:
-        case Limits():
-            return Field(**mark.given())
-        case Checked(check):
-            return AfterValidator(check)
-        case DefinedAs(name):
-            return defined_as(name)
-        case _:
-            return mark
-
-
-def _choice(choices: list[Any], hints: tuple[Any, ...]) -> Any:
-    """Return a choice; several Structs are told apart by their literal `type`."""
-    union = _UNION[tuple(choices)]
-    classes = [hint for hint in hints if has_fields(hint)]
-    return _ANNOTATED[union, Field(discriminator="type")] if len(classes) > 1 else union

@@ -1,11 +1,13 @@
 """JSON Schemas of everything people write, generated from the models and the plug-ins' settings."""
 
 from collections.abc import Callable
-from typing import cast, get_args
+from typing import cast
+
+import msgspec
 
 from agentv.loading.criteria.run_configs import RunConfigModel
 from agentv.loading.models.file_model import FileModel
-from agentv.loading.models.json_schema import Schema, adapter_of, finished, joined, models_in, rewritten
+from agentv.loading.models.json_schema import Schema, describe, joined, models_in, rewritten
 from agentv.loading.project import ProjectModel
 from agentv.loading.suites.models import (
     CaseFilesModel,
@@ -18,106 +20,37 @@ from agentv.loading.suites.models import (
 from agentv.loading.targets.models import TargetModel, TargetsFileModel
 from agentv.registry import Registry, Specs
 from agentv.types.errors import PluginError, UnknownNameError
-from agentv.types.evaluation import EvaluatorStatus, JudgeRole, Verdict
-from agentv.types.failures import FAILURE_KINDS
-from agentv.types.records.result import RowStatus
-
-_TEXT: Schema = {"type": "string"}
-_TEXTS: Schema = {"type": "array", "items": _TEXT}
-_NUMBER: Schema = {"type": "number"}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_OBJECT: Schema = {"type": "object"}
-_OBJECTS: Schema = {"type": "array", "items": _OBJECT}
-_YES: Schema = {"type": "boolean"}
-_SCORE: Schema = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
-_VERDICT: Schema = {"enum": [*get_args(Verdict), None]}
-_ERROR: Schema = {
-    "type": "object",
-    "properties": {"kind": {"enum": list(FAILURE_KINDS)}, "message": _TEXT, "stage": _TEXT},
-    "required": ["kind", "message"],
-}
-_CRITERION: Schema = {
-    "type": "object",
-    "properties": {"criterion_name": _TEXT, "value": _SCORE, "scale": _TEXT, "error": {"type": ["string", "null"]}},
-    "required": ["criterion_name"],
-}
-_JUDGE_CALL: Schema = {
-    "type": "object",
-    "properties": {"judge": _TEXT, "role": {"enum": list(get_args(JudgeRole))}, "reply": _TEXT},
-    "required": ["judge", "reply"],
-}
-_JUDGED: Schema = {
-    "score": _SCORE,
-    "verdict": _VERDICT,
-    "hits": _TEXTS,
-    "misses": _TEXTS,
-    "reasoning": _TEXT,
-    "expected_aspect_count": _COUNT,
-    "raw_aspects": _TEXTS,
-    "evaluator_provider_request": _OBJECT,
-    "evaluator_raw_request": _OBJECT,
-    "duration_ms": _NUMBER,
-    "cost_usd": _NUMBER,
-    "error": _ERROR,
-}
-_EVALUATOR: Schema = {
-    "type": "object",
-    "properties": {
-        **_JUDGED,
-        "name": _TEXT,
-        "type": _TEXT,
-        "status": {"enum": list(get_args(EvaluatorStatus))},
-        "weight": {"type": "number", "minimum": 0},
-        "required": {"type": ["boolean", "number"]},
-        "results": {"type": "array", "items": _CRITERION},
-        "judge_calls": {"type": "array", "items": _JUDGE_CALL},
-        "usage": _OBJECT,
-        "evaluator_results": {"type": "array", "items": {"$ref": "#/$defs/evaluator_result"}},
-    },
-    "required": ["name", "type", "status", "score"],
-}
-_ROW: Schema = {
-    **_JUDGED,
-    "schema": {"type": "string", "pattern": "^agentv-result-"},
-    "run_id": _TEXT,
-    "timestamp": {"type": "string", "format": "date-time"},
-    "eval_id": _TEXT,
-    "suite": _TEXT,
-    "dataset": _TEXT,
-    "conversation_id": _TEXT,
-    "tags": _TEXTS,
-    "metadata": _OBJECT,
-    "target": _TEXT,
-    "trial": _COUNT,
-    "attempt": _COUNT,
-    "generation": _COUNT,
-    "status": {"enum": list(get_args(RowStatus))},
-    "candidate_answer": _TEXT,
-    "evaluator_results": {"type": "array", "items": {"$ref": "#/$defs/evaluator_result"}},
-    "evaluator_error": _ERROR,
-    "trace_summary": _OBJECT,
-    "trace": _OBJECTS,
-    "output_messages": _OBJECTS,
-    "agent_provider_request": _OBJECT,
-    "lm_provider_request": _OBJECT,
-    "usage_by": _OBJECT,
-    "cached": _YES,
-}
-
-
-def result_schema() -> Schema:
-    """Return the schema of one row of results."""
-    return {
-        "type": "object",
-        "properties": _ROW,
-        "required": ["schema", "run_id", "timestamp", "eval_id", "target", "status", "score"],
-        "$defs": {"evaluator_result": _EVALUATOR},
-    }
-
+from agentv.types.records.result import EXPORT_KEYS, CaseResult
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KINDS = ("eval", "targets", "config", "evaluation", "results")
 _REFERENCE = {"type": "string", "pattern": r"\$\{\{"}
+
+
+_ROW_REQUIRED = ["schema", "run_id", "timestamp", "eval_id", "target", "status", "score"]
+
+
+def _result_schema() -> Schema:
+    """Return the schema of an exported row: the stored shape, with the keys and the flat form of exports."""
+    _, parts = msgspec.json.schema_components((CaseResult,))
+    parts = {name: rewritten(part, _as_exported) for name, part in parts.items()}
+    row, evaluator = parts.pop("CaseResult"), parts["EvaluatorResult"]
+    evaluator["required"] = [*evaluator["required"], "status"]
+    evaluator["properties"]["evaluator_raw_request"] = evaluator["properties"]["evaluator_provider_request"]
+    known = {**row["properties"], **evaluator["properties"], "evaluator_error": {"$ref": "#/$defs/Failure"}}
+    known |= {name: row["properties"][name] for name in ("score", "verdict", "status")}
+    return {
+        "type": "object",
+        "properties": {key: known[key] for key in EXPORT_KEYS},
+        "required": _ROW_REQUIRED,
+        "$defs": parts,
+    }
+
+
+def _as_exported(part: Schema) -> Schema:
+    """Return a part as readers need it: bounds of scores without the tolerance, no titles and no empty defaults."""
+    bounds = {"minimum": 0, "maximum": 1} if "minimum" in part and "maximum" in part else {}
+    return {key: value for key, value in part.items() if key not in ("title", "default")} | bounds
 
 
 def json_schema(kind: str, specs: Specs) -> Schema:
@@ -127,7 +60,7 @@ def json_schema(kind: str, specs: Specs) -> Schema:
         "targets": lambda: _targets_schema(specs.providers),
         "config": lambda: _Definitions().add(ProjectModel),
         "evaluation": lambda: _evaluation_schema(specs.evaluators),
-        "results": result_schema,
+        "results": _result_schema,
     }
     if kind not in makers:
         raise UnknownNameError("kind of file", kind, known=KINDS)
@@ -142,20 +75,21 @@ class _Definitions:
 
     def add(self, model: type[FileModel]) -> Schema:
         """Return a model's own schema; those that it refers to are collected."""
-        whole, *parts = (
-            (each.__name__, finished(adapter_of(cast(type, each)).json_schema())) for each in models_in(model)
-        )
+        whole, *parts = ((each.__name__, describe(each)) for each in models_in(model))
         self.schemas.update(parts)
         return whole[1]
 
     def add_settings(self, settings: type, prefix: str) -> Schema:
         """Return the schema of a settings dataclass; those that it refers to are collected under a prefix."""
-        return self._collect(adapter_of(settings).json_schema(ref_template=f"#/$defs/{prefix}{{model}}"), prefix)
+        schema = describe(settings)
+        parts = schema.pop("$defs", {})
+        renamed = {f"#/$defs/{name}": f"#/$defs/{prefix}{name}" for name in parts}
 
-    def _collect(self, schema: Schema, prefix: str) -> Schema:
-        for name, part in schema.pop("$defs", {}).items():
-            self.schemas[prefix + name] = finished(part)
-        return finished(schema)
+        def change(part: Schema) -> Schema:
+            return {**part, "$ref": renamed[part["$ref"]]} if part.get("$ref") in renamed else part
+
+        self.schemas |= {prefix + name: rewritten(part, change) for name, part in parts.items()}
+        return cast(Schema, rewritten(schema, change))
 
 
 def _eval_schema(registry: Registry) -> Schema:

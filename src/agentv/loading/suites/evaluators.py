@@ -43,7 +43,7 @@ class SharedLists:
     def shared(self, configs: tuple[EvaluatorConfig, ...]) -> tuple[EvaluatorConfig, ...]:
         """Return the first list that was equal to this one."""
         try:
-            content = msgspec.msgpack.encode(configs)
+            content = msgspec.json.encode(configs)
         except (TypeError, ValueError):  # a lone surrogate, which is refused elsewhere
             return configs
         if len(self._lists) >= self._limit and content not in self._lists:
