@@ -132,7 +132,7 @@ def test_every_event_of_the_display_stands_in_the_table() -> None:
         for key, value in zip(node.keys, node.values, strict=True)
         if isinstance(key, ast.Constant) and key.value == "event" and isinstance(value, ast.Constant)
     }
-    section, a_slot = "While a run goes on", ResultKey("s.yaml", "case", "target").to_json()
+    section, a_slot = "Events of a run in progress", ResultKey("s.yaml", "case", "target").to_json()
     assert set().union(*cells(section, 0)) == told
     assert set().union(*cells(section, 1)) == keys_of(function) - {"event"} | set(a_slot) | {"kind", "message"}
 
