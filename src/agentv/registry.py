@@ -53,7 +53,7 @@ class Spec(Struct, frozen=True):
     """Providers only: answers from what is written down, so that there is nobody to ask whether he is there."""
     can_judge: bool = False
     """Providers only: may judge its own answers when no `judge_target` is named."""
-    tells_cost: bool = False
+    reports_cost: bool = False
     """Providers only: a program that tells with each answer what it cost, whether or not a price is known here."""
     embeds: bool = False
     """Providers only: makes embeddings (types.embeddings.EmbeddingProvider)."""

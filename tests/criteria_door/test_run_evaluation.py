@@ -327,7 +327,7 @@ def test_selection_leaves_out_what_costs_money_or_was_not_named() -> None:
     judge = Judge(lambda request: signed(request, '"score": 0.0'))
     asked = {"type": "llm_judge", "criterion": "short"}
     free = judged("please", [PLEASE, asked], [POLITE, SHORT], judge=judge, only="free")
-    assert ([each.criterion_name for each in free.results], free.overall_score, judge.asked) == (["polite"], 1.0, [])
+    assert ([each.criterion_name for each in free.results], free.overall_score, judge.requests) == (["polite"], 1.0, [])
     named = judged("please", [PLEASE, FEW_WORDS], [POLITE, SHORT], only=["length"])
     assert [each.criterion_name for each in named.results] == ["short"]
 
@@ -344,7 +344,7 @@ def test_a_judge_is_a_provider_and_each_evaluator_may_have_its_own() -> None:
 
 
 def test_evaluators_judge_at_once_as_far_as_the_configuration_lets_them() -> None:
-    async def most_at_once(concurrency: int) -> int:
+    async def max_concurrency(concurrency: int) -> int:
         running, most = 0, 0
 
         class Waiting:
@@ -368,8 +368,8 @@ def test_evaluators_judge_at_once_as_far_as_the_configuration_lets_them() -> Non
         assert [each.criterion_name for each in result.results] == [f"w{number}" for number in range(6)]
         return most
 
-    assert asyncio.run(most_at_once(1)) == 1
-    assert asyncio.run(most_at_once(4)) == 4
+    assert asyncio.run(max_concurrency(1)) == 1
+    assert asyncio.run(max_concurrency(4)) == 4
 
 
 def test_a_store_that_fails_costs_neither_the_result_nor_the_other_stores(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def drive(server: Server, *, calls: int, workers: int, requests_per_minute: floa
     async def work() -> Outcome:
         loop = asyncio.get_running_loop()
         limiter = AccountLimiter(now=loop.time)
-        limiter.expect(requests_per_minute=requests_per_minute, tokens_per_minute=None, workers=workers)
+        limiter.add_target(requests_per_minute=requests_per_minute, tokens_per_minute=None, workers=workers)
         rng = random.Random(1)
         left, tried, refused = calls, 0, 0
 
@@ -227,7 +227,7 @@ def test_concurrency_halves_at_a_refusal_and_never_exceeds_the_workers() -> None
     async def work() -> tuple[int, int]:
         loop = asyncio.get_running_loop()
         limiter = AccountLimiter(now=loop.time)
-        limiter.expect(requests_per_minute=None, tokens_per_minute=None, workers=8)
+        limiter.add_target(requests_per_minute=None, tokens_per_minute=None, workers=8)
         permits = [await limiter.acquire() for _ in range(8)]
         before = limiter.in_flight
         for permit in permits:
@@ -308,7 +308,7 @@ def test_a_waiter_that_is_cancelled_keeps_nobody_waiting() -> None:
 
 def test_nobody_goes_before_one_who_waits() -> None:
     async def work() -> bool:
-        limiter = AccountLimiter(now=asyncio.get_running_loop().time, most_at_once=1)
+        limiter = AccountLimiter(now=asyncio.get_running_loop().time, max_concurrency=1)
         first = limiter.acquire_now()
         assert first is not None
         waiting = asyncio.create_task(limiter.acquire())

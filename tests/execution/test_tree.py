@@ -21,7 +21,7 @@ def give_a_number_again() -> None:
     over.process.wait()  # as a thread does where there is no pidfd: the number is free from now on
     LIVE[over.process.pid] = LIVE.pop(running.process.pid)
 
-    assert over.let_go()
+    assert over.release()
 
     assert list(LIVE.values()) == [running]
     asyncio.run(running.end())

@@ -536,8 +536,8 @@ def test_a_workspace_is_kept_or_removed_as_asked(template: Path, keep: str, *, f
         places.append(workspace.path.parent)
         (workspace.path / "new.txt").write_text("1")
         told = await workspace.finish(failed=failed)
-        assert told == ((f"workspace: kept as {workspace.kept_path}",) if keep == "failed" and failed else ())
-        return workspace.kept_path
+        assert told == ((f"workspace: kept as {workspace.saved_path}",) if keep == "failed" and failed else ())
+        return workspace.saved_path
 
     kept = use(WorkspaceConfig(template="template", keep=keep), template.parent, work)  # type: ignore[arg-type] # given
 
@@ -593,8 +593,8 @@ def test_a_kept_workspace_is_called_after_its_row_and_stays_in_its_folder(templa
     async def kept(name: str) -> Path:
         config = WorkspaceConfig(template="template", keep="always")
         async with opened(config, template.parent, name=name) as workspace:
-            assert workspace.kept_path is not None
-            return workspace.kept_path
+            assert workspace.saved_path is not None
+            return workspace.saved_path
 
     path = asyncio.run(kept("../../etc/refunds #7 / trial 0"))
 

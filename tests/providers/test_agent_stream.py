@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.agents import codex_says, lines, recorded
 
 from agentv.providers.agents import log as agent_log
-from agentv.providers.agents.base import MAX_KEPT_BYTES, MAX_STREAM_BYTES, AgentStream, ReadEvent
+from agentv.providers.agents.base import MAX_STORED_BYTES, MAX_STREAM_BYTES, AgentStream, ReadEvent
 from agentv.providers.agents.claude import read_claude
 from agentv.providers.agents.codex import read_codex
 from agentv.providers.agents.copilot import read_copilot
@@ -106,7 +106,7 @@ def test_a_run_of_pieces_may_be_long_but_not_endless() -> None:
     while stream.hear(chunk):
         heard += len(chunk)
 
-    assert heard > 4 * MAX_KEPT_BYTES
+    assert heard > 4 * MAX_STORED_BYTES
     assert heard <= MAX_STREAM_BYTES
 
 
@@ -119,7 +119,7 @@ def test_what_is_kept_has_a_limit_in_one_line_and_in_many(end: bytes) -> None:
     while stream.hear(chunk):
         heard += len(chunk)
 
-    assert MAX_KEPT_BYTES - 2**20 <= heard <= MAX_KEPT_BYTES
+    assert MAX_STORED_BYTES - 2**20 <= heard <= MAX_STORED_BYTES
 
 
 def test_a_summary_has_a_line_for_each_step(tmp_path: Path) -> None:

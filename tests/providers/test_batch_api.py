@@ -15,7 +15,7 @@ from agentv.providers.apis.anthropic import AnthropicSettings
 from agentv.providers.apis.anthropic import parse_line as parse_message_line
 from agentv.providers.apis.batches import CANCELLED, EXPIRED, LOST, parse_lines
 from agentv.providers.apis.gemini import GeminiSettings
-from agentv.providers.apis.http import HttpReply
+from agentv.providers.apis.http import HttpResponse
 from agentv.providers.apis.openai import OpenAISettings
 from agentv.providers.apis.openai_batches import build_upload, parse_line, parse_state
 from agentv.types.errors import ProviderError
@@ -188,7 +188,7 @@ def test_the_results_address_in_a_reply_is_not_followed() -> None:
 
         assert with_batches(target, use) == {"a": LOST}
 
-    assert server.asked[-1].line == "GET /v1/messages/batches/b/results HTTP/1.1"
+    assert server.requests[-1].line == "GET /v1/messages/batches/b/results HTTP/1.1"
 
 
 def test_a_temperature_takes_the_whole_batch_to_the_version_that_knows_it() -> None:
@@ -197,7 +197,7 @@ def test_a_temperature_takes_the_whole_batch_to_the_version_that_knows_it() -> N
         requests = {"a": make_request(), "b": make_request(temperature=0.0)}
         with_batches(target, lambda provider: provider.submit_batch(requests))
 
-    assert server.asked[0].headers["anthropic-version"] == "2023-06-01"
+    assert server.requests[0].headers["anthropic-version"] == "2023-06-01"
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_temperature_takes_the_whole_batch_to_the_version_that_knows_it() -> N
         ({"custom_id": "r0", "error": {"message": "broke"}}, Failure("server_error", "broke", retryable=True)),
         (
             {"custom_id": "r0", "response": {"status_code": 200, "request_id": "q", "body": {}}},
-            HttpReply(200, {"x-request-id": "q"}, b"{}"),
+            HttpResponse(200, {"x-request-id": "q"}, b"{}"),
         ),
     ],
 )
@@ -221,7 +221,7 @@ def test_every_line_of_openais_results_is_read(line: JsonObject, outcome: object
 @pytest.mark.parametrize(
     ("result", "outcome"),
     [
-        ({"type": "succeeded", "message": {"id": "m"}}, HttpReply(200, {}, b'{"id":"m"}')),
+        ({"type": "succeeded", "message": {"id": "m"}}, HttpResponse(200, {}, b'{"id":"m"}')),
         ({"type": "expired"}, EXPIRED),
         ({"type": "canceled"}, CANCELLED),
         ({"type": "new"}, LOST),

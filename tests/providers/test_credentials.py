@@ -126,7 +126,7 @@ def test_azure_without_a_key_is_asked_with_a_token_of_the_machine(monkeypatch: p
         monkeypatch.setenv("IDENTITY_HEADER", "managed")
         ask(azure_target(server.url))
 
-    assert "resource=https://cognitiveservices.azure.com" in machine.asked[0].line
+    assert "resource=https://cognitiveservices.azure.com" in machine.requests[0].line
     assert server.requests[0].headers["authorization"] == f"Bearer {TOKEN}"
     assert "api-key" not in server.requests[0].headers
 
@@ -175,7 +175,7 @@ def test_vertex_is_asked_with_googles_default_credentials(
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(account(f"{google.url}/token")))
         assert ask(vertex_target(server.url)).text == "You said: Where is my order?"
 
-    assert google.asked[0].line == "POST /token HTTP/1.1"
+    assert google.requests[0].line == "POST /token HTTP/1.1"
     assert server.requests[0].headers["authorization"] == f"Bearer {TOKEN}"
 
 

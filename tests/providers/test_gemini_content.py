@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 from tests.support.asking import make_request
 
-from agentv.providers.apis.dialogue import Turn, open_talk, parse_reply
+from agentv.providers.apis.dialogue import Turn, open_conversation, parse_turn
 from agentv.providers.apis.gemini import ContentDialogue, GeminiSettings
-from agentv.providers.apis.http import HttpReply
+from agentv.providers.apis.http import HttpResponse
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -16,12 +16,12 @@ from agentv.types.usage import Usage
 
 def body_of(settings: dict[str, Any] | None = None, **request: Any) -> JsonObject:
     dialogue = ContentDialogue(GeminiSettings(api_key="k", **settings or {}))
-    return dialogue.build_body(open_talk(dialogue, make_request("?", **request)))
+    return dialogue.build_body(open_conversation(dialogue, make_request("?", **request)))
 
 
 def parse(value: JsonValue) -> Turn:
     dialogue = ContentDialogue(GeminiSettings(api_key="k"))
-    return parse_reply(dialogue, HttpReply(200, {}, json.dumps(value).encode()))
+    return parse_turn(dialogue, HttpResponse(200, {}, json.dumps(value).encode()))
 
 
 def failure_in(value: JsonValue) -> Failure:

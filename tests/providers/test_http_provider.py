@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.contracts.test_model_faults import KINDS
 from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
 from tests.support.fake_server import serving_fake
-from tests.support.loopback import Answer, Server, endless, hang_up, reply, serving, silence
+from tests.support.loopback import Answer, Server, endless, hang_up, never_answer, reply, serving
 
 from agentv.loading.models.settings import read_settings
 from agentv.providers import PROVIDERS
@@ -33,7 +33,7 @@ def asked_with(request: ProviderRequest, path: str = "", **settings: Any) -> tup
     """The request line, body and headers that a service gets."""
     with serving(reply("ok")) as server:
         ask(target_at(server, path, **settings), request)
-    (asked,) = server.asked
+    (asked,) = server.requests
     return asked.line, asked.body, dict(asked.headers)
 
 
@@ -145,7 +145,7 @@ def test_a_value_that_would_climb_up_the_path_is_refused(value: str) -> None:
     with serving(reply("ok")) as server:
         failure = failure_of(target_at(server, "/cases/{{ question }}", body=None), make_request(value))
     assert failure.kind == "bad_request"
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_a_form_and_plain_text_are_sent_as_their_header_says() -> None:
@@ -161,7 +161,7 @@ def test_a_value_that_a_case_does_not_have_is_a_bad_request() -> None:
         "bad_request",
         "the request needs metadata.user, which this case does not have",
     )
-    assert server.asked == []
+    assert server.requests == []
 
 
 # --- what comes back ---------------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def test_a_plain_text_reply_is_the_answer() -> None:
 GZIP_BOMB = bytes.fromhex("1f8b08000000000002ff") + b"\0" * 20
 
 FAULTS = {
-    "silence": (silence, "deadline"),
+    "no answer": (never_answer, "deadline"),
     "hang up": (hang_up, "transport"),
     "drip": (endless(b" ", head="Content-Length: 1000\r\n", pause_s=0.3), "deadline"),
     "429": (reply("", status="429 Too Many", headers={"Retry-After": "7"}), "rate_limited"),
@@ -320,7 +320,7 @@ async def check(provider: Provider) -> None:
 def test_a_healthcheck_asks_its_own_url() -> None:
     with serving(reply("ok")) as server:
         with_provider(target_at(server, healthcheck=HttpHealthcheck("http", f"{server.url}/health")), check)
-    assert [asked.line for asked in server.asked] == ["GET /health HTTP/1.1"]
+    assert [request.line for request in server.requests] == ["GET /health HTTP/1.1"]
 
 
 @pytest.mark.parametrize(

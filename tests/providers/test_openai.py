@@ -33,7 +33,7 @@ def target_of(server: Server, *, base_dir: Path | str = ".", **settings: object)
 
 
 def sent(server: Server, number: int = -1) -> dict[str, JsonValue]:
-    body: dict[str, JsonValue] = json.loads(server.asked[number].body)
+    body: dict[str, JsonValue] = json.loads(server.requests[number].body)
     return body
 
 
@@ -48,8 +48,8 @@ def test_a_question_is_answered() -> None:
         request_id="chat-1",
         model="m-1",
     )
-    assert server.asked[0].line == "POST /v1/chat/completions HTTP/1.1"
-    assert server.asked[0].headers["authorization"] == "Bearer sk-1"
+    assert server.requests[0].line == "POST /v1/chat/completions HTTP/1.1"
+    assert server.requests[0].headers["authorization"] == "Bearer sk-1"
     assert sent(server)["messages"] == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Where?"},
@@ -60,7 +60,7 @@ def test_a_server_without_keys_is_sent_none() -> None:
     with serving(says("hi")) as server:
         ask(make_target("openai", OpenAISettings(model="m-1", base_url=server.url)))
 
-    assert "authorization" not in server.asked[0].headers
+    assert "authorization" not in server.requests[0].headers
 
 
 def test_with_answers_of_tools_the_model_goes_on() -> None:
@@ -85,7 +85,7 @@ def test_a_tool_without_an_answer_ends_the_conversation() -> None:
     with serving(says(None, tool_calls=[LOOKUP])) as server:
         ask(target_of(server, tool_responses={"other": "x"}))
 
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 def test_a_function_may_answer_for_a_tool(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from agentv.providers.apis.dialogue import Turn, parse_reply
-from agentv.providers.apis.http import HttpReply
+from agentv.providers.apis.dialogue import Turn, parse_turn
+from agentv.providers.apis.http import HttpResponse
 from agentv.providers.apis.openai import OpenAISettings, make_dialogue
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -23,7 +23,7 @@ def said(*texts: str) -> JsonObject:
 
 
 def parse(value: JsonValue) -> Turn:
-    return parse_reply(DIALOGUE, HttpReply(200, {}, json.dumps(value).encode()))
+    return parse_turn(DIALOGUE, HttpResponse(200, {}, json.dumps(value).encode()))
 
 
 def failure_in(value: JsonValue) -> Failure:

@@ -49,7 +49,7 @@ class Model:
     """The script, and what was asked: `(path, body, authorization)` of each request for a reply."""
 
     steps: Sequence[Step]
-    asked: list[tuple[str, Json, str]] = field(default_factory=list)
+    requests: list[tuple[str, Json, str]] = field(default_factory=list)
     port: int = 0
 
     @property
@@ -63,7 +63,7 @@ class Model:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         key = request.headers.get("x-api-key") or request.headers.get("authorization") or ""
-        self.asked.append((request.path, body, key))
+        self.requests.append((request.path, body, key))
         if isinstance(self.steps[0], Refusal):
             error = {"type": "refused", "message": "No entry"}
             return web.json_response({"type": "error", "error": error}, status=self.steps[0].status)

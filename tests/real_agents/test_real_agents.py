@@ -139,7 +139,7 @@ def test_it_is_asked_to_read_the_files_first_and_may(agent: str, tmp_path: Path)
 
     ran = run(agent, tmp_path, read[agent], "It says 20 euros.", suite=SUITE.replace("value: notes.txt", "value: 20"))
 
-    asked = json.dumps([body for _, body, _ in ran.model.asked])
+    asked = json.dumps([body for _, body, _ in ran.model.requests])
     assert f"* [order.txt]({order.as_uri()})" in asked
     assert "[[ ## user_query ## ]]" in asked
     assert "Note what the order costs." in asked
@@ -150,7 +150,7 @@ def test_it_is_asked_to_read_the_files_first_and_may(agent: str, tmp_path: Path)
 def test_its_system_prompt_reaches_the_model(agent: str, tmp_path: Path) -> None:
     ran = run(agent, tmp_path, ANSWER, system_prompt='Speak "Latin"\nalways.')
 
-    asked = json.dumps([body for _, body, _ in ran.model.asked])
+    asked = json.dumps([body for _, body, _ in ran.model.requests])
     assert ran.row.get("error") is None, ran.row
     assert r"Speak \"Latin\"\nalways." in asked
 
@@ -167,7 +167,7 @@ def test_its_key_goes_to_the_model_and_nowhere_else(agent: str, tmp_path: Path) 
 
     ran = run(agent, tmp_path, *steps, **more)
 
-    assert {key.removeprefix("Bearer ") for _, _, key in ran.model.asked} == {KEY}
+    assert {key.removeprefix("Bearer ") for _, _, key in ran.model.requests} == {KEY}
     (call,) = [call for message in ran.row["output_messages"] for call in message.get("tool_calls", [])]
     assert re.match(r"the key is \**\n0\b", call["output"])  # no command line of the machine holds it
     assert re.fullmatch(r"The key is \*+\.", ran.row["candidate_answer"])  # copilot strikes it itself
@@ -192,7 +192,7 @@ def test_one_that_hangs_is_ended_with_all_it_started(agent: str, tmp_path: Path)
     ran = run(agent, tmp_path, NullObserver(), timeout_seconds=8)
 
     assert (ran.row["status"], ran.row["error"]["kind"]) == ("error", "target_timeout")
-    assert ran.model.asked
+    assert ran.model.requests
     assert [process for process in psutil.process_iter() if str(tmp_path / "home") in environment_of(process)] == []
 
 

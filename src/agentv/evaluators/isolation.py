@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
-from agentv.execution.user_code import DeadlineError, call_foreign, raised_at
+from agentv.execution.user_code import DeadlineError, call_user_code, raised_at
 from agentv.scoring.results.completion import failed_score, score_of_failure, to_score
 from agentv.scoring.results.conversations import contexts_by_turn, last_turns
 from agentv.scoring.results.turn_scores import TurnScore, fold_turns
@@ -97,7 +97,7 @@ def _judgement(
         context = own_context(context, config)
     limit_s = None if getattr(evaluator, "times_its_parts", False) else timeout_s
     inline = getattr(evaluator, "inline", False)
-    return call_foreign(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
+    return call_user_code(evaluator.evaluate, context, timeout_s=limit_s, inline=inline)
 
 
 def _completed(output: object, context: EvaluationContext, config: EvaluatorConfig) -> EvaluationScore:

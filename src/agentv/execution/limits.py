@@ -27,7 +27,7 @@ FASTER = 1.05
 PAUSE_S = 1.0
 LONGEST_PAUSE_S = 5.0
 SLOWEST_PER_MINUTE = 12.0
-SLOWEST_WHEN_TOLD_PER_MINUTE = 60.0
+SLOWEST_WITH_RETRY_AFTER_PER_MINUTE = 60.0
 """No refusal makes a pace slower than this: a server that refuses everything must not hold a run up for ever. One that
 says when to come back is waited for as it asks, so that the pace needs to be less careful."""
 
@@ -101,7 +101,7 @@ class AccountLimiter:
 
     `requests_per_minute` and `tokens_per_minute` are told, or read from a server's quota headers, or learned: a refusal
     halves the concurrency, sets or lowers a pace, and holds everybody back for as long as the server asks; calls that
-    go well let both grow back slowly. `most_at_once` bounds the concurrency (the workers of all targets).
+    go well let both grow back slowly. `max_concurrency` bounds the concurrency (the workers of all targets).
     """
 
     def __init__(
@@ -111,12 +111,12 @@ class AccountLimiter:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
-        most_at_once: float = math.inf,
+        max_concurrency: float = math.inf,
     ) -> None:
         self._now = now
         self._sleep = sleep
-        self._most_at_once = most_at_once
-        self._at_once = most_at_once
+        self._most_at_once = max_concurrency
+        self._at_once = max_concurrency
         self._requests = None if requests_per_minute is None else Pace(requests_per_minute, filled_at=now())
         self._tokens = None if tokens_per_minute is None else Pace(tokens_per_minute, filled_at=now())
         self._told = requests_per_minute
@@ -137,7 +137,7 @@ class AccountLimiter:
         """How many calls are under way."""
         return self._in_flight
 
-    def expect(self, *, requests_per_minute: float | None, tokens_per_minute: float | None, workers: int) -> None:
+    def add_target(self, *, requests_per_minute: float | None, tokens_per_minute: float | None, workers: int) -> None:
         """Take in another target of the same account: the lower pace holds, its workers add to the concurrency."""
         if requests_per_minute is not None and (self._told is None or requests_per_minute < self._told):
             self._told = requests_per_minute
@@ -237,7 +237,7 @@ class AccountLimiter:
         self._at_once = max(1.0, self._at_once / 2)
         pause_s = min(LONGEST_PAUSE_S, PAUSE_S * 2.0 ** (self._refusals_in_a_row - 1))
         self._held_until = max(self._held_until, now + (pause_s if retry_after_s is None else retry_after_s))
-        self._learn(now, SLOWEST_PER_MINUTE if retry_after_s is None else SLOWEST_WHEN_TOLD_PER_MINUTE)
+        self._learn(now, SLOWEST_PER_MINUTE if retry_after_s is None else SLOWEST_WITH_RETRY_AFTER_PER_MINUTE)
 
     def _learn(self, now: float, least: float) -> None:
         """Set the pace to what was accepted since the last refusal, or since the beginning, at `least` a minute."""

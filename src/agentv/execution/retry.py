@@ -44,7 +44,7 @@ def is_retryable(failure: Failure, policy: RetryPolicy) -> bool:
     return failure.retryable
 
 
-def delay_asked_s(failure: Failure, policy: RetryPolicy) -> float | None:
+def requested_delay_s(failure: Failure, policy: RetryPolicy) -> float | None:
     """Return how long the server asks to be left alone, at most what the policy grants; None when it does not ask."""
     if failure.retry_after_s is None:
         return None
@@ -53,7 +53,7 @@ def delay_asked_s(failure: Failure, policy: RetryPolicy) -> float | None:
 
 def delay_s(failure: Failure, policy: RetryPolicy, *, retry: int, rng: random.Random) -> float:
     """Return the pause before the `retry`-th repeat (from 0): what the server asks for, else backoff with jitter."""
-    asked_s = delay_asked_s(failure, policy)
+    asked_s = requested_delay_s(failure, policy)
     if asked_s is not None:
         return asked_s
     try:

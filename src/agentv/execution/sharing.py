@@ -51,7 +51,7 @@ CROWD = 10
 """Of so many who wait one more goes on in a round: where work never pauses, a round for each costs a tenth more."""
 
 
-class OneARound:
+class TurnQueue:
     """Lets tasks go on in the order in which they came, one in a round of the event loop, or a tenth of a crowd.
 
     A round of the loop takes up all replies that are there, then goes on with all who waited for them, and only in

@@ -92,7 +92,7 @@ def off_the_clock() -> Iterator[None]:
         deadline.go_on()
 
 
-async def call_foreign(
+async def call_user_code(
     function: Callable[..., Any], *args: object, timeout_s: float | None, inline: bool = False
 ) -> Any:
     """Call `function` and return its result, awaited when it can be.
@@ -126,11 +126,11 @@ async def call_foreign(
     except AbandonedError as error:
         raise DeadlineError(f"no return within {timeout_s:g} s") from error
     except asyncio.CancelledError as error:
-        refuse_stray(error)
+        check_stray_cancel(error)
         raise
 
 
-def refuse_stray(error: asyncio.CancelledError) -> None:
+def check_stray_cancel(error: asyncio.CancelledError) -> None:
     """Raise StrayCancelError unless somebody has cancelled the task that `error` came up in."""
     task = asyncio.current_task()
     if task is None or not task.cancelling():

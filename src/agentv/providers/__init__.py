@@ -67,7 +67,7 @@ PROVIDERS: Registry = make_registry(
             cost="paid",
             has_files=True,
             works_in_folder=True,
-            tells_cost=True,
+            reports_cost=True,
         ),
         Spec(
             name="copilot",
@@ -88,7 +88,7 @@ PROVIDERS: Registry = make_registry(
             cost="paid",
             has_files=True,
             works_in_folder=True,
-            tells_cost=True,
+            reports_cost=True,
         ),
         Spec(
             name="vscode",

@@ -11,7 +11,7 @@ import openai
 import pytest
 from tests.providers.oracle.side_by_side import comparable
 from tests.support.asking import make_request, make_target, with_provider
-from tests.support.loopback import Answer, Asked, reply, serving
+from tests.support.loopback import Answer, ReceivedRequest, reply, serving
 
 from agentv.fake import Received
 from agentv.providers.apis.anthropic import AnthropicSettings
@@ -38,10 +38,10 @@ def sent_by(converse: Callable[[str], None], *said: Mapping[str, Any] | bytes) -
     """Return what is sent to a server that gives these answers."""
     with serving(*answers(*said)) as server:
         converse(server.url)
-    return [readable(asked) for asked in server.asked]
+    return [readable(request) for request in server.requests]
 
 
-def readable(asked: Asked) -> Mapping[str, object]:
+def readable(asked: ReceivedRequest) -> Mapping[str, object]:
     """Return a request with the parts of an upload read; each client makes up a boundary of its own."""
     method, path, _ = asked.line.split()
     sent = dict(comparable(Received(method, path, asked.headers, asked.body)))

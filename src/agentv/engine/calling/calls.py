@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from agentv.execution.retry import OVERTIME_S
-from agentv.execution.user_code import DeadlineError, call_foreign
+from agentv.execution.user_code import DeadlineError, call_user_code
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.provider import CallRecord, EmbeddingResponse, ProviderRequest, ProviderResponse
@@ -26,7 +26,7 @@ class Call(Struct, Generic[R], frozen=True):
     """
 
     one_try: Callable[[int, float], Awaitable[R]]
-    asked_tokens: float
+    prompt_tokens: float
     reply_tokens: float = 0.0
     model: str | None = None
     total_s: float | None = None
@@ -36,21 +36,21 @@ class Call(Struct, Generic[R], frozen=True):
     @property
     def tokens(self) -> float:
         """All of them."""
-        return self.asked_tokens + self.reply_tokens
+        return self.prompt_tokens + self.reply_tokens
 
     @property
     def usage(self) -> Usage:
         """What the call probably uses."""
-        return Usage(input=round(self.asked_tokens), output=round(self.reply_tokens))
+        return Usage(input=round(self.prompt_tokens), output=round(self.reply_tokens))
 
 
-def asked_tokens(request: ProviderRequest) -> float:
+def prompt_tokens(request: ProviderRequest) -> float:
     """Return how many tokens a request's prompt probably has."""
     chat = sum(len(turn.content) for turn in request.chat_prompt or ()) or len(request.question)
     return (chat + len(request.system_prompt or "")) / CHARACTERS_PER_TOKEN
 
 
-def longest_reply(request: ProviderRequest, target: ResolvedTarget) -> int | None:
+def max_reply_tokens(request: ProviderRequest, target: ResolvedTarget) -> int | None:
     """Return how many tokens a reply may have, None where nobody says it."""
     return request.max_output_tokens or getattr(target.settings, "max_output_tokens", None)
 
@@ -58,7 +58,7 @@ def longest_reply(request: ProviderRequest, target: ResolvedTarget) -> int | Non
 async def within(call: Callable[..., Any], argument: object, timeout_s: float) -> Any:
     """Call a provider, which keeps the deadline itself as a rule; one that does not is cut off soon after."""
     try:
-        return await call_foreign(call, argument, timeout_s=timeout_s + OVERTIME_S, inline=True)
+        return await call_user_code(call, argument, timeout_s=timeout_s + OVERTIME_S, inline=True)
     except DeadlineError:
         failure = Failure("deadline", f"no answer within {timeout_s:g} s", retryable=True)
         raise ProviderError(failure) from None

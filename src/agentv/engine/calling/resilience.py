@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Budget, BudgetAccount
-from agentv.engine.calling.calls import CHARACTERS_PER_TOKEN, Call, R, asked_tokens, longest_reply, within
+from agentv.engine.calling.calls import CHARACTERS_PER_TOKEN, Call, R, prompt_tokens, max_reply_tokens, within
 from agentv.engine.planning.prices import price_of
 from agentv.execution.limits import AccountLimiter, Permit
-from agentv.execution.retry import delay_asked_s, retry_call, usage_before
-from agentv.execution.user_code import off_the_clock, refuse_stray
+from agentv.execution.retry import requested_delay_s, retry_call, usage_before
+from agentv.execution.user_code import check_stray_cancel, off_the_clock
 from agentv.scoring.text.vectors import vectors_problem
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
@@ -109,7 +109,7 @@ class Turns:
             used_tokens=_tokens(before),
             requests=self._requests(before),
             refused=is_refused or None,
-            retry_after_s=delay_asked_s(failure, self._policy) if is_refused else None,
+            retry_after_s=requested_delay_s(failure, self._policy) if is_refused else None,
         )
 
     def _requests(self, usage: Usage | None) -> int:
@@ -201,13 +201,13 @@ class ResilientProvider:
     ) -> Awaitable[ProviderResponse]:
         asked = reply = 0.0
         if self._is_counting:
-            asked = asked_tokens(request)
-            reply = min(self._reply_tokens, longest_reply(request, self.target) or math.inf)
+            asked = prompt_tokens(request)
+            reply = min(self._reply_tokens, max_reply_tokens(request, self.target) or math.inf)
         one_try = partial(self._try, request)
         return self._dependably(
             Call(
                 one_try=one_try,
-                asked_tokens=asked,
+                prompt_tokens=asked,
                 reply_tokens=reply,
                 model=request.model,
                 total_s=total_s,
@@ -269,7 +269,7 @@ class ResilientProvider:
             self._note_failure(error)
             raise
         except asyncio.CancelledError as error:
-            refuse_stray(error)
+            check_stray_cancel(error)
             raise
         self._transport_failures = 0
         response = replace(response, calls=calls, cost_usd=self._cost_usd(response))

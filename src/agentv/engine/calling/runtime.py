@@ -190,7 +190,7 @@ class Runtime:
         account = digest([target.provider, address, sorted(target.secrets)])
         if account not in self._limiters:
             self._limiters[account] = AccountLimiter(now=asyncio.get_running_loop().time)
-        self._limiters[account].expect(
+        self._limiters[account].add_target(
             requests_per_minute=target.requests_per_minute,
             tokens_per_minute=target.tokens_per_minute,
             workers=self._workers(target),

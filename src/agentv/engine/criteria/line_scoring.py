@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.running.recorder import NOTES_KEPT, StopSignal
 from agentv.engine.stored.drawn_lines import DrawnLines
-from agentv.execution.backends.local import GIVE_WAY_S
+from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.execution.processes.line_stream import Line, ReadLine
 from agentv.loading.suites.recorded import read_recorded_input
 from agentv.scoring.counting.judged_summary import JudgedSummary
@@ -58,7 +58,7 @@ class LineScoring(Struct):
         gave_way_at = loop.time()
         while self.stop.state == "finished" and (line := await self.lines.next()) is not None:
             self._take(await self._judged(line))
-            if loop.time() - gave_way_at > GIVE_WAY_S:
+            if loop.time() - gave_way_at > YIELD_INTERVAL_S:
                 await asyncio.sleep(0)
                 gave_way_at = loop.time()
 

@@ -22,7 +22,7 @@ from agentv.engine.criteria.snapshot import config_snapshot
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.score import SuiteTools
 from agentv.evaluators.isolation import isolated_score
-from agentv.execution.user_code import DeadlineError, call_foreign
+from agentv.execution.user_code import DeadlineError, call_user_code
 from agentv.loading.files.places import find_home
 from agentv.scoring.results.aggregation import to_result
 from agentv.scoring.results.criteria import criteria_score, criteria_verdict, mixed_ranges
@@ -270,7 +270,7 @@ class EvaluationRunner:
 async def _kept(store: EvaluationStorageProvider, result: AggregatedEvaluationResult) -> EvaluationRunError | None:
     name = str(getattr(store, "kind", type(store).__name__))
     try:
-        await call_foreign(store.save_result, result, timeout_s=STORE_TIMEOUT_S)
+        await call_user_code(store.save_result, result, timeout_s=STORE_TIMEOUT_S)
     except DeadlineError:
         return EvaluationRunError(name, f"the result was not kept within {STORE_TIMEOUT_S:g} s", "store_error")
     except Exception as error:  # noqa: BLE001 - somebody else's store: its fault must not cost the judgement

@@ -77,7 +77,7 @@ def budget_problem(target: ResolvedTarget, spec: Spec, prices: Mapping[str, Json
     model = getattr(target.settings, "model", None)
     price = price_of(target, model, prices)
     place = f"{target.path}: " if target.path else ""
-    if price is None and not spec.tells_cost:
+    if price is None and not spec.reports_cost:
         return f"{place}{_unpriced(target, model)}"
     if price != _FREE and target.provider_batching:
         return (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
-from agentv.engine.calling.batch import batching_of, work_off
+from agentv.engine.calling.batch import batching_of, run_batch
 from agentv.engine.calling.budget import Budget, BudgetStop, Spent
 from agentv.engine.calling.capture import Cleaner, Redactor
 from agentv.engine.calling.runtime import Runtime
@@ -24,7 +24,7 @@ from agentv.engine.running.provenance import load_git_state, load_scripts
 from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.threads import abandoned_calls
-from agentv.execution.user_code import call_foreign
+from agentv.execution.user_code import call_user_code
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
@@ -55,7 +55,7 @@ def make_run_cache(plan: RunPlan, *, run_id: str, clock: Clock) -> "RunCache | N
     )
 
 
-def uncached_targets(plan: RunPlan) -> Iterator[str]:
+def uncached_target_notes(plan: RunPlan) -> Iterator[str]:
     """Yield a sentence for each target that is asked every time although a cache was asked for."""
     if plan.options.cache == "off":
         return
@@ -95,11 +95,11 @@ async def run_plan(
     clock: Clock,
     rng: random.Random,
     stop: StopSignal | None = None,
-    carry_on: "ResumePlan | None" = None,
+    resume_plan: "ResumePlan | None" = None,
 ) -> RunReport:
     """Run a plan to its end and return its report; what was finished is kept however it ends.
 
-    `carry_on` says what is left of it, when `store` is that of a run that has rows already. `stop` ends it early. When
+    `resume_plan` says what is left of it, when `store` is that of a run that has rows already. `stop` ends it early. When
     the task that awaits this is cancelled, the store is closed and the cancellation goes on.
     """
     started = clock()
@@ -110,23 +110,23 @@ async def run_plan(
         store.tell_by(recorder.note)
     try:
         store.begin(await _run_record(plan, store.run_id, clock))
-        recorder.tell(_started(plan, store, None if carry_on is None else carry_on.spent))
-        for warning in (*plan.warnings, *uncached_targets(plan)):
+        recorder.tell(_started(plan, store, None if resume_plan is None else resume_plan.spent))
+        for warning in (*plan.warnings, *uncached_target_notes(plan)):
             recorder.note(warning)
-        await _work(plan, recorder=recorder, clock=clock, rng=rng, carry_on=carry_on)
+        await _work(plan, recorder=recorder, clock=clock, rng=rng, resume_plan=resume_plan)
     except StorageError as error:
         stop.fail(f"store_error: {error}")
     except BaseException as error:
         stop.crash("interrupted" if isinstance(error, asyncio.CancelledError) else "failed")
         raise
     finally:
-        if carry_on is not None:
-            carry_on.rows.close()
+        if resume_plan is not None:
+            resume_plan.rows.close()
         if abandoned := abandoned_calls():
             recorder.note(f"in-process calls abandoned at their deadline, perhaps still running: {abandoned}")
         try:
             report = recorder.report((clock() - started).total_seconds())
-            recorder.keep_report(report)
+            recorder.save_report(report)
         finally:
             store.close(stop.state)
     from agentv.engine.stored.corrected_rates import with_corrected_rates  # noqa: PLC0415 - the end alone needs it
@@ -137,7 +137,7 @@ async def run_plan(
 
 
 async def _work(
-    plan: RunPlan, recorder: RunRecorder, clock: Clock, rng: random.Random, carry_on: "ResumePlan | None"
+    plan: RunPlan, recorder: RunRecorder, clock: Clock, rng: random.Random, resume_plan: "ResumePlan | None"
 ) -> None:
     """Do all rows in a task of our own, so that an interrupt can give it up without ending who called us."""
     stop = recorder.stop
@@ -152,11 +152,11 @@ async def _work(
         note=recorder.note,
         workers=plan.workers,
         cache=make_run_cache(plan, run_id=recorder.store.run_id, clock=clock),
-        budget=_budget(plan, recorder, None if carry_on is None else carry_on.spent),
-        unasked=_unasked(plan, carry_on),
+        budget=_budget(plan, recorder, None if resume_plan is None else resume_plan.spent),
+        unasked=_unasked(plan, resume_plan),
     )
     async with runtime:
-        work = asyncio.create_task(_run_targets(plan, runtime, recorder, carry_on))
+        work = asyncio.create_task(_run_targets(plan, runtime, recorder, resume_plan))
 
         def give_up() -> None:
             recorder.tell(RunStopping(stop.reason or "interrupted"))
@@ -173,9 +173,9 @@ async def _work(
             raise _first(group) from group
 
 
-def _unasked(plan: RunPlan, carry_on: "ResumePlan | None") -> tuple[ResolvedTarget, ...]:
+def _unasked(plan: RunPlan, resume_plan: "ResumePlan | None") -> tuple[ResolvedTarget, ...]:
     """Return the targets whose answers are there already, and that judge nothing."""
-    if carry_on is None or carry_on.asks_targets:
+    if resume_plan is None or resume_plan.calls_targets:
         return ()
     return tuple(target for target in plan.targets if not any(target is judge for judge in plan.judges))
 
@@ -207,8 +207,8 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return error
 
 
-async def _run_targets(plan: RunPlan, runtime: Runtime, recorder: RunRecorder, carry_on: "ResumePlan | None") -> None:
-    if not await _are_healthy(plan, runtime, recorder, carry_on):
+async def _run_targets(plan: RunPlan, runtime: Runtime, recorder: RunRecorder, resume_plan: "ResumePlan | None") -> None:
+    if not await _are_healthy(plan, runtime, recorder, resume_plan):
         return
     runner = CaseRunner(
         run_id=recorder.store.run_id,
@@ -219,21 +219,21 @@ async def _run_targets(plan: RunPlan, runtime: Runtime, recorder: RunRecorder, c
     )
     async with asyncio.TaskGroup() as group:
         for target in plan.targets:
-            group.create_task(_run_target(target, plan=plan, runner=runner, recorder=recorder, carry_on=carry_on))
-    if carry_on is not None and recorder.stop.state == "finished" and recorder.stop.reason is None:
-        carry_on.finish(recorder)
+            group.create_task(_run_target(target, plan=plan, runner=runner, recorder=recorder, resume_plan=resume_plan))
+    if resume_plan is not None and recorder.stop.state == "finished" and recorder.stop.reason is None:
+        resume_plan.finish(recorder)
 
 
-async def _are_healthy(plan: RunPlan, runtime: Runtime, recorder: RunRecorder, carry_on: "ResumePlan | None") -> bool:
+async def _are_healthy(plan: RunPlan, runtime: Runtime, recorder: RunRecorder, resume_plan: "ResumePlan | None") -> bool:
     """Check every target and judge that may be asked once before any case is spent; a failing one ends the run."""
-    targets = plan.targets if carry_on is None or carry_on.asks_targets else ()
-    judges = plan.judges if carry_on is None or carry_on.asks_judges else ()
+    targets = plan.targets if resume_plan is None or resume_plan.calls_targets else ()
+    judges = plan.judges if resume_plan is None or resume_plan.calls_judges else ()
     for target in (*targets, *judges):
         provider = runtime.provider(target).provider
         if not isinstance(provider, CheckedProvider):
             continue
         try:
-            await call_foreign(provider.healthcheck, timeout_s=None)
+            await call_user_code(provider.healthcheck, timeout_s=None)
         except Exception as error:  # noqa: BLE001 - plug-in code: a check that breaks has failed
             said = Redactor(target.secrets).text(str(error))
             known = isinstance(error, ProviderError)
@@ -243,14 +243,14 @@ async def _are_healthy(plan: RunPlan, runtime: Runtime, recorder: RunRecorder, c
 
 
 async def _run_target(
-    target: ResolvedTarget, plan: RunPlan, runner: CaseRunner, recorder: RunRecorder, carry_on: "ResumePlan | None"
+    target: ResolvedTarget, plan: RunPlan, runner: CaseRunner, recorder: RunRecorder, resume_plan: "ResumePlan | None"
 ) -> None:
     """Do all rows of one target with its number of workers."""
 
     def tasks(*, by_trial: bool = False) -> Iterator[CaseTask]:
         tasks = plan.tasks(target, by_trial=by_trial)
-        if carry_on is not None:
-            tasks = carry_on.left_to_do(recorder.expect(tasks), runner, recorder)
+        if resume_plan is not None:
+            tasks = resume_plan.left_to_do(recorder.expect(tasks), runner, recorder)
         return recorder.begin(tasks)
 
     most = getattr(runner.runtime.provider(target).provider, "max_workers", None)
@@ -264,7 +264,7 @@ async def _run_target(
         await backend.run(runner.run, tasks(), recorder.row)
         return
     for batch in batching.cut(tasks(by_trial=True)):
-        await work_off(batch, batching=batching, runner=runner, backend=backend, recorder=recorder)
+        await run_batch(batch, batching=batching, runner=runner, backend=backend, recorder=recorder)
 
 
 async def _run_record(plan: RunPlan, run_id: str, clock: Clock) -> RunRecord:

@@ -60,5 +60,5 @@ def captured_to_json(captured: Captured, workspace: "Workspace", *, keep: Keep) 
         "changed": [changed.to_json() for changed in captured.changed],
     }
     if keep == "always":
-        fields["path"] = str(workspace.kept_path)
+        fields["path"] = str(workspace.saved_path)
     return fields

@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-GIVE_WAY_S = 0.02
+YIELD_INTERVAL_S = 0.02
 """How long work that never waits may keep the event loop, before signals, timers and the screen get a turn."""
 
 
@@ -43,7 +43,7 @@ class LocalBackend:
                 if emitted is not None:
                     async with turn:
                         await emitted
-                if now() - gave_way_at > GIVE_WAY_S:
+                if now() - gave_way_at > YIELD_INTERVAL_S:
                     await asyncio.sleep(0)
                     gave_way_at = now()
 

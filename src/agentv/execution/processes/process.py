@@ -231,11 +231,11 @@ class Start:
         """How the command ended; -N when signal N did it, or would have, had it not been given up before."""
         return self.tree.process.returncode if self.tree is not None else -signal.SIGKILL
 
-    def let_go(self) -> bool:
+    def release(self) -> bool:
         """Forget the command when it is over and left nobody behind; False when there is somebody to end."""
         if self.tree is None:
             return self._give_up()
-        return self._is_done and self._exchange.has_exited and self.tree.let_go()
+        return self._is_done and self._exchange.has_exited and self.tree.release()
 
     async def end(self) -> None:
         """Leave nobody behind, as `ProcessTree.end` does; what is being started is waited for, come what may."""
@@ -353,7 +353,7 @@ async def run_process(
             await exchange.over
         finally:
             try:
-                if not start.let_go():
+                if not start.release():
                     await finish(start.end())
             finally:
                 start.close()

@@ -152,7 +152,7 @@ class ProcessTree:
         finally:
             _forget(self)
 
-    def let_go(self) -> bool:
+    def release(self) -> bool:
         """Forget the tree of a command that has exited; False when it left somebody behind, who is to be ended."""
         if self._adopted():
             return False

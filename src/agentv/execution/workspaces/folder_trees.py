@@ -143,7 +143,7 @@ def copy_tree(source: Path, target: Path, stop: threading.Event) -> None:
                     copy_file(source / path, target / path)
 
 
-def mend_links(copy: Path, source: Path) -> None:
+def fix_links(copy: Path, source: Path) -> None:
     """Make the links of a copy lead where they did in `source`: into the copy, or to the same place outside of it."""
     for path in [path for path, entry in scan(copy).items() if entry.is_link]:
         written = read_link(copy / path)

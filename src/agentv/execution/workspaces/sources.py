@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from agentv.execution.processes.tree import finish
 from agentv.execution.threads import call_in_thread
-from agentv.execution.workspaces.folder_trees import copy_tree, mend_links, remove_tree
+from agentv.execution.workspaces.folder_trees import copy_tree, fix_links, remove_tree
 from agentv.execution.workspaces.git_clones import clone, ignored, missing_repository
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -79,7 +79,7 @@ async def _open_source(config: WorkspaceConfig, *, base_dir: Path, home: Path) -
 def _take_template(template: Path, folder: Path, stop: threading.Event) -> None:
     try:
         copy_tree(template, folder, stop)
-        mend_links(folder, template)
+        fix_links(folder, template)
     except OSError as error:
         raise ProviderError(Failure("config_error", f"workspace: {template} cannot be copied: {error}")) from error
     if (folder / ".git").is_file():  # it says where the real repository is, and a commit in a copy would go there

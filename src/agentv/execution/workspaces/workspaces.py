@@ -55,11 +55,11 @@ def _kept_name(name: str, place: Path) -> str:
 
 
 class Workspace:
-    """One row's folder. `path` is where its agent works; `kept_path` where it will be found if it is kept."""
+    """One row's folder. `path` is where its agent works; `saved_path` where it will be found if it is kept."""
 
-    def __init__(self, config: WorkspaceConfig, source: Source, place: Path, kept_path: Path) -> None:
+    def __init__(self, config: WorkspaceConfig, source: Source, place: Path, saved_path: Path) -> None:
         self.path = place / "work"
-        self.kept_path = None if config.keep == "never" else kept_path
+        self.saved_path = None if config.keep == "never" else saved_path
         self._config = config
         self._source = source
         self._place = place
@@ -150,19 +150,19 @@ class Workspace:
         return self.path.is_dir() and not self.path.is_symlink()
 
     def _keep(self, stop: threading.Event) -> list[str]:
-        if self.kept_path is None or not self._is_there():
+        if self.saved_path is None or not self._is_there():
             return ["workspace: nothing is left of it to keep"]
         try:
-            self.kept_path.parent.mkdir(parents=True, exist_ok=True)
+            self.saved_path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                self.path.rename(self.kept_path)
+                self.path.rename(self.saved_path)
             except OSError:  # another file system; a copy that was cut short may be there
-                remove_tree(self.kept_path)
-                copy_tree(self.path, self.kept_path, stop)
+                remove_tree(self.saved_path)
+                copy_tree(self.path, self.saved_path, stop)
         except OSError as error:
-            return [f"workspace: it could not be kept as {self.kept_path}: {error}"]
+            return [f"workspace: it could not be kept as {self.saved_path}: {error}"]
         # Of a workspace that is always kept the answer tells the place; of this one nobody knew before it was judged.
-        return [f"workspace: kept as {self.kept_path}"] if self._config.keep == "failed" else []
+        return [f"workspace: kept as {self.saved_path}"] if self._config.keep == "failed" else []
 
     async def _run(self, text: str, called: str) -> Failure | None:
         """Run a command for sh in the workspace; return why it failed, None when it did well."""

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agentv.execution.processes.process import Command, Outcome, run_process
 from agentv.execution.workspaces.folder_trees import remove_tree
-from agentv.providers.agents.commands import how_it_ended, not_started
+from agentv.providers.agents.commands import describe_exit, start_failure
 from agentv.providers.agents.json import iso, objects_of, parse_object
 from agentv.providers.agents.log import AgentLog, LogFormat, log_path
 from agentv.providers.agents.prompt import build_agent_prompt
@@ -59,7 +59,7 @@ ReadEvent: TypeAlias = Callable[[JsonObject, str], Iterable[Step]]
 """Turns one event into steps; also given the moment it arrived, as ISO 8601. Never raises, whatever the event."""
 
 MAX_STREAM_BYTES = 256 * 2**20
-MAX_KEPT_BYTES = 32 * 2**20
+MAX_STORED_BYTES = 32 * 2**20
 """Of lines that are events, or no events at all; what merely repeats them in pieces is not kept."""
 
 _TAIL = 2_000
@@ -97,7 +97,7 @@ class AgentStream:
             self._rest = rest
             for line in lines:
                 self._take(line)
-        return self._heard <= MAX_STREAM_BYTES and self._kept + len(self._rest) <= MAX_KEPT_BYTES
+        return self._heard <= MAX_STREAM_BYTES and self._kept + len(self._rest) <= MAX_STORED_BYTES
 
     def end(self) -> None:
         """Take what came after the last line end; output that is no lines of events may be one document of them."""
@@ -155,7 +155,7 @@ async def run_agent(command: Command, stream: AgentStream, *, name: str, timeout
         outcome = await run_process(command, timeout_s=timeout_s, listener=stream.hear)
     except OSError as error:
         advice = "shorten `args` or `system_prompt`"
-        failure = not_started(error, command.argv, Path(command.cwd or "."), too_long=advice)
+        failure = start_failure(error, command.argv, Path(command.cwd or "."), too_long=advice)
         raise ProviderError(failure) from None
     except ValueError as error:
         raise ProviderError(Failure("bad_request", f"{name} cannot be started: {error}")) from None
@@ -179,13 +179,13 @@ def _failure(outcome: Outcome, stream: AgentStream, name: str, timeout_s: float)
         message = f"no answer within {timeout_s:g} s; {name} and all it had started were ended"
         return Failure("target_timeout", message, retryable=True)
     if outcome.too_large:
-        message = f"{name} printed more than {MAX_KEPT_BYTES / 2**20:g} MiB of events; the answer was not kept"
+        message = f"{name} printed more than {MAX_STORED_BYTES / 2**20:g} MiB of events; the answer was not kept"
         return Failure("too_large", message)
     transcript = stream.transcript
     if transcript.failed is not None:
         return _told(transcript.failed, name)
     if outcome.exit_code != 0:
-        return Failure("target_exit", how_it_ended(outcome.exit_code))
+        return Failure("target_exit", describe_exit(outcome.exit_code))
     if transcript.answer is None and not transcript.has_calls:
         return Failure("malformed_reply", f"{name} ended well, but none of its output is an answer")
     return None
@@ -217,7 +217,7 @@ class Agent(Struct, frozen=True, kw_only=True):
 
     `arguments` are made of a request and a folder for files on the side, from which `left_behind` reads steps when the
     agent has ended. `noise` are the types of events that only repeat others piece by piece. `env` is added to the
-    environment; keys go there, never among the arguments. `leaves_prompt`: a fresh workspace gets `prompt.md`.
+    environment; keys go there, never among the arguments. `writes_prompt_file`: a fresh workspace gets `prompt.md`.
     """
 
     kind: str
@@ -229,7 +229,7 @@ class Agent(Struct, frozen=True, kw_only=True):
     noise: frozenset[str] = frozenset()
     env: Mapping[str, str] = field(default_factory=dict)
     prompt: Callable[[ProviderRequest], str] = build_agent_prompt
-    leaves_prompt: bool = False
+    writes_prompt_file: bool = False
     is_logged: bool = True
     log_dir: str | None = None
     log_format: LogFormat = "summary"
@@ -311,7 +311,7 @@ class AgentProvider:
             return Path(request.eval_dir or self._target.base_dir, self._agent.settings.cwd)
         fresh = folder / "workspace"
         fresh.mkdir()
-        if self._agent.leaves_prompt:
+        if self._agent.writes_prompt_file:
             (fresh / PROMPT_FILE).write_text(prompt, encoding="utf-8", errors="replace")
         return fresh
 

@@ -46,7 +46,7 @@ def make_codex(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
         settings=settings,
         arguments=lambda request, _: codex_arguments(settings, request),
         read=read_codex,
-        leaves_prompt=True,
+        writes_prompt_file=True,
         is_logged=settings.stream_logs,
         log_dir=settings.log_dir,
         log_format=settings.log_format,

@@ -26,7 +26,7 @@ async def run_command(
         command = Command(argv=filled.argv, cwd=str(cwd), env={**env, **filled.env})
         outcome = await run_process(command, timeout_s=timeout_s, max_output_bytes=max_bytes)
     except OSError as error:
-        raise ProviderError(not_started(error, filled.argv, cwd, too_long=_USE_PROMPT_FILE)) from None
+        raise ProviderError(start_failure(error, filled.argv, cwd, too_long=_USE_PROMPT_FILE)) from None
     except ValueError as error:
         raise ProviderError(Failure("bad_request", f"the command cannot be started: {error}")) from None
     said = f"; standard error ends with:\n{outcome.stderr.strip()}" if outcome.stderr.strip() else ""
@@ -36,12 +36,12 @@ async def run_command(
     if outcome.too_large:
         raise ProviderError(too_large("standard output", max_bytes))
     if outcome.exit_code != 0:
-        failure = Failure("target_exit", how_it_ended(outcome.exit_code) + said)
+        failure = Failure("target_exit", describe_exit(outcome.exit_code) + said)
         raise ProviderError(Failure(failure.kind, failure.message, details={"exit_code": outcome.exit_code}))
     return outcome
 
 
-def how_it_ended(exit_code: int | None) -> str:
+def describe_exit(exit_code: int | None) -> str:
     """Return an exit code as a sentence."""
     if exit_code is None or exit_code >= 0:
         return f"the command failed with exit code {exit_code}"
@@ -87,7 +87,7 @@ def decode(content: bytes, what: str) -> tuple[str, tuple[str, ...]]:
         return content.decode("utf-8-sig", "replace"), (note,)
 
 
-def not_started(error: OSError, argv: tuple[str, ...], cwd: Path, *, too_long: str) -> Failure:
+def start_failure(error: OSError, argv: tuple[str, ...], cwd: Path, *, too_long: str) -> Failure:
     """Return why a command was not started; `too_long` is what to do about arguments that are."""
     if not cwd.is_dir():
         return Failure("config_error", f"the command cannot run in {cwd}: there is no such folder")

@@ -7,8 +7,8 @@ from msgspec import Meta, Struct
 
 from agentv.providers.apis.batches import CANCELLED, EXPIRED, LOST, BatchedModelProvider, Outcome, Send, parse_lines
 from agentv.providers.apis.credentials import bearer
-from agentv.providers.apis.dialogue import Prompt, Talk, Turn
-from agentv.providers.apis.http import HttpReply, HttpRequest
+from agentv.providers.apis.dialogue import Conversation, Prompt, Turn
+from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.model_settings import ModelSettings, check_url
 from agentv.providers.apis.replies import count, filtered, member, objects, parse_object, text_or_none, wrong_shape
 from agentv.providers.apis.request_json import Image, function_of, json_bytes, json_request, output_text, without_none
@@ -71,7 +71,7 @@ class MessagesDialogue(Struct, frozen=True):
         """Return the turns as messages."""
         return tuple({"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.shown())
 
-    def build_body(self, talk: Talk) -> JsonObject:
+    def build_body(self, talk: Conversation) -> JsonObject:
         """Return the body that asks for the next message."""
         settings, budget = self.settings, self.settings.thinking_budget
         turn_settings = settings.turn_settings(talk.request)
@@ -88,7 +88,7 @@ class MessagesDialogue(Struct, frozen=True):
         }
         return {**without_none(body), **settings.extra_body}
 
-    def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
+    def build_request(self, talk: Conversation, auth: Mapping[str, str]) -> HttpRequest:
         """Return the HTTP request that asks for the next message."""
         body = self.build_body(talk)
         headers = (version_header([body]), auth, self.settings.extra_headers)
@@ -237,11 +237,11 @@ def parse_line(line: JsonObject) -> tuple[str, Outcome]:
     name = text_or_none(line.get("custom_id")) or ""
     match member(line, "result", "type"):
         case "succeeded":
-            return name, HttpReply(200, {}, json_bytes(member(line, "result", "message")))
+            return name, HttpResponse(200, {}, json_bytes(member(line, "result", "message")))
         case "errored":
             error = member(line, "result", "error")
             kind = text_or_none(member(error, "error", "type")) or text_or_none(member(error, "type")) or ""
-            return name, HttpReply(_STATUSES.get(kind, _UNKNOWN_ERROR), {}, json_bytes(error))
+            return name, HttpResponse(_STATUSES.get(kind, _UNKNOWN_ERROR), {}, json_bytes(error))
         case "expired":
             return name, EXPIRED
         case "canceled":

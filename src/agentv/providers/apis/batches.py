@@ -7,8 +7,8 @@ from typing import Protocol, TypeAlias
 from msgspec.structs import replace
 
 from agentv.providers.apis.credentials import Credentials
-from agentv.providers.apis.dialogue import Dialogue, parse_reply
-from agentv.providers.apis.http import HttpReply, HttpRequest, status_failure
+from agentv.providers.apis.dialogue import Dialogue, parse_turn
+from agentv.providers.apis.http import HttpRequest, HttpResponse, status_failure
 from agentv.providers.apis.model_provider import ModelProvider, to_message, to_response
 from agentv.providers.apis.request_json import joined_headers, json_bytes
 from agentv.providers.apis.transport import send, utc_now
@@ -19,10 +19,10 @@ from agentv.types.protocols import ProviderTools
 from agentv.types.provider import BatchState, BatchTicket, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
-Send: TypeAlias = Callable[[HttpRequest], Awaitable[HttpReply]]
+Send: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponse]]
 """Sends a request, with what proves who asks, and returns a reply with a status of 2xx."""
 
-Outcome: TypeAlias = HttpReply | Failure
+Outcome: TypeAlias = HttpResponse | Failure
 """What became of one request of a batch: the reply that it would have got by itself, or why there is none."""
 
 MAX_RESULTS_BYTES = 512 * 2**20
@@ -111,12 +111,12 @@ class BatchedModelProvider(ModelProvider):
         if failure is not None:
             return failure
         try:
-            turn = parse_reply(self._dialogue, outcome)
+            turn = parse_turn(self._dialogue, outcome)
         except ProviderError as error:
             return error.failure
         return to_response(turn, [to_message(turn)], turn.usage)
 
-    async def _send(self, request: HttpRequest) -> HttpReply:
+    async def _send(self, request: HttpRequest) -> HttpResponse:
         """Send a request with what proves who asks; the deadline is that of one call."""
         auth = await self._credentials.headers(timeout_s=self._target.try_timeout_s)
         headers = joined_headers(request.headers, auth, self._settings.extra_headers)

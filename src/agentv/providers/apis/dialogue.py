@@ -6,7 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.providers.apis.http import HttpReply, HttpRequest
+from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.replies import parse_object
 from agentv.providers.apis.request_json import Image
 from agentv.types.json_value import JsonObject
@@ -30,7 +30,7 @@ class Prompt(Struct, frozen=True, gc=False):
             yield turn, self.images if index == at else ()
 
 
-class Talk(Struct, frozen=True):
+class Conversation(Struct, frozen=True):
     """A conversation so far. `items` are its turns in the form of the API, without the system prompt."""
 
     request: ProviderRequest
@@ -61,10 +61,10 @@ class Dialogue(Protocol):
     def open_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
         """Return the first turns in the form of the API."""
 
-    def build_body(self, talk: Talk) -> JsonObject:
+    def build_body(self, talk: Conversation) -> JsonObject:
         """Return the body that asks for the next turn."""
 
-    def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
+    def build_request(self, talk: Conversation, auth: Mapping[str, str]) -> HttpRequest:
         """Return the HTTP request that asks for the next turn; `auth` are the headers with the key."""
 
     def parse(self, value: JsonObject) -> Turn:
@@ -89,18 +89,18 @@ def build_prompt(request: ProviderRequest, images: Sequence[Image] = ()) -> Prom
     return Prompt("\n\n".join(text for text in system if text), turns, tuple(images))
 
 
-def open_talk(dialogue: Dialogue, request: ProviderRequest, images: Sequence[Image] = ()) -> Talk:
+def open_conversation(dialogue: Dialogue, request: ProviderRequest, images: Sequence[Image] = ()) -> Conversation:
     """Return the conversation that begins with a request."""
     prompt = build_prompt(request, images)
-    return Talk(request, prompt.system, dialogue.open_items(prompt))
+    return Conversation(request, prompt.system, dialogue.open_items(prompt))
 
 
-def go_on(dialogue: Dialogue, talk: Talk, turn: Turn, calls: Sequence[ToolCall]) -> Talk:
+def go_on(dialogue: Dialogue, talk: Conversation, turn: Turn, calls: Sequence[ToolCall]) -> Conversation:
     """Return the conversation after the model's turn and the answers of the tools it called."""
     return replace(talk, items=(*talk.items, *turn.items, *dialogue.tool_items(calls)))
 
 
-def parse_reply(dialogue: Dialogue, reply: HttpReply) -> Turn:
+def parse_turn(dialogue: Dialogue, reply: HttpResponse) -> Turn:
     """Return the model's turn. Raises ProviderError for whatever is none."""
     turn = dialogue.parse(parse_object(reply.body))
     return replace(turn, request_id=reply.request_id or turn.request_id, quota=reply.quota)

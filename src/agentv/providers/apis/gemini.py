@@ -9,7 +9,7 @@ from urllib.parse import quote
 from msgspec import Meta, Struct
 
 from agentv.providers.apis.credentials import Credentials, FixedHeaders, google_token
-from agentv.providers.apis.dialogue import Prompt, Talk, Turn
+from agentv.providers.apis.dialogue import Conversation, Prompt, Turn
 from agentv.providers.apis.embedding_model import EmbeddingModelProvider, vector_of
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
@@ -108,7 +108,7 @@ class ContentDialogue(Struct, frozen=True):
             for turn, images in prompt.shown()
         )
 
-    def build_body(self, talk: Talk) -> JsonObject:
+    def build_body(self, talk: Conversation) -> JsonObject:
         """Return the body that asks for the next turn."""
         turn_settings = self.settings.turn_settings(talk.request)
         config: dict[str, JsonValue] = {
@@ -125,7 +125,7 @@ class ContentDialogue(Struct, frozen=True):
         }
         return _merged(without_none(body), self.settings.extra_body)
 
-    def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
+    def build_request(self, talk: Conversation, auth: Mapping[str, str]) -> HttpRequest:
         """Return the HTTP request that asks for the next turn."""
         url = self.url(talk.request.model or self.settings.model)
         return json_request(url, self.build_body(talk), auth, self.settings.extra_headers)

@@ -26,7 +26,7 @@ class HttpRequest(Struct, frozen=True, gc=False):
     method: str = "POST"
 
 
-class HttpReply(Struct, frozen=True, gc=False):
+class HttpResponse(Struct, frozen=True, gc=False):
     """One reply, unpacked. Header names are in lower case."""
 
     status: int
@@ -55,7 +55,7 @@ class HttpReply(Struct, frozen=True, gc=False):
         return Quota(**left) if any(value is not None for value in left.values()) else None
 
 
-def status_failure(reply: HttpReply, *, now: datetime) -> Failure | None:
+def status_failure(reply: HttpResponse, *, now: datetime) -> Failure | None:
     """Return the failure that a reply's status means; None for 2xx."""
     if 200 <= reply.status < 300:  # noqa: PLR2004 - what HTTP calls success
         return None

@@ -9,9 +9,9 @@ from typing import cast
 from msgspec import structs
 from msgspec.structs import replace
 
-from agentv.execution.user_code import DeadlineError, call_foreign, load_callable, raised_at
+from agentv.execution.user_code import DeadlineError, call_user_code, load_callable, raised_at
 from agentv.providers.apis.credentials import Credentials
-from agentv.providers.apis.dialogue import Dialogue, Talk, Turn, go_on, open_talk, parse_reply
+from agentv.providers.apis.dialogue import Conversation, Dialogue, Turn, go_on, open_conversation, parse_turn
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import ModelSettings
 from agentv.providers.apis.request_json import Image
@@ -56,7 +56,7 @@ class CannedTools:
         if function is None:
             return self._answers[call.tool]
         try:
-            return cast(JsonValue, await call_foreign(function, call.input, timeout_s=timeout_s))
+            return cast(JsonValue, await call_user_code(function, call.input, timeout_s=timeout_s))
         except DeadlineError:
             message = f"the answer of tool {call.tool!r} did not come within {round(timeout_s, 2):g} s"
             raise ProviderError(Failure("deadline", message)) from None
@@ -117,17 +117,17 @@ class ModelProvider:
                 return to_response(turn, turns, usage)
             talk = go_on(self._dialogue, talk, turn, calls)
 
-    def _open(self, request: ProviderRequest) -> Talk:
+    def _open(self, request: ProviderRequest) -> Conversation:
         if request.system_prompt is None and self._target.system_prompt is not None:
             request = replace(request, system_prompt=self._target.system_prompt)
-        return open_talk(self._dialogue, request, _images(request.input_files))
+        return open_conversation(self._dialogue, request, _images(request.input_files))
 
-    async def _next_turn(self, talk: Talk, *, timeout_s: float) -> Turn:
+    async def _next_turn(self, talk: Conversation, *, timeout_s: float) -> Turn:
         now = asyncio.get_running_loop().time
         ends_at = now() + timeout_s
         auth = await self._credentials.headers(timeout_s=timeout_s)
         request: HttpRequest = self._dialogue.build_request(talk, auth)
-        return parse_reply(self._dialogue, await send(request, self._shared, timeout_s=ends_at - now()))
+        return parse_turn(self._dialogue, await send(request, self._shared, timeout_s=ends_at - now()))
 
 
 def to_message(turn: Turn, calls: Sequence[ToolCall] = ()) -> Message:

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from agentv.providers.apis.batches import BatchedModelProvider
 from agentv.providers.apis.credentials import bearer
-from agentv.providers.apis.dialogue import Dialogue, Prompt, Talk, Turn
+from agentv.providers.apis.dialogue import Conversation, Dialogue, Prompt, Turn
 from agentv.providers.apis.embedding_model import EmbeddingModelProvider
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
@@ -69,7 +69,7 @@ class ResponsesDialogue(Struct, frozen=True):
         """Return the turns as input items."""
         return tuple({"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.shown())
 
-    def build_body(self, talk: Talk) -> JsonObject:
+    def build_body(self, talk: Conversation) -> JsonObject:
         """Return the body that asks for the next turn."""
         turn_settings = self.settings.turn_settings(talk.request)
         body: dict[str, JsonValue] = {
@@ -83,7 +83,7 @@ class ResponsesDialogue(Struct, frozen=True):
         }
         return {**without_none(body), **self.settings.extra_body}
 
-    def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
+    def build_request(self, talk: Conversation, auth: Mapping[str, str]) -> HttpRequest:
         """Return the HTTP request that asks for the next turn."""
         return json_request(self.url, self.build_body(talk), auth, self.settings.extra_headers)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from agentv.providers.apis.batches import CANCELLED, EXPIRED, LOST, Outcome, Send, json_lines, parse_lines
-from agentv.providers.apis.http import HttpReply, HttpRequest
+from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.replies import count, member, objects, parse_object, text_or_none, wrong_shape
 from agentv.providers.apis.request_json import json_bytes, json_request
 from agentv.types.errors import ProviderError
@@ -88,14 +88,14 @@ def parse_line(line: JsonObject) -> tuple[str, Outcome]:
         request_id = text_or_none(response.get("request_id"))
         headers = {"x-request-id": request_id} if request_id else {}
         body = json_bytes(response.get("body"))
-        return name, HttpReply(count(response, "status_code") or _GOOD, headers, body)
+        return name, HttpResponse(count(response, "status_code") or _GOOD, headers, body)
     known: Mapping[JsonValue, Failure] = {"batch_expired": EXPIRED, "batch_cancelled": CANCELLED}
     said = text_or_none(member(line, "error", "message"))
     other = Failure("server_error", said, retryable=True) if said else LOST
     return name, known.get(code, other) if isinstance(code, str) else other
 
 
-def _id_of(reply: HttpReply) -> str:
+def _id_of(reply: HttpResponse) -> str:
     value = parse_object(reply.body)
     found = text_or_none(value.get("id"))
     if found is None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from agentv.providers.apis.dialogue import Prompt, Talk, Turn
+from agentv.providers.apis.dialogue import Conversation, Prompt, Turn
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import ModelSettings
 from agentv.providers.apis.replies import filtered, name_of, objects, text_or_none, usage_of, wrong_shape
@@ -29,7 +29,7 @@ class ChatDialogue(Struct, frozen=True):
         """Return the turns as chat messages."""
         return tuple({"role": turn.role, "content": _content(turn.content, images)} for turn, images in prompt.shown())
 
-    def build_body(self, talk: Talk) -> JsonObject:
+    def build_body(self, talk: Conversation) -> JsonObject:
         """Return the body that asks for the next message."""
         turn_settings = self.settings.turn_settings(talk.request)
         system: tuple[JsonObject, ...] = ({"role": "system", "content": talk.system},) if talk.system else ()
@@ -43,7 +43,7 @@ class ChatDialogue(Struct, frozen=True):
         }
         return {**without_none(body), **self.settings.extra_body}
 
-    def build_request(self, talk: Talk, auth: Mapping[str, str]) -> HttpRequest:
+    def build_request(self, talk: Conversation, auth: Mapping[str, str]) -> HttpRequest:
         """Return the HTTP request that asks for the next message."""
         url = self.url(talk.request.model or self.model)
         return json_request(url, self.build_body(talk), auth, self.settings.extra_headers)

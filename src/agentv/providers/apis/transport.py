@@ -16,8 +16,8 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from msgspec import Struct
 
-from agentv.execution.sharing import OneARound
-from agentv.providers.apis.http import HttpReply, HttpRequest, status_failure
+from agentv.execution.sharing import TurnQueue
+from agentv.providers.apis.http import HttpRequest, HttpResponse, status_failure
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock, SharedParts
@@ -35,7 +35,7 @@ class Network(Struct, frozen=True):
     """What all requests of a process share: connections, and the order in which replies are gone on with."""
 
     session: aiohttp.ClientSession
-    replies: OneARound
+    replies: TurnQueue
 
 
 @asynccontextmanager
@@ -50,7 +50,7 @@ async def open_network() -> AsyncIterator[Network]:
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
         auto_decompress=False,
     ) as session:
-        yield Network(session, OneARound())
+        yield Network(session, TurnQueue())
 
 
 async def send(
@@ -60,7 +60,7 @@ async def send(
     timeout_s: float,
     max_bytes: int = MAX_BODY_BYTES,
     clock: Clock = utc_now,
-) -> HttpReply:
+) -> HttpResponse:
     """Send a request and return the whole reply, which has a status of 2xx.
 
     Raises ProviderError with one kind for everything else that a network or a server can do.
@@ -81,7 +81,7 @@ async def send(
             ) as response,
         ):
             body = await _read(response, max_bytes)
-            reply = HttpReply(response.status, {key.lower(): text for key, text in response.headers.items()}, body)
+            reply = HttpResponse(response.status, {key.lower(): text for key, text in response.headers.items()}, body)
     except (aiohttp.ClientError, OSError, ValueError) as error:
         if deadline.expired():
             message = f"no whole reply from {_host(request)} within {round(timeout_s, 2):g} s"

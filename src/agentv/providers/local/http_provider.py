@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from agentv.providers.apis.dialogue import build_prompt
-from agentv.providers.apis.http import HttpReply, HttpRequest
+from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.replies import last_answer, parse_json, parse_output, wrong_shape
 from agentv.providers.apis.transport import send
 from agentv.providers.local.cli_settings import CommandHealthcheck, HttpHealthcheck
@@ -124,7 +124,7 @@ class HttpProvider:
                 headers["Content-Type"] = self._settings.content_type
         return HttpRequest(self._url.fill(value_of), headers, body, self._settings.method)
 
-    def _parse(self, reply: HttpReply) -> ProviderResponse:
+    def _parse(self, reply: HttpResponse) -> ProviderResponse:
         if self._response is None and self._messages is None:
             return replace(_parse_whole(reply), request_id=reply.request_id)
         value = parse_json(reply.body)
@@ -150,7 +150,7 @@ def _value_of(request: ProviderRequest, name: str) -> JsonValue:
     return value
 
 
-def _parse_whole(reply: HttpReply) -> ProviderResponse:
+def _parse_whole(reply: HttpResponse) -> ProviderResponse:
     """Return a reply of which no path is known: by its keys when it is an object of ours, else all of it."""
     if not reply.body.strip():
         raise ProviderError(Failure("malformed_reply", "the reply is empty"))

@@ -6,7 +6,7 @@ from typing import Annotated, cast
 
 from msgspec import Meta, Struct
 
-from agentv.execution.user_code import DeadlineError, call_foreign, load_callable, raised_at
+from agentv.execution.user_code import DeadlineError, call_user_code, load_callable, raised_at
 from agentv.providers.apis.replies import parse_response
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -47,7 +47,7 @@ class PythonProvider:
         """Return what the function returns. What it raises is the answer's failure."""
         timeout_s = request.timeout_s or self._timeout_s
         try:
-            returned = await call_foreign(self._function, request, timeout_s=timeout_s, inline=self._is_coroutine)
+            returned = await call_user_code(self._function, request, timeout_s=timeout_s, inline=self._is_coroutine)
         except ProviderError:
             raise
         except DeadlineError:
