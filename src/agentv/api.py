@@ -1,4 +1,4 @@
-"""What people call from Python: evaluate() over a suite, run_evaluation() on an answer at hand, and loaders."""
+"""The Python API: evaluate() for a suite, run_evaluation() for one existing answer, and loaders."""
 
 import asyncio
 import os
@@ -48,11 +48,11 @@ class _Rows(Struct):
             self.results.append(event.result)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: there is nothing to close."""
 
 
 class _Kept(Struct, frozen=True):
-    """Where a caller wants a run to be kept: a `.agentv` folder, the team's database."""
+    """Where the caller wants a run to be stored: a `.agentv` folder, the team's database, or both."""
 
     folder: str | os.PathLike[str] | None = None
     store: str | None = None
@@ -72,15 +72,15 @@ def evaluate(
 ) -> RunReport:
     """Run cases against a target, judge the answers, and return the report with every row in `results`.
 
-    `source` is an eval file or folder, an EvalSuite, or EvalCases. Who answers: `target` (a name, a TargetConfig or a
-    Provider) or `task`, a function that gets a ProviderRequest and returns the answer. `evaluators` (configs, objects,
-    functions of the context) replace the suite's; a case that names its own keeps them. `judge` answers for model
-    judges. `folder` is the `.agentv` folder that the run is kept in: a file's run goes to the nearest one unasked,
-    cases given as objects stay in memory. `store` is the team's database that it is kept in as well
-    (`postgresql://…`), which wants a folder, too, and is read from no variable unasked. `options` are the fields
-    of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.
+    `source` is an eval file or folder, an EvalSuite, or EvalCases. The answers come from `target` (a name, a
+    TargetConfig or a Provider) or from `task`, a function that takes a ProviderRequest and returns the answer.
+    `evaluators` (configs, objects, functions of the context) replace the suite's; a case with evaluators of its own
+    uses those. `judge` is the model behind model judges. `folder` is the `.agentv` folder to store the run in: by
+    default the nearest one for an eval file, and none (memory only) for cases given as objects. `store` is a team
+    database (`postgresql://…`) to store the run in as well; it also needs a folder, and is never read from an
+    environment variable. `options` are the fields of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.
 
-    Works in a script and where a loop is running already (a notebook). Raises ConfigError before any paid call.
+    Works in a script and inside a running event loop (a notebook). Raises ConfigError before any paid call.
 
         report = evaluate([EvalCase("sum", "What is 2 + 2?")], task=lambda request: "4",
                           evaluators=[EvaluatorConfig("four", "contains", {"value": "4"})])
@@ -104,7 +104,7 @@ async def evaluate_async(
     observers: Sequence[Observer] = (),
     **options: Any,
 ) -> RunReport:
-    """Do what `evaluate` does inside a running loop; takes the same arguments."""
+    """Do the same as `evaluate`, inside a running event loop; takes the same arguments."""
     given = Given(target, task, judge, evaluators)
     return await _evaluate(
         source, given=given, kept=_Kept(folder, store), observers=observers, options=make_options(options)
@@ -140,11 +140,11 @@ async def run_evaluation(
     input: EvaluationInput,  # noqa: A002 - the name that the specification gives it
     config: EvaluationRunConfig,
 ) -> AggregatedEvaluationResult:
-    """Judge an answer that exists already by named criteria, and keep the judgement if the configuration says where.
+    """Judge an existing answer by named criteria, and store the judgement if the configuration names a store.
 
-    Keep one configuration for many answers: it is read and checked once. To keep connections to judges open between
+    Use one configuration for many answers: it is read and checked once. To keep connections to judges open between
     answers, use EvaluationRunner. Raises EvalFileError with every problem of the configuration and the criteria before
-    anything runs; failures of evaluators, judges and stores are the result's `run_errors`.
+    anything runs; failures of evaluators, judges and stores are in the result's `run_errors`.
 
         criteria = (EvaluationCriteria("polite"), EvaluationCriteria("short", scale="likert5"))
         config = EvaluationRunConfig(evaluators=[
@@ -161,12 +161,12 @@ def run_evaluation_sync(
     input: EvaluationInput,  # noqa: A002 - as above
     config: EvaluationRunConfig,
 ) -> AggregatedEvaluationResult:
-    """Do what `run_evaluation` does from plain code, a notebook included."""
+    """Do the same as `run_evaluation` from synchronous code, also inside a running event loop (a notebook)."""
     return _run_blocking(run_evaluation(input, config))
 
 
 def _runner_of(config: EvaluationRunConfig) -> EvaluationRunner:
-    """Return the runner of a configuration, made when it is first used; it lives as long as the configuration."""
+    """Return the runner of a configuration; it is made on first use and lives as long as the configuration."""
     kept = vars(config)
     if _RUNNER not in kept:
         kept[_RUNNER] = EvaluationRunner(config)
@@ -180,7 +180,7 @@ _RUNNER = "_runner"
 def load_suite(path: str | os.PathLike[str], *, specs: Specs | None = None) -> EvalSuite:
     """Read one eval file. Raises EvalFileError with all of its problems.
 
-    `specs` are the evaluators and providers that it may name; without them the built-in ones, those of installed
+    `specs` are the evaluators and providers that it may name. The default: the built-in ones, those of installed
     packages, and the `plugins:` of the nearest `.agentv.yaml`, which are imported.
     """
     file = Path(path)
@@ -194,7 +194,7 @@ def load_targets(path: str | os.PathLike[str], *, specs: Specs | None = None) ->
 
 
 def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, in a thread of its own when this one has a loop already (a notebook)."""
+    """Run a coroutine to its end, in a new thread if this one already has a running loop (a notebook)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -41,10 +41,10 @@ class Says:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.asked: list[ProviderRequest] = []
+        self.requests: list[ProviderRequest] = []
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        self.asked.append(request)
+        self.requests.append(request)
         return ProviderResponse(self.text)
 
 
@@ -117,7 +117,7 @@ def test_a_judge_object_judges_and_its_request_is_kept() -> None:
     (row,) = report.results
     assert (row.score, row.status, row.verdict, row.hits) == (0.7, "fail", "borderline", ("right",))
     assert row.single_form
-    assert "What is 2 + 2?" in judge.asked[0].question
+    assert "What is 2 + 2?" in judge.requests[0].question
 
 
 def test_a_task_without_a_judge_that_needs_one_judges_itself() -> None:
@@ -267,7 +267,7 @@ def test_only_free_leaves_out_what_costs_money() -> None:
     paid = EvaluatorConfig("paid", "llm_judge")
     (row,) = evaluate([SUM], task=answers_four, evaluators=[FOUR, paid], judge=judge, only="free").results
     assert [result.status for result in row.evaluator_results] == ["scored", "skipped"]
-    assert (row.score, judge.asked) == (1.0, [])
+    assert (row.score, judge.requests) == (1.0, [])
 
 
 def test_a_score_that_is_no_number_is_the_evaluators_error() -> None:

@@ -65,16 +65,16 @@ class Fleeting(Sequence[Any]):
     """A list that says something else each time."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.requests = 0
 
     def __len__(self) -> int:
         return 1
 
     def __getitem__(self, index: Any) -> Any:
-        self.asked += 1
+        self.requests += 1
         if index:
             raise IndexError
-        return EvaluationResult("a", True) if self.asked % 2 else object()
+        return EvaluationResult("a", True) if self.requests % 2 else object()
 
 
 class Weight(float):

@@ -38,10 +38,10 @@ class Judge:
     usage: Usage | None = None
     cost_usd: float | None = None
     kind: str = "scripted"
-    asked: list[ProviderRequest] = field(default_factory=list)
+    requests: list[ProviderRequest] = field(default_factory=list)
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        self.asked.append(request)
+        self.requests.append(request)
         return ProviderResponse(text=self.reply(request), usage=self.usage, cost_usd=self.cost_usd)
 
 
@@ -94,10 +94,10 @@ class WordEmbedder:
     """Vectors that lie close together when their texts share words, as the fake server makes them."""
 
     name: str = "words"
-    asked: list[tuple[str, ...]] = field(default_factory=list)
+    requests: list[tuple[str, ...]] = field(default_factory=list)
 
     async def embed(self, texts: Sequence[str]) -> tuple[Embedding, ...]:
-        self.asked.append(tuple(texts))
+        self.requests.append(tuple(texts))
         return tuple(Embedding(array("f", embed(text))) for text in texts)
 
 

@@ -11,7 +11,7 @@ Answer = Callable[[Writer], Awaitable[None]]
 
 
 @dataclass
-class Asked:
+class ReceivedRequest:
     """One request as it arrived. Header names are in lower case."""
 
     line: str
@@ -24,7 +24,7 @@ class Server:
     """Where the server listens, what it was asked, and what it answers: one answer a request, the last one again."""
 
     answers: list[Answer]
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     port: int = 0
 
     @property
@@ -38,7 +38,7 @@ class Server:
                 name.lower(): value.strip() for name, _, value in (text.partition(":") for text in headers if text)
             }
             body = await reader.readexactly(int(named.get("content-length", 0)))
-            self.asked.append(Asked(line, named, body))
+            self.requests.append(ReceivedRequest(line, named, body))
             answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
             await answer(writer)
             writer.close()
@@ -120,7 +120,7 @@ def endless(chunk: bytes, *, head: str = "", times: int = 1_000_000, pause_s: fl
     return answer
 
 
-async def silence(_: Writer) -> None:
+async def never_answer(_: Writer) -> None:
     """Never answer."""
     await asyncio.Event().wait()
 

@@ -233,19 +233,19 @@ def baseline_to_json(summary: BaselineSummary) -> dict[str, JsonValue]:
     }
 
 
-def baseline_from_json(told: JsonValue) -> BaselineSummary | None:
+def baseline_from_json(record: JsonValue) -> BaselineSummary | None:
     """Return what was kept of a baseline, None when nothing was; what is missing counts as not known."""
-    if not isinstance(told, Mapping):
+    if not isinstance(record, Mapping):
         return None
-    cases, improved, regressed, lost = (_integer(told.get(key)) for key in ("cases", "improved", "regressed", "lost"))
-    evaluators = told.get("evaluators")
+    cases, improved, regressed, lost = (_integer(record.get(key)) for key in ("cases", "improved", "regressed", "lost"))
+    evaluators = record.get("evaluators")
     named = evaluators if isinstance(evaluators, Mapping) else {}
     return BaselineSummary(
-        baseline=str(told.get("baseline", "")),
+        baseline=str(record.get("baseline", "")),
         cases=cases,
-        finding=str(told.get("finding", "")),
-        difference=_number(told.get("difference")),
-        interval=_interval(told.get("interval")),
+        finding=str(record.get("finding", "")),
+        difference=_number(record.get("difference")),
+        interval=_interval(record.get("interval")),
         improved=improved,
         regressed=regressed,
         evaluators={name: number for name, value in named.items() if (number := _number(value)) is not None},
@@ -253,13 +253,13 @@ def baseline_from_json(told: JsonValue) -> BaselineSummary | None:
     )
 
 
-def _interval(told: JsonValue) -> Interval | None:
-    if not isinstance(told, Mapping):
+def _interval(record: JsonValue) -> Interval | None:
+    if not isinstance(record, Mapping):
         return None
-    low, high, method = _number(told.get("low")), _number(told.get("high")), told.get("method")
+    low, high, method = _number(record.get("low")), _number(record.get("high")), record.get("method")
     if low is None or high is None or method not in get_args(IntervalMethod):
         return None
-    return Interval(low, high, cast(IntervalMethod, method), _number(told.get("level")) or LEVEL)
+    return Interval(low, high, cast(IntervalMethod, method), _number(record.get("level")) or LEVEL)
 
 
 def _number(value: JsonValue) -> float | None:

@@ -230,12 +230,12 @@ def _moments(
     of_case: Callable[[int, int, int], float | None], k: int, outcomes: Mapping[tuple[int, int], int]
 ) -> ClusterMoments:
     values = [(of_case(k, passed, trials), cases) for (passed, trials), cases in outcomes.items()]
-    told = [(value, cases) for value, cases in values if value is not None]
+    known = [(value, cases) for value, cases in values if value is not None]
     return ClusterMoments.of_rows(
-        sum(cases for _, cases in told),
-        sum(value * cases for value, cases in told),
-        sum(value**2 * cases for value, cases in told),
-        sum(value**3 * cases for value, cases in told),
+        sum(cases for _, cases in known),
+        sum(value * cases for value, cases in known),
+        sum(value**2 * cases for value, cases in known),
+        sum(value**3 * cases for value, cases in known),
     )
 
 
@@ -305,7 +305,7 @@ class TargetTally(Struct):
 
 
 def target_summary(name: str, tally: TargetTally) -> TargetSummary:
-    """Return what is told of a target."""
+    """Return what is known of a target."""
     return TargetSummary(
         target=name,
         counts=dict(tally.rows.counts),

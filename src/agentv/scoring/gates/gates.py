@@ -101,8 +101,8 @@ class Gate(Struct, frozen=True):
 
     def check(self, measured: Measurements) -> GateResult:
         """Compare; a metric with nothing to measure never passes."""
-        asked = self.name, self.argument, self.field
-        value = measured.measure(*asked)
+        metric = self.name, self.argument, self.field
+        value = measured.measure(*metric)
         if value is None:
             names = measured.names(self.name) if self.metric.takes == "name" else ()
             why = why_unmeasured(self.name, self.argument, names)
@@ -112,7 +112,7 @@ class Gate(Struct, frozen=True):
         if not self.has_level:
             notes = ["point estimate", *notes] if self.is_rate and self.metric.has_interval else notes
             return self._compared(value, f"{self._what} is {self._shown(value)}{_in_brackets(notes)}")
-        interval = measured.interval(*asked)
+        interval = measured.interval(*metric)
         point = f"{self._what} is {self._shown(value)}{_in_brackets(notes)}"
         if interval is None:
             why = why_no_interval(self.name)
@@ -126,10 +126,10 @@ class Gate(Struct, frozen=True):
         """Return the error that says what is wrong with what stands in brackets."""
         return GateError(self.expression, self.argument_column, what)
 
-    def _compared(self, value: float, told: str) -> GateResult:
+    def _compared(self, value: float, subject: str) -> GateResult:
         near = math.isclose(value, self.bound, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
         passed = _OPERATORS[self.operator](self.bound if near else value, self.bound)
-        sentence = f"{told}, {'as' if passed else 'not'} {self.operator} {self._shown(self.bound)}"
+        sentence = f"{subject}, {'as' if passed else 'not'} {self.operator} {self._shown(self.bound)}"
         return GateResult(expression=self.expression, passed=passed, value=value, sentence=sentence)
 
     def _failed(self, sentence: str) -> GateResult:

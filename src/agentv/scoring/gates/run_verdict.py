@@ -130,18 +130,18 @@ def _of_planned(rows: int, ending: Ending) -> str:
 
 def _check_gates(counted: Counted, gates: Sequence[ScopedGate] | None, noun: str) -> tuple[GateResult, ...]:
     if gates is not None:
-        return tuple(_check_gate(counted, asked) for asked in gates)
+        return tuple(_check_gate(counted, scoped) for scoped in gates)
     rows = counted.all
     passed = rows.judged > 0 and rows.counts["pass"] == rows.judged
     value = rows.pass_rate
     return (GateResult(f"every judged {noun} passes", passed=passed, value=value, sentence=_rows_passed(rows, noun)),)
 
 
-def _check_gate(counted: Counted, asked: ScopedGate) -> GateResult:
-    if asked.suite is None:
-        return asked.gate.check(counted)
-    result = asked.gate.check(counted.of_suite(asked.suite))
-    return replace(result, sentence=f"{asked.suite}: {result.sentence}")
+def _check_gate(counted: Counted, scoped: ScopedGate) -> GateResult:
+    if scoped.suite is None:
+        return scoped.gate.check(counted)
+    result = scoped.gate.check(counted.of_suite(scoped.suite))
+    return replace(result, sentence=f"{scoped.suite}: {result.sentence}")
 
 
 def _rows_passed(rows: Tally, noun: str) -> str:
@@ -171,7 +171,7 @@ def _count(number: int, noun: str) -> str:
 
 def summary_for(gates: Sequence[ScopedGate] | None, *, has_targets: bool) -> Summary:
     """Return a summary that counts apart the suites with gates of their own. `has_targets` is as for Summary."""
-    suites = {asked.suite for asked in gates or () if asked.suite is not None}
+    suites = {scoped.suite for scoped in gates or () if scoped.suite is not None}
     return Summary(suites, kept=_names(gates), has_targets=has_targets)
 
 
@@ -184,5 +184,5 @@ def judged_summary_for(gates: Sequence[ScopedGate] | None) -> "JudgedSummary":
 
 def _names(gates: Sequence[ScopedGate] | None) -> frozenset[tuple[str, str]]:
     """Return what gates ask for by name, as the kind of group and its name."""
-    named = (asked.gate for asked in gates or () if asked.gate.metric.takes == "name")
+    named = (scoped.gate for scoped in gates or () if scoped.gate.metric.takes == "name")
     return frozenset((gate.name, gate.argument or "") for gate in named)

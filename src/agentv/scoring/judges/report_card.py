@@ -161,23 +161,23 @@ def disagreements(answers: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
 
 def advice(card: ReportCard) -> list[str]:
     """Return what is missing for a good calibration, a sentence each."""
-    told = []
+    lines = []
     sides = (("passes", card.confusion.people_pass), ("fails", card.confusion.people_fail))
     missing = [f"{GOOD_OF_A_KIND - count} more {kind}" for kind, count in sides if count < GOOD_OF_A_KIND]
     if missing:
-        told.append(
+        lines.append(
             f"a good calibration has {GOOD_OF_A_KIND} answers that people pass and {GOOD_OF_A_KIND} that they fail: "
             f"label {' and '.join(missing)}"
         )
     if card.cases < FEWEST:
-        told.append(f"fewer than {FEWEST} cases: no intervals")
+        lines.append(f"fewer than {FEWEST} cases: no intervals")
     if not card.can_correct:
-        told.append(f"fewer than {FEWEST_OF_A_KIND} cases that people pass, or that they fail: no rate is corrected")
+        lines.append(f"fewer than {FEWEST_OF_A_KIND} cases that people pass, or that they fail: no rate is corrected")
     if card.people.annotators < _TWO or not card.people.answers:
-        told.append(
+        lines.append(
             "no answer was judged by two people: how far people agree, the most a judge can reach, is not known"
         )
-    return told
+    return lines
 
 
 def _rate(answers: Sequence[LabelledAnswer], held: Iterable[bool], *, fewest: int = FEWEST_OF_A_KIND) -> AgreementRate:

@@ -49,7 +49,7 @@ def request_key(
     `files` are the digests of the contents of its files. `nonce` is blanked wherever it stands. A provider that
     `sees_all` may send the case's id, metadata and paths as well; a model is shown none of these.
     """
-    asked: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "question": request.question,
         "chat_prompt": [[turn.role, turn.content] for turn in request.chat_prompt or ()],
         "system_prompt": request.system_prompt,
@@ -62,9 +62,9 @@ def request_key(
         "trial": request.trial,
     }
     if sees_all:
-        asked["case"] = [request.eval_case_id, request.eval_dir, dict(request.metadata)]
-        asked["paths"] = [*request.guideline_files, *request.input_files]
-    text = canonical_json(asked)
+        fields["case"] = [request.eval_case_id, request.eval_dir, dict(request.metadata)]
+        fields["paths"] = [*request.guideline_files, *request.input_files]
+    text = canonical_json(fields)
     settings = answering_settings(target.public_settings)
     return digest([KEY_VERSION, target.provider, settings, text if nonce is None else text.replace(nonce, "")])
 

@@ -65,13 +65,13 @@ def results_to_json(results: Sequence[EvaluatorResult]) -> dict[str, JsonValue]:
 
     A second member of the same name is called `name#2`.
     """
-    told: dict[str, JsonValue] = {}
+    by_name: dict[str, JsonValue] = {}
     for result in results:
         name, number = result.name, 2
-        while name in told:
+        while name in by_name:
             name, number = f"{result.name}#{number}", number + 1
-        told[name] = _to_json(result)
-    return told
+        by_name[name] = _to_json(result)
+    return by_name
 
 
 def _to_json(result: EvaluatorResult) -> dict[str, JsonValue]:

@@ -21,14 +21,14 @@ from agentv.types.messages_json import compact_json, content_text
 def conversation(context: EvaluationContext) -> tuple[Message, ...]:
     """Return everything that was said: the history, the question if it is not in there, and the answer, each once."""
     history = context.message_history or context.eval_case.input_messages
-    asked = context.eval_case.input_messages[-1:]
+    last_input = context.eval_case.input_messages[-1:]
     answer = _answer(context)
-    if asked and not any(message.role == "user" for message in history):
-        history = (*asked, *history)
+    if last_input and not any(message.role == "user" for message in history):
+        history = (*last_input, *history)
     if _same(answer[: len(history)], history):  # agents that give back all they were given
         return answer
-    if asked and not any(_same((message,), asked) for message in history):
-        return (*history, *asked, *answer)
+    if last_input and not any(_same((message,), last_input) for message in history):
+        return (*history, *last_input, *answer)
     shared = overlap(tuple(map(_heard, history)), tuple(map(_heard, answer)))
     if not shared and _says(history[-1:], context.candidate):
         return history
@@ -93,18 +93,18 @@ def _narrowed(
     if len(turns) == 1:
         return context
     first = 0 if window is None or window >= turn.number else turns[turn.number - window].start
-    asked = turn.start + 1
+    answer_start = turn.start + 1
     judged = replace(
         context,
         prompt_inputs=replace(
             context.prompt_inputs, question=content_text(messages[turn.start].content), chat_prompt=None
         ),
-        eval_case=replace(context.eval_case, input_messages=messages[first:asked]),
-        message_history=messages[first:asked],
+        eval_case=replace(context.eval_case, input_messages=messages[first:answer_start]),
+        message_history=messages[first:answer_start],
     )
     if turn.number == len(turns) and not any(message.role == "user" for message in context.output_messages or ()):
         return judged
-    said = messages[asked : turn.end]
+    said = messages[answer_start : turn.end]
     return replace(
         judged,
         candidate=context.candidate if turn.number == len(turns) else _last_text(said),

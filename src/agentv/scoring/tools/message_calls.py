@@ -44,12 +44,12 @@ def calls_of(message: Message) -> tuple[ToolCall, ...]:
 def results_of(message: Message) -> Iterator[ToolResult]:
     """Yield what a message tells of results: the content of a tool's message, and `tool_result` content parts."""
     parts = message.content if isinstance(message.content, tuple) else ()
-    told = [part for part in parts if isinstance(part, DataPart) and part.type in RESULT_PARTS]
-    if message.role == "tool" and message.content is not None and not told:
+    results = [part for part in parts if isinstance(part, DataPart) and part.type in RESULT_PARTS]
+    if message.role == "tool" and message.content is not None and not results:
         content = message.content
         output = content_text(content) if isinstance(content, tuple) else content
         yield ToolResult(output, message.tool_call_id, message.name)
-    for part in told:
+    for part in results:
         fields = part.value
         failed = fields.get("is_error") is True or fields.get("isError") is True
         yield ToolResult(_first(fields, _OUTPUTS), _text(fields, _IDS), _text(fields, _NAMES), failed)

@@ -27,7 +27,7 @@ def recorded_calls(context: EvaluationContext, source: CallSource | None = None)
     and the trace when they hold no call. A call that is told in several places counts once. Raises EvaluatorError for
     a list in the context that cannot be read.
     """
-    messages = () if source == "context" else told_messages(context)
+    messages = () if source == "context" else recorded_messages(context)
     listed = None if source == "message_history" else _listed(context)
     record = _Record()
     for message in messages:
@@ -36,11 +36,11 @@ def recorded_calls(context: EvaluationContext, source: CallSource | None = None)
     trace = context.trace if context.trace is not None else context.candidate_trace
     if source is None and not record.calls and trace is not None:
         return tool_calls_of_trace(trace)
-    is_told = bool(messages) or listed is not None or (source != "context" and context.output_messages is not None)
-    return tuple(record.calls) if is_told else None
+    is_recorded = bool(messages) or listed is not None or (source != "context" and context.output_messages is not None)
+    return tuple(record.calls) if is_recorded else None
 
 
-def told_messages(context: EvaluationContext) -> tuple[Message, ...]:
+def recorded_messages(context: EvaluationContext) -> tuple[Message, ...]:
     """Return the message history and the output messages behind it; what ends the one and begins the other once."""
     history, output = context.message_history, context.output_messages or ()
     return (*history, *output[overlap(history, output) :])
@@ -123,8 +123,8 @@ def _is_same(call: ToolCall, other: ToolCall) -> bool:
     """Whether two records are of one call: of the same tool, with one id if both have one, and the same arguments."""
     if call.tool != other.tool or (call.id is not None and other.id is not None and call.id != other.id):
         return False
-    untold = call.id is not None and call.id == other.id and (call.input is None or other.input is None)
-    return untold or json_equal(_arguments(call), _arguments(other))
+    is_unknown = call.id is not None and call.id == other.id and (call.input is None or other.input is None)
+    return is_unknown or json_equal(_arguments(call), _arguments(other))
 
 
 def _arguments(call: ToolCall) -> JsonValue:

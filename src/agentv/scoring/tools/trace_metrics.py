@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from agentv.scoring.keys.identity import canonical_json
-from agentv.scoring.tools.recorded_calls import told_messages
+from agentv.scoring.tools.recorded_calls import recorded_messages
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.messages import ToolCall, TraceEvent
@@ -43,7 +43,7 @@ def count_model_steps(context: EvaluationContext) -> int | None:
     steps = sum(event.type == "model_step" for event in _trace(context) or ())
     if steps:
         return steps
-    messages = told_messages(context)
+    messages = recorded_messages(context)
     return sum(message.role == "assistant" for message in messages) if messages else None
 
 

@@ -24,20 +24,20 @@ class _Made:
         for place, call in enumerate(calls):
             self._by_tool.setdefault(call.tool, []).append(place)
 
-    def places(self, wish: ExpectedCall, *, enough: int | None = None) -> Sequence[int]:
+    def places(self, expectation: ExpectedCall, *, enough: int | None = None) -> Sequence[int]:
         """Return the indexes of the calls that an expected one may be, in order; inputs are compared until `enough`."""
-        named = self._named(wish.tool)
-        if wish.input is None:
+        named = self._named(expectation.tool)
+        if expectation.input is None:
             return named
-        return tuple(islice((place for place in named if wish.matches_input(self._calls[place])), enough))
+        return tuple(islice((place for place in named if expectation.matches_input(self._calls[place])), enough))
 
-    def bits(self, wish: ExpectedCall) -> int:
+    def bits(self, expectation: ExpectedCall) -> int:
         """Return the indexes of `places` as the bits of a number."""
-        if wish.input is not None:
-            return sum(1 << place for place in self.places(wish))
-        if wish.tool not in self._bits:
-            self._bits[wish.tool] = sum(1 << place for place in self._named(wish.tool))
-        return self._bits[wish.tool]
+        if expectation.input is not None:
+            return sum(1 << place for place in self.places(expectation))
+        if expectation.tool not in self._bits:
+            self._bits[expectation.tool] = sum(1 << place for place in self._named(expectation.tool))
+        return self._bits[expectation.tool]
 
     def _named(self, pattern: str) -> list[int]:
         named = self._by_pattern.get(pattern)
@@ -58,8 +58,8 @@ def common_share(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) ->
         return 1.0
     made, every = _Made(calls), (1 << len(calls)) - 1
     unmet = every
-    for wish in expected:
-        met = unmet & made.bits(wish)
+    for expectation in expected:
+        met = unmet & made.bits(expectation)
         unmet = ((unmet + met) | (unmet - met)) & every
     return (len(calls) - unmet.bit_count()) / longer
 
@@ -72,11 +72,11 @@ def best_pairing(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) ->
     """
     made = _Made(calls)
     # More candidates than expected calls are never needed: the others can take no more than that.
-    candidates = [made.places(wish, enough=len(expected)) for wish in expected]
+    candidates = [made.places(expectation, enough=len(expected)) for expectation in expected]
     pairs: dict[int, int] = {}
     owner: dict[int, int] = {}
-    for wish in range(len(expected)):
-        reached, free = _path_to_free_call(wish, candidates, owner)
+    for index in range(len(expected)):
+        reached, free = _path_to_free_call(index, candidates, owner)
         while free is not None:
             holder = reached[free]
             given_up = pairs.get(holder)
@@ -86,14 +86,14 @@ def best_pairing(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) ->
 
 
 def _path_to_free_call(
-    wish: int, candidates: Sequence[Sequence[int]], owner: Mapping[int, int]
+    index: int, candidates: Sequence[Sequence[int]], owner: Mapping[int, int]
 ) -> tuple[dict[int, int], int | None]:
     """Return which expectation reached each call, and the free call that was found, if any."""
-    for call in candidates[wish]:  # most find one at once
+    for call in candidates[index]:  # most find one at once
         if call not in owner:
-            return {call: wish}, call
+            return {call: index}, call
     reached: dict[int, int] = {}
-    waiting = deque([wish])
+    waiting = deque([index])
     while waiting:
         holder = waiting.popleft()
         for call in candidates[holder]:
@@ -219,19 +219,19 @@ def _compare(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
 def _exact(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _Compared:
     hits: list[str] = []
     misses: list[str] = []
-    for position, (wish, call) in enumerate(zip_longest(expected, calls), start=1):
-        if wish is not None and call is not None and wish.matches(call):
+    for position, (expectation, call) in enumerate(zip_longest(expected, calls), start=1):
+        if expectation is not None and call is not None and expectation.matches(call):
             hits.append(f"{call.tool} called at position {position}")
         else:
-            name = "nothing" if wish is None else wish.tool
-            misses.append(f"Expected {name} at position {position}, found {_found(wish, call)}")
+            name = "nothing" if expectation is None else expectation.tool
+            misses.append(f"Expected {name} at position {position}, found {_found(expectation, call)}")
     return _Compared(not misses, partial(common_share, expected, calls), hits, misses)
 
 
-def _found(wish: ExpectedCall | None, call: ToolCall | None) -> str:
+def _found(expectation: ExpectedCall | None, call: ToolCall | None) -> str:
     if call is None:
         return "nothing"
-    if wish is None or not wish.matches_name(call):
+    if expectation is None or not expectation.matches_name(call):
         return call.tool
     return f"{call.tool} with {_shown_input(call)}"
 
@@ -249,29 +249,29 @@ def _in_order(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _C
     misses: list[str] = []
     following = 0
     after = ""
-    for position, wish in enumerate(expected, start=1):
-        index = next((i for i in range(following, len(calls)) if wish.matches(calls[i])), None)
+    for position, expectation in enumerate(expected, start=1):
+        index = next((i for i in range(following, len(calls)) if expectation.matches(calls[i])), None)
         if index is None:
-            misses.append(f"Expected {wish.tool} at position {position}, found {_elsewhere(wish, calls, after)}")
+            misses.append(f"Expected {expectation.tool} at position {position}, found {_elsewhere(expectation, calls, after)}")
             continue
         hits.append(f"{calls[index].tool} called at position {index + 1}")
         following, after = index + 1, calls[index].tool
     return _Compared(not misses, partial(common_share, expected, calls), hits, misses)
 
 
-def _elsewhere(wish: ExpectedCall, calls: Sequence[ToolCall], after: str) -> str:
+def _elsewhere(expectation: ExpectedCall, calls: Sequence[ToolCall], after: str) -> str:
     """Return where a call that is missing in its place was made instead."""
-    if any(wish.matches(call) for call in calls):
+    if any(expectation.matches(call) for call in calls):
         return f"it only before {after}"
-    similar = next((call for call in calls if wish.matches_name(call)), None)
-    return "no such call" if similar is None else _found(wish, similar)
+    similar = next((call for call in calls if expectation.matches_name(call)), None)
+    return "no such call" if similar is None else _found(expectation, similar)
 
 
 def _as_multisets(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
     """Pair expected calls with made ones, order aside; `subset` allows fewer calls, `superset` more."""
     pairs = best_pairing(wanted.expected, calls)
     taken = set(pairs.values())
-    absent = [f"Expected {wish.tool}, found no such call" for i, wish in enumerate(wanted.expected) if i not in pairs]
+    absent = [f"Expected {expectation.tool}, found no such call" for i, expectation in enumerate(wanted.expected) if i not in pairs]
     extra = [f"Expected no further call, found {call.tool}" for i, call in enumerate(calls) if i not in taken]
     misses = (absent if wanted.mode != "subset" else []) + (extra if wanted.mode != "superset" else [])
     longer = max(len(wanted.expected), len(calls))
