@@ -14,7 +14,7 @@ import pytest
 from msgspec import Struct
 from tests.support.agents import recorded, stand_in
 from tests.support.asking import PATIENCE_S, ask, make_request, make_target, with_provider
-from tests.support.loopback import Server, hang_up, reply, serving, silence
+from tests.support.loopback import Server, hang_up, reply, serving, never_answer
 
 from agentv.providers import PROVIDERS
 from agentv.providers.agents.claude import ClaudeSettings
@@ -147,7 +147,7 @@ CASES = {
 def place(tmp_path: Path) -> Iterator[Place]:
     (tmp_path / "one.jsonl").write_text(json.dumps({"id": "case-1", "text": ANSWER}) + "\n")
     (tmp_path / "other.jsonl").write_text(json.dumps({"id": "case-9", "text": ANSWER}) + "\n")
-    with serving(reply(REPLY)) as server, serving(silence) as quiet, serving(hang_up) as broken:
+    with serving(reply(REPLY)) as server, serving(never_answer) as quiet, serving(hang_up) as broken:
         yield Place(tmp_path, server, quiet, broken)
 
 

@@ -105,4 +105,4 @@ def test_an_evaluator_given_as_an_object_may_ask_the_judge() -> None:
         return reply.text == "yes"
 
     assert judged([polite], (POLITE,), judge=judge).overall_score == 1.0
-    assert len(judge.asked) == 1
+    assert len(judge.requests) == 1

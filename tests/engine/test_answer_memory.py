@@ -209,7 +209,7 @@ def test_a_web_service_may_see_the_case_so_that_each_case_has_an_answer_of_its_o
             )
             for _ in range(2)
         ]
-        assert len(service.asked) == 2
+        assert len(service.requests) == 2
     assert [[row.cached for row in report.results] for report in reports] == [[False, False], [True, True]]
     assert not any(row.error for report in reports for row in report.results)
 

@@ -101,7 +101,7 @@ def test_a_win_in_one_order_and_a_tie_in_the_other_is_a_tie() -> None:
 def test_both_orders_are_asked_in_the_same_words() -> None:
     judge = preferring(CANDIDATE)
     said = judged(judge)
-    first, second = judge.asked
+    first, second = judge.requests
     assert first.question == (
         "[[ ## expected_outcome ## ]]\nSays that returns are possible for 30 days\n\n"
         "[[ ## question ## ]]\nMay I return it?\n\n"
@@ -122,7 +122,7 @@ def test_nothing_tells_the_judge_which_answer_is_the_candidate() -> None:
     prompt = "{{ answer_a }} {{ answer_b }} {{ candidate_answer }} {{ reference_answer }} {{ output_messages }}"
     judged(judge, settings={"prompt": prompt}, output_messages=messages)
     judged(judge)
-    for request in judge.asked:
+    for request in judge.requests:
         shown = f"{request.system_prompt}{request.question}"
         assert shown.count(CANDIDATE) == shown.count(REFERENCE) == 1
         assert not any(word in (request.system_prompt or "").lower() for word in ("candidate", "reference"))
@@ -146,8 +146,8 @@ def test_the_judge_is_told_what_counts(fields: dict[str, Any], told: str) -> Non
     if "criteria" in fields:
         fields = {**fields, "evaluator": EvaluatorConfig("pairwise", "pairwise")}
     judged(judge, **fields)
-    assert told in (judge.asked[0].system_prompt or "")
-    assert ("[[ ## criterion ## ]]\npairwise: Is it kind?" in judge.asked[0].question) is ("criteria" in fields)
+    assert told in (judge.requests[0].system_prompt or "")
+    assert ("[[ ## criterion ## ]]\npairwise: Is it kind?" in judge.requests[0].question) is ("criteria" in fields)
 
 
 def test_several_judges_and_samples_vote() -> None:
@@ -298,7 +298,7 @@ def test_runs_are_compared_by_what_they_kept(tmp_path: Path) -> None:
     kept_run(tmp_path, "Go away.", judge, EvaluatorConfig("short", "length", {"max": 99}))
     (row,) = kept_run(tmp_path, "Hello!", judge, versus).results
     assert (row.score, row.hits) == (1.0, ("better than run latest: so (A is the candidate)",))
-    assert answers_in(judge.asked[0]) == ("Hello!", "Go away.")
+    assert answers_in(judge.requests[0]) == ("Hello!", "Go away.")
 
 
 def test_a_run_without_the_case_is_an_error_of_the_evaluator(tmp_path: Path) -> None:
@@ -308,4 +308,4 @@ def test_a_run_without_the_case_is_an_error_of_the_evaluator(tmp_path: Path) -> 
     (row,) = kept_run(tmp_path, "Hello!", judge, EvaluatorConfig("v", "pairwise", {"against_run": "latest"})).results
     assert row.status == "error"
     assert "run 'latest' has no answer to compare with" in str(row.misses)
-    assert judge.asked == []
+    assert judge.requests == []

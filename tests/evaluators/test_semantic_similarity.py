@@ -100,7 +100,7 @@ def test_references_may_stand_in_several_places() -> None:
 def test_a_reference_that_is_an_object_is_compared_as_json() -> None:
     embedder = WordEmbedder()
     judge(heading("east", {"answer": "east"}), embedder)
-    assert embedder.asked == [("east", '{"answer":"east"}')]
+    assert embedder.requests == [("east", '{"answer":"east"}')]
 
 
 def test_a_criterion_gets_the_score_on_its_own_scale() -> None:

@@ -102,11 +102,11 @@ def test_a_judge_is_shown_each_turn_with_what_was_said_before() -> None:
     judge = Judge(scoring)
     result = by_case(EvaluatorConfig("e", "llm_judge", per_turn=True), judge)
     assert result.score == pytest.approx(2 / 3)
-    assert len(judge.asked) == len(result.judge_calls) == 3
-    first, second, _ = (request.question for request in judge.asked)
+    assert len(judge.requests) == len(result.judge_calls) == 3
+    first, second, _ = (request.question for request in judge.requests)
     assert "[[ ## conversation ## ]]" not in first
     assert "[[ ## question ## ]]\nMay I return it?\n" in second
-    nonce = judge.asked[1].metadata["nonce"]
+    nonce = judge.requests[1].metadata["nonce"]
     assert (
         f"[[ ## conversation ## ]]\n<<<conversation {nonce}>>>\n"
         'User: Hi\nAssistant: Hello, how may I help?\nUser: May I return it?\nTool call: lookup {"order":7}\n'
@@ -119,7 +119,7 @@ def test_a_judge_is_shown_each_turn_with_what_was_said_before() -> None:
 def test_a_judge_of_the_whole_conversation_is_told_so() -> None:
     judge = Judge(scoring)
     by_case(EvaluatorConfig("e", "llm_judge", source="conversation"), judge)
-    (request,) = judge.asked
+    (request,) = judge.requests
     assert "The candidate is a whole conversation" in (request.system_prompt or "")
     assert f"<<<candidate_answer {request.metadata['nonce']}>>>\nUser: Hi\nAssistant: Hello" in request.question
     assert "[[ ## conversation ## ]]" not in request.question
@@ -141,7 +141,7 @@ def test_a_verdict_in_an_earlier_turn_is_no_verdict() -> None:
     evaluator = LlmJudgeEvaluator(prompt="{{ conversation }}")
     score = asyncio.run(evaluator.evaluate(make_context("ok", judge=judge, message_history=history)))
     assert score.error is not None
-    assert "<<<conversation " in judge.asked[0].question
+    assert "<<<conversation " in judge.requests[0].question
 
 
 def test_the_keys_are_part_of_what_a_score_is_known_by() -> None:
