@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.support.stored import at_noon, make_answer, make_result, make_run
 
 from agentv.storage.run.folder import RunFolder
-from agentv.storage.run.kept_rows import KeptRows
+from agentv.storage.run.kept_rows import StoredRows
 from agentv.storage.run.stored import open_run
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
@@ -73,7 +73,7 @@ class KilledStore(RuleBasedStateMachine):
         current = {row.slot: (row.generation, row.candidate_answer) for row in run.results()}
         assert current == {slot: row for slot, row in self.rows.items() if slot not in self.retired}
         assert sum(run.counts().values()) == len(current)
-        kept = KeptRows(run)
+        kept = StoredRows(run)
         try:
             for slot, (generation, text) in self.rows.items():
                 row = kept.take(slot)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Spent
 from agentv.engine.planning.plan import CaseTask, RunPlan, Stored
-from agentv.engine.planning.prepared_case import slot_of
+from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.planning.selection import is_meant
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.context import criteria_of
@@ -16,7 +16,7 @@ from agentv.engine.running.recorder import RunRecorder
 from agentv.scoring.keys.identity import answer_key, keys_of, question_key
 from agentv.scoring.results.aggregation import row_state
 from agentv.scoring.results.applicable import applicable_evaluators
-from agentv.storage.run.kept_rows import KeptRows
+from agentv.storage.run.kept_rows import StoredRows
 from agentv.storage.run.stored import StoredRun
 from agentv.types.cases import BrokenCase, EvalCase
 from agentv.types.json_value import JsonObject, JsonValue
@@ -35,7 +35,7 @@ class ResumePlan(Struct):
     `spent` is what counts against the budget already.
     """
 
-    rows: KeptRows
+    rows: StoredRows
     purpose: Purpose = "resume"
     again: Callable[[CaseResult], bool] = lambda _row: False
     fresh: frozenset[str] = frozenset()
@@ -47,12 +47,12 @@ class ResumePlan(Struct):
     asked: int = 0
 
     @property
-    def asks_targets(self) -> bool:
+    def calls_targets(self) -> bool:
         """Whether a target may be called."""
         return self.purpose in ("resume", "retry")
 
     @property
-    def asks_judges(self) -> bool:
+    def calls_judges(self) -> bool:
         """Whether an evaluator may be called."""
         return self.purpose != "report"
 
@@ -61,7 +61,7 @@ class ResumePlan(Struct):
         for task in tasks:
             if recorder.stop.state == "interrupted":  # nothing below waits, so that the stop itself comes later
                 return
-            slot = slot_of(task)
+            slot = result_key_of(task)
             row = self.rows.take(slot)
             if row is not None and slot in self.retired:
                 recorder.store.note("case_returned", {"slot": slot.to_json()})
@@ -139,7 +139,7 @@ class ResumePlan(Struct):
         """Return the task of judging a stored answer; None when there is none that may be used."""
         if runner.has_nothing_to_judge(task):
             return None
-        slot, key = slot_of(task), _key(task, case, runner)
+        slot, key = result_key_of(task), _key(task, case, runner)
         # A suite that was renamed finds what was answered under its old name.
         found = (self.rows.answer(suite, key) for suite in (slot.suite, *self.gone_suites))
         answer = next((each for each in found if each is not None), None)
@@ -150,18 +150,18 @@ class ResumePlan(Struct):
         return replace(task, generation=generation, stored=Stored(replace(answer, slot=slot), before))
 
     def _anew(self, task: CaseTask, row: CaseResult | None) -> CaseTask:
-        return replace(task, generation=self.rows.next_generation(slot_of(task), row))
+        return replace(task, generation=self.rows.next_generation(result_key_of(task), row))
 
 
 def _key(task: CaseTask, case: EvalCase, runner: CaseRunner) -> str:
     return answer_key(question_key(case), runner.fingerprints.target_key(task.target), task.trial)
 
 
-def make_carry_on(plan: RunPlan, run: StoredRun, purpose: Purpose) -> ResumePlan:
+def make_resume_plan(plan: RunPlan, run: StoredRun, purpose: Purpose) -> ResumePlan:
     """Return what is left to do of a stored run under a plan. Raises StorageError when its rows cannot be read."""
     planned = {suite.suite.path for suite in plan.suites}
     gone = tuple(path for path in run.suites if path not in planned)
-    return ResumePlan(KeptRows(run), purpose, retired=run.retired(), gone_suites=gone)
+    return ResumePlan(StoredRows(run), purpose, retired=run.retired(), gone_suites=gone)
 
 
 def _is_unread(row: CaseResult) -> bool:
