@@ -202,8 +202,8 @@ async def _run_with_signals(
     """Run; the first Ctrl-C, SIGTERM or hang-up stops cleanly, the second leaves at once with no child alive."""
     import_later("agentv.cli.running.running", asyncio.get_running_loop())
     stop = StopSignal()
-    store, carry_on = kept
+    store, resume_plan = kept
     with stopping_on_signals(stop, leave=leave):
         return await run_plan(
-            plan, store=store, observers=observers, clock=clock, rng=rng, stop=stop, carry_on=carry_on
+            plan, store=store, observers=observers, clock=clock, rng=rng, stop=stop, resume_plan=resume_plan
         )
