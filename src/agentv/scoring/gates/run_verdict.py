@@ -1,4 +1,4 @@
-"""The one function that says how a run ended. Terminal, JUnit, Markdown, HTML and JSON print its sentence."""
+"""The verdict of a run. Terminal, JUnit, Markdown, HTML and JSON all print its sentence."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -27,14 +27,14 @@ _WHY_INCOMPLETE = {"failed": "the run could not go on", "running": "the run is n
 
 
 class ScopedGate(Struct, frozen=True):
-    """A gate with what it is measured on: the whole run, or the rows of one suite, which it is then called by."""
+    """A gate with its scope: the whole run, or the rows of one suite, which its sentence then names."""
 
     gate: Gate
     suite: str | None = None
 
 
 class Counted(Measurements, Protocol):
-    """A summary as the verdict needs it."""
+    """A summary with the counts that the verdict needs."""
 
     @property
     def all(self) -> Tally:
@@ -45,10 +45,10 @@ class Counted(Measurements, Protocol):
 
 
 class Ending(Struct, frozen=True):
-    """How a run came to its end. `reason` says why it did not finish, or why a finished one has no row.
+    """How a run ended. `reason` says why it did not finish, or why a finished one has no row.
 
-    `planned` rows are None when not known; `is_kept` says whether rows were written anywhere. `noun` is how messages
-    call one.
+    `planned` rows are None when not known; `is_kept` says whether rows were stored anywhere. `noun` is the word for a
+    row in messages.
     """
 
     state: RunState
@@ -63,11 +63,11 @@ class Ending(Struct, frozen=True):
 def run_verdict(
     counted: Counted, ending: Ending, *, gates: Sequence[ScopedGate] | None, max_errors: int = 0
 ) -> RunVerdict:
-    """Return exit code and sentence of a run (product.md, "Exit codes").
+    """Return exit code and sentence of a run (docs/gates.md).
 
     `gates` None is the default gate (every judged row passes), an empty sequence is no gate. A run with no cleanly
     judged row never passes. Order: 4 (lines that could not be read), 5, 130, then 1 if the judged rows already fail
-    the gate, then 3, then 2. A gate that could not be measured is failed by no row: it fails a run that is complete.
+    the gate, then 3, then 2. A gate that could not be measured fails only a run that is complete.
     """
     rows, errors = counted.all, counted.all.counts["error"]
     results = _check_gates(counted, gates, ending.noun)
@@ -97,7 +97,7 @@ def run_verdict(
 
 
 def _incomplete(ending: Ending, rows: Tally, results: Sequence[GateResult], max_errors: int) -> str | None:
-    """Return what is missing from a run, or None when all of it is there."""
+    """Return what a run lacks, or None when it is complete."""
     errors = rows.counts["error"]
     if ending.state in ("failed", "running"):
         made = f" {_of_planned(rows.rows, ending)} made." if rows.rows else ""
@@ -114,7 +114,7 @@ def _incomplete(ending: Ending, rows: Tally, results: Sequence[GateResult], max_
 
 
 def _early(ending: Ending, rows: Tally) -> str:
-    """Return why a run that failed its gate did not come to its end, as one more sentence."""
+    """Return why a run that failed its gate ended early, as one more sentence."""
     if ending.state == "running":
         return f" The run is not over; {_of_planned(rows.rows, ending)} made."
     if ending.state not in ("stopped", "failed"):
@@ -170,7 +170,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def summary_for(gates: Sequence[ScopedGate] | None, *, has_targets: bool) -> Summary:
-    """Return a summary that counts apart the suites with gates of their own. `has_targets` is as for Summary."""
+    """Return a summary that counts separately the suites with their own gates. `has_targets` is as for Summary."""
     suites = {scoped.suite for scoped in gates or () if scoped.suite is not None}
     return Summary(suites, kept=_names(gates), has_targets=has_targets)
 
@@ -183,6 +183,6 @@ def judged_summary_for(gates: Sequence[ScopedGate] | None) -> "JudgedSummary":
 
 
 def _names(gates: Sequence[ScopedGate] | None) -> frozenset[tuple[str, str]]:
-    """Return what gates ask for by name, as the kind of group and its name."""
+    """Return the groups that gates name, by kind and name."""
     named = (scoped.gate for scoped in gates or () if scoped.gate.metric.takes == "name")
     return frozenset((gate.name, gate.argument or "") for gate in named)
