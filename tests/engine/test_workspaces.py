@@ -70,9 +70,9 @@ def test_every_row_works_in_a_copy_whose_changes_are_kept_and_judged(
 
 def test_a_failed_rows_workspace_is_kept_when_asked_and_its_place_told(run: Callable[..., RunReport]) -> None:
     report = run("{template: template, keep: failed}")
-    (told,) = (note for note in report.notes if "kept as" in note)
+    (told,) = (note for note in report.notes if "saved to" in note)
     kept = Path(told.partition("kept as ")[2])
-    assert ": b: workspace: kept as" in told
+    assert ": b: workspace: saved to" in told
     assert (kept / "notes.txt").read_text() == "first done"
     assert list(kept.parent.iterdir()) == [kept]
     assert all("path" not in answer["workspace"] for answer in answers(report))

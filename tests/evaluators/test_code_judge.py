@@ -303,7 +303,7 @@ def test_a_python_function_that_fails_harms_nobody_else(module: Path) -> None:
     functions = ("failing", "dying", "as_nothing", "hanging", "absent", "as_number")
     failing, dying, nothing, hanging, absent, fine = call(module, *functions, timeout_seconds=3)
     assert "raised ValueError: no idea" in failure_of(failing)[1]
-    assert "took its process down" in failure_of(dying)[1]
+    assert "crashed its process" in failure_of(dying)[1]
     assert failure_of(nothing)[1].endswith("its `score` is null")
     assert failure_of(hanging) == ("deadline", "judges.py:hanging did not return within 3 s; its process was ended")
     assert "has no 'absent'" in failure_of(absent)[1]

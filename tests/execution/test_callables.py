@@ -45,8 +45,8 @@ def test_a_file_is_executed_once(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ("agent.py", "names no function; write package.module:function or path/to/file.py:function"),
-        ("agent.py:", "names no function"),
+        ("agent.py", "does not name a function; write package.module:function or path/to/file.py:function"),
+        ("agent.py:", "does not name a function"),
         ("missing.py:answer", "there is no file .*missing.py"),
         ("no_such_package_here:answer", "ModuleNotFoundError: No module named 'no_such_package_here'"),
         ("agent.py:anser", "agent.py has no 'anser'. Did you mean 'answer'?"),

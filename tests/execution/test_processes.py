@@ -352,9 +352,9 @@ def test_a_missing_program_is_an_os_error() -> None:
 
 
 def test_a_command_has_exactly_one_program() -> None:
-    with pytest.raises(ValueError, match="either argv or shell"):
+    with pytest.raises(ValueError, match="exactly one of argv and shell"):
         Command(argv=("x",), shell="x")
-    with pytest.raises(ValueError, match="either argv or shell"):
+    with pytest.raises(ValueError, match="exactly one of argv and shell"):
         Command()
 
 

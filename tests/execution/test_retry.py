@@ -195,7 +195,7 @@ def test_a_repeat_that_keeps_no_deadline_is_cancelled_when_the_time_for_all_trie
 
     async def run() -> float:
         began = asyncio.get_running_loop().time()
-        with pytest.raises(ProviderError, match=r"no answer within 60 s \(tries: 2\)") as raised:
+        with pytest.raises(ProviderError, match=r"no answer within 60 s \(attempts: 2\)") as raised:
             await retry_call(never_again, RetryPolicy(), rng=random.Random(1), clock=lambda: NOON, deadline_s=60.0)
         assert [call.kind for call in raised.value.calls] == ["server_error", "deadline"]
         return asyncio.get_running_loop().time() - began

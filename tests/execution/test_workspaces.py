@@ -461,7 +461,7 @@ diff --git a/src/app.py b/src/app.py
 def test_a_setup_that_fails_says_what_it_said(template: Path) -> None:
     failure = failure_of(WorkspaceConfig(template="template", setup="echo no network >&2; exit 3"), template.parent)
     assert (failure.kind, failure.details) == ("target_exit", {"exit_code": 3})
-    assert failure.message == "workspace setup failed with exit code 3; it said:\nno network"
+    assert failure.message == "workspace setup failed with exit code 3; output:\nno network"
 
 
 def test_teardown_runs_in_the_workspace_and_its_failure_is_told(template: Path) -> None:
@@ -536,7 +536,7 @@ def test_a_workspace_is_kept_or_removed_as_asked(template: Path, keep: str, *, f
         places.append(workspace.path.parent)
         (workspace.path / "new.txt").write_text("1")
         told = await workspace.finish(failed=failed)
-        assert told == ((f"workspace: kept as {workspace.saved_path}",) if keep == "failed" and failed else ())
+        assert told == ((f"workspace: saved to {workspace.saved_path}",) if keep == "failed" and failed else ())
         return workspace.saved_path
 
     kept = use(WorkspaceConfig(template="template", keep=keep), template.parent, work)  # type: ignore[arg-type] # given
