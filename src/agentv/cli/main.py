@@ -29,7 +29,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Mapping[str, Entry] = {
-    "init": Entry("agentv.cli.evals.init", "Write a first suite, targets and CI workflow that run offline."),
+    "init": Entry("agentv.cli.evals.init", "Create a first suite, targets and CI jobs that run offline."),
     "check": Entry("agentv.cli.evals.check", "Check eval files, targets and config for problems."),
     "validate": Entry("agentv.cli.evals.check", "Alias of check.", hidden=True),
     "convert": Entry("agentv.cli.evals.convert", "Convert eval files and results between YAML and JSON Lines."),

@@ -15,15 +15,15 @@ from agentv.cli.evals.generating import (
     Report,
     Stopped,
     check_writable,
-    make_asking,
+    make_setup,
     run_to_end,
     show_progress,
     show_requests,
 )
 from agentv.cli.evals.schema_files import EVAL_SCHEMA, SCHEMAS
 from agentv.cli.terminal import own_stdout
-from agentv.engine.generate.cases import PLACEHOLDER, NewCases, make_cases, make_turn_settings, new_suite
-from agentv.engine.generate.generation import CASE_VARIABLES, Asking, ask_for, cases_prompt
+from agentv.engine.generate.cases import PLACEHOLDER, NewCases, make_case_tasks, make_cases, new_suite
+from agentv.engine.generate.generation import CASE_VARIABLES, GenerationSetup, cases_prompt, generate
 from agentv.engine.planning.inputs import Neighbourhood, load_project_parts
 from agentv.loading.edit.cases_file import CasesFile, open_cases
 from agentv.loading.files.atomic_write import replace_content, write_text
@@ -58,15 +58,15 @@ def generate_evals(source: Source, options: GenerateOptions) -> int:
         _check(source)
         specs, _ = load_project_parts([source.out.parent])
         file, target = _existing(source, specs)
-        tasks = make_turn_settings(islice(read_records_of(source.data), source.limit), count=source.count)
+        tasks = make_case_tasks(islice(read_records_of(source.data), source.limit), count=source.count)
         if not tasks:
             click.echo(f"{source.data} has nothing in it", err=True)
             return EXIT_NOTHING
-        asking = replace(_asking(source, target, options, specs), on_done=show_progress(len(tasks), "record"))
+        setup = replace(_setup(source, target, options, specs), on_done=show_progress(len(tasks), "record"))
         if options.dry_run:
-            return show_requests(tasks, asking, options, stdout)
+            return show_requests(tasks, setup, options, stdout)
         try:
-            made = run_to_end(ask_for(tasks, asking))
+            made = run_to_end(generate(tasks, setup))
         except Stopped as stop:
             return stop.tell(source.out)
         new = make_cases(made, file.cases)
@@ -108,13 +108,13 @@ def _existing(source: Source, specs: Specs) -> tuple[CasesFile, str | None]:
     return file, target
 
 
-def _asking(source: Source, target: str | None, options: GenerateOptions, specs: Specs) -> Asking:
+def _setup(source: Source, target: str | None, options: GenerateOptions, specs: Specs) -> GenerationSetup:
     folder = source.out.parent
     known = Neighbourhood(options.run_options(), specs, Path.cwd(), os.environ).load_targets(folder)
     prompt = cases_prompt(options.template(CASE_VARIABLES, ("record",)))
     project = load_project(folder, find_repository_root(folder))
     return replace(
-        make_asking(prompt, known, target, options, specs=specs),
+        make_setup(prompt, known, target, options, specs=specs),
         eval_dir=str(folder.resolve()),
         redact=project.redact,
         prices=project.prices,

@@ -12,10 +12,10 @@ import click
 from msgspec import Struct
 
 from agentv.engine.generate.generation import (
-    Asking,
+    Generated,
     GenerationPrompt,
+    GenerationSetup,
     GenerationTask,
-    Made,
     make_request,
     template_warnings,
 )
@@ -65,12 +65,12 @@ class GenerateOptions(Struct, frozen=True):
         return text
 
 
-def make_asking(
+def make_setup(
     prompt: GenerationPrompt, known: KnownTargets, name: str | None, options: GenerateOptions, *, specs: Specs
-) -> Asking:
+) -> GenerationSetup:
     """Return who is asked and how; `name` is the eval file's own target. Raises TargetError."""
     config = choose_target(tuple(known.configs.values()), options.target or name)
-    return Asking(
+    return GenerationSetup(
         prompt=prompt,
         target=known.get(config.name),
         known=known,
@@ -142,23 +142,21 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 def show_requests(
-    tasks: Sequence[GenerationTask[Any]], asking: Asking, options: GenerateOptions, stdout: TextIO
+    tasks: Sequence[GenerationTask[Any]], setup: GenerationSetup, options: GenerateOptions, stdout: TextIO
 ) -> int:
     """Print what would be asked; returns the exit code. The one-time text is `NONCE` here."""
-    requests = [make_request(task, asking, "NONCE") for task in tasks]
+    requests = [make_request(task, setup, "NONCE") for task in tasks]
     if options.as_json:
         listed: list[JsonValue] = [
             {"id": each.eval_case_id, "system": each.system_prompt, "user": each.question} for each in requests
         ]
-        record: JsonObject = {"schema": SCHEMA, "dry_run": True, "target": asking.target.name, "requests": listed}
+        record: JsonObject = {"schema": SCHEMA, "dry_run": True, "target": setup.target.name, "requests": listed}
         click.echo(printable_json(pretty_json(record)), file=stdout)
         return 0
     for each in requests:
         parts = (f"==== {one_line(each.eval_case_id)}", each.system_prompt, each.question)
         click.echo("\n\n".join(printable(part) for part in parts if part) + "\n", file=stdout)
-    click.echo(
-        f"{count_text(len(requests), 'request')} to target {asking.target.name!r}; nobody was asked", file=stdout
-    )
+    click.echo(f"{count_text(len(requests), 'request')} to target {setup.target.name!r}; nobody was asked", file=stdout)
     return 0
 
 
@@ -173,14 +171,14 @@ class Report(Struct, Generic[T], frozen=True):
     path: Path
     options: GenerateOptions
     noun: str
-    made: Sequence[Made[T]]
+    made: Sequence[Generated[T]]
     to_json: Callable[[T], JsonValue]
     describe: Callable[[T], str]
     skipped: tuple[str, ...] = ()
     note: str | None = None
 
     @property
-    def failed(self) -> list[Made[T]]:
+    def failed(self) -> list[Generated[T]]:
         """Those that brought nothing."""
         return [each for each in self.made if each.failure is not None]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agentv.cli.running.resume_options import take_continue_options, resume_options
+from agentv.cli.running.resume_options import resume_options, take_continue_options
 from agentv.cli.screen_options import screen_options, take_screen
 
 
