@@ -1,4 +1,4 @@
-"""`agentv generate rubrics`: read the file, ask for each case, put all of it into the file or nothing."""
+"""`agentv generate rubrics`: read the file, generate rubrics for each case, write all of them or none."""
 
 import os
 from pathlib import Path
@@ -32,7 +32,7 @@ from agentv.types.errors import EvalFileError
 
 
 def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateOptions) -> int:
-    """Add requirements to a file's cases; returns the exit code. What targets print goes to standard error."""
+    """Add rubrics to a file's cases; return the exit code. Output of targets goes to standard error."""
     with own_stdout() as stdout:
         run_options = options.run_options(case_globs)
         cwd = Path.cwd()
@@ -51,7 +51,7 @@ def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateO
         try:
             made = run_to_end(request_rubrics(job, setup)) if job.tasks else []
         except Stopped as stop:
-            return stop.tell(path)
+            return stop.report(path)
         report = Report(
             path,
             options,

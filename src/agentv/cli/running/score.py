@@ -82,8 +82,8 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
         summary = judged_summary_for(gates)
         scoring = LineScoring(lines, runner, save, make_clock(), on_stopping=screen.stopping, summary=summary)
         asyncio.run(_score(scoring, options.workers))
-        is_kept = options.output is not None or config.storage is not None
-        report = scoring.report(gates, max_errors=options.max_errors, duration_s=screen.elapsed_s, is_kept=is_kept)
+        is_stored = options.output is not None or config.storage is not None
+        report = scoring.report(gates, max_errors=options.max_errors, duration_s=screen.elapsed_s, is_stored=is_stored)
         screen.end(report, options.output)
     return report.verdict.exit_code
 
