@@ -51,7 +51,7 @@ class _Rows(Struct):
         """Do nothing: there is nothing to close."""
 
 
-class _Kept(Struct, frozen=True):
+class _Destination(Struct, frozen=True):
     """Where the caller wants a run to be stored: a `.agentv` folder, the team's database, or both."""
 
     folder: str | os.PathLike[str] | None = None
@@ -88,7 +88,13 @@ def evaluate(
     """
     given = Given(target, task, judge, evaluators)
     return _run_blocking(
-        _evaluate(source, given=given, kept=_Kept(folder, store), observers=observers, options=make_options(options))
+        _evaluate(
+            source,
+            given=given,
+            destination=_Destination(folder, store),
+            observers=observers,
+            options=make_options(options),
+        )
     )
 
 
@@ -107,26 +113,26 @@ async def evaluate_async(
     """Do the same as `evaluate`, inside a running event loop; takes the same arguments."""
     given = Given(target, task, judge, evaluators)
     return await _evaluate(
-        source, given=given, kept=_Kept(folder, store), observers=observers, options=make_options(options)
+        source, given=given, destination=_Destination(folder, store), observers=observers, options=make_options(options)
     )
 
 
 async def _evaluate(
     source: Source,
     given: Given,
-    kept: _Kept,
+    destination: _Destination,
     observers: Sequence[Observer],
     options: RunOptions,
 ) -> RunReport:
     cwd = Path.cwd()
-    shared_in = None if kept.store is None else named_store(kept.store, cwd=cwd, env=os.environ)
+    shared_in = None if destination.store is None else named_store(destination.store, cwd=cwd, env=os.environ)
     inputs, options = load_given(source, given, options, secrets_of_store(shared_in, os.environ))
-    home = Path(kept.folder) if kept.folder is not None else find_home(cwd)
+    home = Path(destination.folder) if destination.folder is not None else find_home(cwd)
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-    plan = replace(plan, store=kept_name(kept.store, shared_in))
+    plan = replace(plan, store=kept_name(destination.store, shared_in))
     clock = make_clock()
-    is_kept = kept.folder is not None or shared_in is not None or isinstance(source, str | os.PathLike)
-    store = make_store(plan, clock=clock, on_disk=is_kept, shared_in=shared_in)
+    is_stored = destination.folder is not None or shared_in is not None or isinstance(source, str | os.PathLike)
+    store = make_store(plan, clock=clock, on_disk=is_stored, shared_in=shared_in)
     rows = _Rows()
     rng = random.Random(options.seed)  # noqa: S311 - spreads retries, keeps no secret
     with ExitStack() as watching:
@@ -167,10 +173,10 @@ def run_evaluation_sync(
 
 def _runner_of(config: EvaluationRunConfig) -> EvaluationRunner:
     """Return the runner of a configuration; it is made on first use and lives as long as the configuration."""
-    kept = vars(config)
-    if _RUNNER not in kept:
-        kept[_RUNNER] = EvaluationRunner(config)
-    runner: EvaluationRunner = kept[_RUNNER]
+    attributes = vars(config)
+    if _RUNNER not in attributes:
+        attributes[_RUNNER] = EvaluationRunner(config)
+    runner: EvaluationRunner = attributes[_RUNNER]
     return runner
 
 

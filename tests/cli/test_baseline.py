@@ -34,8 +34,8 @@ def test_the_same_run_gives_the_same_file_a_line_a_case_without_what_was_said(pr
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda lines: lines[:-1], ": its first line tells of 2 cases, and 1 follow; `agentv baseline save`"),
-        (lambda lines: [*lines, lines[-1]], ":4: case 'b' of suite.yaml, target 't', is there twice"),
+        (lambda lines: lines[:-1], ": the first line announces 2 cases, but 1 follow; write it again"),
+        (lambda lines: [*lines, lines[-1]], ":4: case 'b' of suite.yaml, target 't', is listed twice"),
         (lambda lines: [each.replace('"score":1.0', '"score":7') for each in lines], ":2: the measure 'score' is 7"),
         (lambda lines: [*lines[:-1], lines[-1][:40]], ":3: "),
         (lambda lines: [*lines[:1], "<<<<<<< HEAD", *lines[1:]], ":2: JSON is malformed"),
@@ -68,7 +68,7 @@ def test_a_baseline_that_did_not_finish_is_told_to_whoever_is_held_against_it(pr
 def test_rows_of_another_program_are_held_to_the_range_of_scores(project: Project) -> None:
     (project.folder / "rows.jsonl").write_text('{"eval_id": "a", "score": 7}\n')
     code, told = project.call("compare", "rows.jsonl", "rows.jsonl")
-    assert (code, told.startswith("error: rows.jsonl:1: expected a row with `eval_id` and a `score` of 0..1")) == (
+    assert (code, told.startswith("error: rows.jsonl:1: expected a result with `eval_id` and a `score` of 0..1")) == (
         4,
         True,
     )
@@ -143,7 +143,7 @@ def test_exported_rows_and_rows_of_older_programs_are_compared_too(project: Proj
 def test_a_file_that_cannot_be_read_is_named_with_its_line(project: Project) -> None:
     path = project.folder / "bad.jsonl"
     for text, problem in (
-        ('{"eval_id": "a", "score": 1}\n{"score": 1}\n', "bad.jsonl:2: expected a row with `eval_id` and a `score`"),
+        ('{"eval_id": "a", "score": 1}\n{"score": 1}\n', "bad.jsonl:2: expected a result with `eval_id` and a `score`"),
         ("nonsense\n", "bad.jsonl:1: "),
         ('{"schema": "agentv-baseline-2"}\n', "upgrade agentv"),
     ):

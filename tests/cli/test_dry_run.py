@@ -31,8 +31,8 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_a_streams_evaluators_are_those_of_its_suite(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "lines.jsonl", "--dry-run", "--gate", "mean >= 0.5") == (
         "lines.jsonl: a stream of cases against mock\n"
-        "rows planned: unknown (a stream); calls of targets: unknown (a stream)\n"
-        "to be expected: unknown, no stored run of this is there; --sample 5 makes one to draw from\n"
+        "rows planned: unknown (a stream); target calls: unknown (a stream)\n"
+        "Cost estimate: none (no earlier run of this suite); run with --sample 5 to get one\n"
         "evaluators: greets (contains); cases of a stream may name others\n"
         "gate: mean >= 0.5\n"
     )
@@ -95,8 +95,8 @@ def test_what_a_run_will_cost_is_drawn_from_what_it_cost_before(capsys: pytest.C
     assert (found["cost_usd"], found["tokens"], found["judge_calls"]) == (pytest.approx(0.12), 30_000, 0)
     assert [(part["rows"], part["measured_rows"]) for part in found["parts"]] == [(12, 2)]
     shown = run(capsys, "suite.yaml", "--dry-run", "--budget-usd", "0.02")
-    assert "to be expected: about $0.0400, 10.0 k tokens, " in shown
-    assert "drawn from 2 rows of 1 stored run, the latest 20" in shown
+    assert "Cost estimate: about $0.0400, 10.0 k tokens, " in shown
+    assert "based on 2 rows of 1 stored run, the latest 20" in shown
     assert "more than the budget of $0.02" in shown
 
 
@@ -104,7 +104,7 @@ def test_what_a_run_will_cost_is_drawn_from_what_it_cost_before(capsys: pytest.C
 def test_other_settings_since_then_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "suite.yaml", "--display", "none")
     Path("targets.yaml").write_text(DESK % f"{PRICE}, timeout_seconds: 9")
-    assert "settings of target 'desk' were others then" in run(capsys, "suite.yaml", "--dry-run")
+    assert "the settings of target 'desk' have changed since" in run(capsys, "suite.yaml", "--dry-run")
 
 
 @pytest.mark.usefixtures("desk")
@@ -113,7 +113,7 @@ def test_a_cost_that_nobody_knows_is_unknown_and_not_nothing(capsys: pytest.Capt
     run(capsys, "suite.yaml", "--display", "none")
     found = forecast(capsys)
     assert (found["cost_usd"], found["tokens"]) == (None, 10_000)
-    assert "to be expected: cost unknown, 10.0 k tokens" in run(capsys, "suite.yaml", "--dry-run")
+    assert "Cost estimate: cost unknown, 10.0 k tokens" in run(capsys, "suite.yaml", "--dry-run")
 
 
 @pytest.mark.usefixtures("desk")

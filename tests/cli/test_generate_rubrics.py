@@ -136,7 +136,7 @@ def test_the_closing_line_names_what_failed_and_what_was_not_asked(agentv: Call)
     code, _, err = agentv(mock("no idea"), "generate", "rubrics", "suite.yaml", "--concurrency", "1")
     assert code == 3
     assert err.splitlines() == [
-        f"error: refund-1: the reply of 'default', asked twice, {NO_LIST}; it says: no idea",
+        f"error: refund-1: the reply of 'default' {NO_LIST} (2 attempts); it says: no idea",
         f"1 of 2 failed (refund-1), 1 not asked: {NOTHING_WRITTEN}",
     ]
 

@@ -198,7 +198,7 @@ def test_a_disk_that_takes_nothing_keeps_what_was_there(run: StoredRun, call: Ca
     call("label", "--in", write(said(4)))
     (run.folder / "labels.jsonl").rename(run.folder / "kept.jsonl")
     (run.folder / "labels.jsonl").mkdir()
-    with pytest.raises(StorageError, match="nothing was kept"):
+    with pytest.raises(StorageError, match="no label was saved"):
         append_labels(run.folder, (), run_id=run.run_id)
 
 

@@ -67,7 +67,7 @@ def test_the_same_row_twice_is_taken_once_unless_it_was_made_of_other_things(pro
     assert len(list(runs(project)[-1].all_results())) == 3
     code, said = project.call("merge", first, other)
     assert code == 4
-    assert "two of the runs have other rows of the same case: suite.yaml b (t, trial 1)" in said
+    assert "two of the runs have different results of a case: suite.yaml b (t, trial 1)" in said
 
 
 def test_runs_of_other_options_are_no_parts_of_one(project: Project) -> None:

@@ -267,7 +267,7 @@ def test_a_run_that_was_killed_is_told_from_its_rows(project: Project) -> None:
     project.forget("results.jsonl", [2])
     report = load_report(open_run(project.run))
     assert (report.state, report.exit_code) == ("interrupted", 130)
-    assert report.verdict.sentence == "INTERRUPTED: 2 of 3 planned rows are kept."
+    assert report.verdict.sentence == "INTERRUPTED: 2 of 3 planned rows are stored."
     assert [gate.expression for gate in report.verdict.gates] == ["mean >= 0.5"]
 
 

@@ -118,7 +118,7 @@ def test_a_kept_row_that_cannot_be_read_is_named_and_nothing_is_asked(project: P
     rows.write_text(rows.read_text("utf-8").replace('"score":1.0', '"score":5.0', 1), "utf-8")
     code, said = project.call("resume")
     assert (code, project.calls()) == (3, [])
-    assert "what is kept of case 'a' cannot be read: score: expected a score from 0 to 1" in said
+    assert "a stored line of case 'a' cannot be read: score: expected a score from 0 to 1" in said
     assert "Traceback" not in said
 
 

@@ -366,7 +366,7 @@ def test_a_stream_without_an_end_is_judged_as_it_comes_and_stopped_by_a_signal(
         report = running.stderr.read()
     assert running.returncode == code
     assert "gate    mean is 0.625, not >= 0.9" in report
-    assert last_line(report) == f"INTERRUPTED: 2 lines are kept. Exit code {code}."
+    assert last_line(report) == f"INTERRUPTED: 2 lines are stored. Exit code {code}."
 
 
 HANGING = """
@@ -403,7 +403,7 @@ def test_a_line_that_was_begun_is_finished_and_kept(folder: Path) -> None:
         out, _ = running.communicate()
     assert running.returncode == 143
     assert [row["overallScore"] for row in kept(folder / "out.jsonl")] == [1.0]
-    assert last_line(out) == "INTERRUPTED: 1 line is kept. Exit code 143."
+    assert last_line(out) == "INTERRUPTED: 1 line is stored. Exit code 143."
 
 
 def test_a_second_signal_leaves_at_once(folder: Path) -> None:

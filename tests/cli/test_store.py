@@ -257,8 +257,8 @@ def test_a_run_outlives_the_server_that_its_target_kills(call: Call, project: Pa
         code, out, err = call("run", "suite.yaml", "--store", url, "--display", "plain")
         assert code == 0
         told = out + err
-        assert "The run goes on; its folder has every row" in told
-        assert "bring the rest: agentv store push" in told
+        assert "The run continues; its folder has every result" in told
+        assert "push the rest: agentv store push" in told
         server.stop()
         server.start()
         assert len(rows(url)) < 40

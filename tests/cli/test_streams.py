@@ -179,8 +179,8 @@ def test_a_folder_that_takes_no_run_is_told_with_what_to_do(folder: Path) -> Non
     ended = shell(folder, RUN)
     assert (ended.returncode, ended.stdout) == (3, "")
     assert ended.stderr == (
-        f"error: cannot open a run in {folder.resolve()}/.agentv/runs: Not a directory. Runs are kept in the nearest "
-        ".agentv folder; make it one that can be written, or make one where you work: mkdir .agentv\n"
+        f"error: cannot open a run in {folder.resolve()}/.agentv/runs: Not a directory. Runs are stored in the nearest "
+        ".agentv folder; make it writable, or create one in your working directory: mkdir .agentv\n"
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.engine.calling.capture import DEEPEST, STRUCK, TOO_DEEP, Cleaner, Redactor
+from agentv.engine.calling.capture import DEEPEST, REDACTED, TOO_DEEP, Cleaner, Redactor
 from agentv.types.errors import ConfigError
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall
@@ -73,7 +73,7 @@ def test_a_pattern_with_flags_of_its_own_stands_beside_others() -> None:
 
 
 def test_a_text_that_a_pattern_cannot_be_tried_on_in_time_is_struck_whole() -> None:
-    assert Redactor(patterns=[r"(a|aa)+$"]).text("a" * 5000 + "b") == STRUCK
+    assert Redactor(patterns=[r"(a|aa)+$"]).text("a" * 5000 + "b") == REDACTED
 
 
 def test_numbers_that_are_not_finite_are_left_out() -> None:
@@ -103,7 +103,7 @@ def test_what_needs_no_cleaning_is_not_copied() -> None:
 def test_a_long_list_is_not_deep_and_a_secret_in_it_is_found() -> None:
     many = [{"step": number, "said": "ok"} for number in range(500)]
     assert Cleaner(Redactor(["hunter2"])).clean(many) is not None
-    assert Cleaner(Redactor(["hunter2"])).clean([*many, {"said": "my hunter2"}])[-1] == {"said": f"my {STRUCK}"}
+    assert Cleaner(Redactor(["hunter2"])).clean([*many, {"said": "my hunter2"}])[-1] == {"said": f"my {REDACTED}"}
 
 
 @given(st.recursive(st.floats() | st.text() | st.integers() | st.none(), lambda parts: st.lists(parts, max_size=4)))

@@ -18,7 +18,7 @@ from agentv.providers.agents.codex import read_codex
 from agentv.providers.agents.copilot import read_copilot
 from agentv.providers.agents.log import AgentLog, log_path
 from agentv.providers.agents.pi import read_pi
-from agentv.templating.secrets import Striker
+from agentv.templating.secrets import SecretRedactor
 
 NOW = datetime(2026, 11, 20, 7, 0, 1, 500_000, tzinfo=UTC)
 READERS: dict[str, ReadEvent] = {"codex": read_codex, "claude": read_claude, "pi": read_pi, "copilot": read_copilot}
@@ -31,7 +31,7 @@ def stream_of(
     secrets: Iterable[str] = (),
     noise: frozenset[str] = frozenset(),
 ) -> AgentStream:
-    return AgentStream(read, log or AgentLog(None), striker=Striker(secrets), clock=lambda: NOW, noise=noise)
+    return AgentStream(read, log or AgentLog(None), redactor=SecretRedactor(secrets), clock=lambda: NOW, noise=noise)
 
 
 @pytest.mark.parametrize("agent", READERS)

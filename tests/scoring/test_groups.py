@@ -1,7 +1,7 @@
 from msgspec.structs import replace
 from tests.support.rows import make_row
 
-from agentv.scoring.counting.groups import GROUPS_KEPT, OTHERS, Groups
+from agentv.scoring.counting.groups import MAX_GROUPS, OTHERS, Groups
 from agentv.scoring.counting.row_kinds import kind_of
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
@@ -90,7 +90,7 @@ def test_evaluators_and_targets_are_groups_too() -> None:
 
 
 def test_after_a_thousand_groups_the_others_are_counted_together_but_every_tag_is_kept() -> None:
-    rows = [replace(make_row(str(n), tags=(str(n),)), metadata={"n": n}) for n in range(GROUPS_KEPT + 5)]
+    rows = [replace(make_row(str(n), tags=(str(n),)), metadata={"n": n}) for n in range(MAX_GROUPS + 5)]
     by_number = grouped("metadata.n", *rows)
-    assert (len(by_number), by_number[OTHERS].rows) == (GROUPS_KEPT + 1, 5)
-    assert len(grouped("tag", *rows)) == GROUPS_KEPT + 5
+    assert (len(by_number), by_number[OTHERS].rows) == (MAX_GROUPS + 1, 5)
+    assert len(grouped("tag", *rows)) == MAX_GROUPS + 5

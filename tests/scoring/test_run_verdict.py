@@ -109,7 +109,7 @@ def test_invalid_lines_of_a_dataset_come_before_everything() -> None:
 def test_an_interrupt_comes_before_quality_and_says_what_is_kept() -> None:
     assert said(verdict_of(BAD, state="interrupted", planned=20)) == (
         130,
-        "INTERRUPTED: 1 of 20 planned rows is kept.",
+        "INTERRUPTED: 1 of 20 planned rows is stored.",
     )
     assert verdict_of(BAD, state="interrupted", signal_number=15).exit_code == 143
 

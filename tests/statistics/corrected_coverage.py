@@ -11,7 +11,7 @@ import numpy as np
 from tests.statistics.coverage import RUNS, shown
 
 from agentv.scoring.statistics.corrected_rate import corrected_interval
-from agentv.scoring.statistics.intervals import rate_interval, rate_worth
+from agentv.scoring.statistics.intervals import rate_interval, effective_n
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.summaries import MeasuredRate
 
@@ -53,7 +53,7 @@ def coverages(judged: Judged, labels: int, *, trials: int = 1, runs: int = RUNS)
             [*[(trials, float(trials))] * int(count), *[(trials, 0.0)] * int(CASES - count)]
         )
         interval = corrected_interval(
-            MeasuredRate(moments.mean, moments.rows, rate_worth(moments)),
+            MeasuredRate(moments.mean, moments.rows, effective_n(moments)),
             MeasuredRate(hit / labels, labels, labels),
             MeasuredRate(rejected / labels, labels, labels),
         )

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from agentv.scoring.statistics.differences import PairedDifferences, mcnemar_test, sign_flip_test
-from agentv.scoring.statistics.power import cases_needed, detectable_difference, sign_flip_power
+from agentv.scoring.statistics.differences import PairedDifferences, mcnemar_test, permutation_test
+from agentv.scoring.statistics.power import cases_needed, detectable_difference, permutation_power
 
 LEVEL = 0.05
 MOST_FALSE_ALARMS = 0.055
@@ -56,12 +56,12 @@ def alarm_rate(p_of: Callable[[Trials], float], draw: Draw, *, cases: int, trial
 
 
 def by_case(trials: Trials) -> float:
-    return sign_flip_test(case_means(trials), random.Random(0)).p
+    return permutation_test(case_means(trials), random.Random(0)).p
 
 
 def by_row(trials: Trials) -> float:
     """Be the naive test, to which every repeat is a case of its own."""
-    return sign_flip_test([each for case in trials for each in case], random.Random(0)).p
+    return permutation_test([each for case in trials for each in case], random.Random(0)).p
 
 
 def by_mcnemar(trials: Trials) -> float:
@@ -109,7 +109,7 @@ def in_hundredths(rng: random.Random, mean: float, deviation: float) -> float:
 def seen_rate(mean: float, deviation: float, cases: int, runs: int = 1500) -> float:
     rng = random.Random(f"{mean} {cases}")
     samples = ([in_hundredths(rng, mean, deviation) for _ in range(cases)] for _ in range(runs))
-    return sum(sign_flip_test(each, random.Random(0)).p <= LEVEL for each in samples) / runs
+    return sum(permutation_test(each, random.Random(0)).p <= LEVEL for each in samples) / runs
 
 
 @pytest.mark.parametrize("cases", [6, 8, 20, 60])
@@ -130,7 +130,7 @@ def test_the_number_of_cases_that_are_needed_is_enough_and_not_too_many(differen
 def test_power_is_as_stated_for_pass_and_fail_too(cases: int, lost: float, gained: float) -> None:
     mean = gained - lost
     deviation = math.sqrt(gained + lost - mean**2)
-    stated = sign_flip_power(mean / deviation, cases, step=1 / deviation)
+    stated = permutation_power(mean / deviation, cases, step=1 / deviation)
     rng = random.Random(cases)
     weights = [lost, gained, 1 - lost - gained]
     samples = (rng.choices([-1.0, 1.0, 0.0], weights, k=cases) for _ in range(3000))

@@ -11,7 +11,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
-from agentv.scoring.statistics.differences import PairedDifferences, holm, mcnemar_test, sign_flip_test
+from agentv.scoring.statistics.differences import PairedDifferences, holm, mcnemar_test, permutation_test
 from agentv.scoring.statistics.power import cases_needed, detectable_difference, power_of
 
 
@@ -32,7 +32,7 @@ def test_sign_flips_are_scipys_permutation_test(cases: int, decimals: int) -> No
             (differences,), np.sum, permutation_type="samples", n_resamples=np.inf, vectorized=False
         )
         # SciPy doubles the smaller of two tails that both hold the middle; ours counts what is as far from 0.
-        p = sign_flip_test(differences, random.Random(0)).p
+        p = permutation_test(differences, random.Random(0)).p
         assert p == pytest.approx(min(1.0, expected.pvalue), abs=1e-9)
 
 

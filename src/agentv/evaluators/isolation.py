@@ -1,4 +1,4 @@
-"""One evaluator on one context: whatever it does becomes a score, and nobody waits longer than its deadline."""
+"""Isolated execution of one evaluator: every outcome becomes a score, and a deadline bounds the wait."""
 
 from collections.abc import Awaitable, Callable
 
@@ -9,37 +9,37 @@ from agentv.scoring.results.completion import failed_score, score_of_failure, to
 from agentv.scoring.results.conversations import contexts_by_turn, last_turns
 from agentv.scoring.results.turn_scores import TurnScore, fold_turns
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
-from agentv.types.deep_copies import own_copy
+from agentv.types.deep_copies import deep_copy
 from agentv.types.errors import AgentvError, EvaluatorError, ProviderError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator, is_evaluator
 
 
 def own_context(context: EvaluationContext, config: EvaluatorConfig) -> EvaluationContext:
-    """Return a context in which everything that could be changed is a copy, with the config of who will see it."""
+    """Return a context for one evaluator: with its config, and with copies of all mutable values."""
     case = context.eval_case
     return replace(
         context,
         evaluator=config,
         eval_case=replace(
             case,
-            input_messages=own_copy(case.input_messages),
-            expected_messages=own_copy(case.expected_messages),
-            metadata=own_copy(case.metadata),
-            workspace=own_copy(case.workspace),
+            input_messages=deep_copy(case.input_messages),
+            expected_messages=deep_copy(case.expected_messages),
+            metadata=deep_copy(case.metadata),
+            workspace=deep_copy(case.workspace),
         ),
-        output_messages=own_copy(context.output_messages),
-        trace=own_copy(context.trace),
-        candidate_trace=own_copy(context.candidate_trace),
-        ground_truth=own_copy(context.ground_truth),
-        context=own_copy(context.context),
-        message_history=own_copy(context.message_history),
-        agent_config=own_copy(context.agent_config),
-        metadata=own_copy(context.metadata),
+        output_messages=deep_copy(context.output_messages),
+        trace=deep_copy(context.trace),
+        candidate_trace=deep_copy(context.candidate_trace),
+        ground_truth=deep_copy(context.ground_truth),
+        context=deep_copy(context.context),
+        message_history=deep_copy(context.message_history),
+        agent_config=deep_copy(context.agent_config),
+        metadata=deep_copy(context.metadata),
     )
 
 
 def config_of(evaluator: EvaluatorLike) -> EvaluatorConfig:
-    """Return an evaluator's config; one given as an object may carry `name` and `weight`."""
+    """Return an evaluator's config; an evaluator object may have the attributes `name` and `weight`."""
     if isinstance(evaluator, EvaluatorConfig):
         return evaluator
     kind = str(getattr(evaluator, "kind", type(evaluator).__name__))
@@ -54,23 +54,25 @@ def config_of(evaluator: EvaluatorLike) -> EvaluatorConfig:
 async def isolated_score(
     make: Callable[[], object], context: EvaluationContext, config: EvaluatorConfig, *, timeout_s: float | None
 ) -> EvaluationScore:
-    """Make an evaluator, let it judge, and return its completed score. Only cancellation of the run itself is raised.
+    """Make an evaluator, call it, and return its completed score. Only cancellation of the run itself is raised.
 
-    An evaluator with a true attribute `inline` is called in the event loop; one with `times_its_parts` keeps a
-    deadline for each of its parts instead of one for the whole (a composite). One that is `reusable` was made from its
-    config and judges many answers, so that it is not given the config again with each. `per_turn` in the config lets
-    it judge each turn of the conversation, each within the deadline.
+    An evaluator with a true attribute `inline` is called in the event loop. With `times_its_parts` (a composite), the
+    deadline applies to each of its parts instead of to the whole. A `reusable` evaluator was made from its config and
+    scores many answers, so the context does not pass the config again. With `per_turn` in the config, it scores each
+    turn of the conversation, each within the deadline.
     """
     try:
         evaluator = make()
         if not is_evaluator(evaluator):
-            return failed_score(f"{type(evaluator).__name__} is no evaluator: it needs `kind` and `evaluate(context)`")
+            return failed_score(
+                f"{type(evaluator).__name__} is not an evaluator: it needs `kind` and `evaluate(context)`"
+            )
         if config.per_turn:
             return await _score_by_turn(evaluator, context, config, timeout_s)
         narrowed = context if config.window is None else last_turns(context, config.window)
         output = await _judgement(evaluator, narrowed, config, timeout_s)
         return _completed(output, context, config)
-    except Exception as error:  # noqa: BLE001 - plug-in code: its fault is its own result, never the run's end
+    except Exception as error:  # noqa: BLE001 - plug-in code: its fault becomes its result and never ends the run
         return _score_of(error, timeout_s)
 
 
@@ -83,7 +85,7 @@ async def _score_by_turn(
         try:
             output = await _judgement(evaluator, turn, config, timeout_s)
             score = _completed(output, turn, config)
-        except Exception as error:  # noqa: BLE001 - as in `isolated_score`; other turns are judged
+        except Exception as error:  # noqa: BLE001 - as in `isolated_score`; the other turns are still scored
             score = _score_of(error, timeout_s)
         scores.append(TurnScore(number, score))
     return fold_turns(scores, config.aggregate, criteria=context.criteria)
@@ -92,7 +94,7 @@ async def _score_by_turn(
 def _judgement(
     evaluator: Evaluator, context: EvaluationContext, config: EvaluatorConfig, timeout_s: float | None
 ) -> Awaitable[object]:
-    """Return what brings what an evaluator says of a context, as it came."""
+    """Return an awaitable of the evaluator's raw result for a context."""
     if not getattr(evaluator, "reusable", False):
         context = own_context(context, config)
     limit_s = None if getattr(evaluator, "times_its_parts", False) else timeout_s
@@ -106,7 +108,7 @@ def _completed(output: object, context: EvaluationContext, config: EvaluatorConf
 
 
 def _score_of(error: Exception, timeout_s: float | None) -> EvaluationScore:
-    """Return the score of an evaluator that failed, by what it failed with."""
+    """Return the score of an evaluator that failed with `error`."""
     match error:
         case EvaluatorError():
             return score_of_failure(error.failure)

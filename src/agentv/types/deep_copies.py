@@ -1,4 +1,4 @@
-"""Deep copies of what is judged, quicker than `copy.deepcopy`: what cannot change is shared, JSON is copied."""
+"""Deep copies of inputs, faster than `copy.deepcopy`: immutable objects are shared, JSON is copied."""
 
 import copy
 from collections.abc import Callable, Mapping
@@ -9,11 +9,11 @@ from agentv.types.messages import DataPart, FilePart, Message, TextPart, ToolCal
 T = TypeVar("T")
 
 _SHARED = frozenset({type(None), str, bool, int, float})
-"""Looked up before `own_copy` is called: most of JSON is this, and a call takes longer than the look."""
+"""Types checked before `deep_copy` is called: most of JSON is of these, and a call is slower (bench/)."""
 
 
-def own_copy(value: T) -> T:
-    """Return a value that stays as it is, whatever becomes of the objects in the one given."""
+def deep_copy(value: T) -> T:
+    """Return a copy that no change to the original's objects affects."""
     copied = _COPIERS.get(type(value))
     return cast(T, _of_another_kind(value) if copied is None else copied(value))
 
@@ -23,22 +23,22 @@ def _same(value: Any) -> Any:
 
 
 def _dict(value: dict[Any, Any]) -> dict[Any, Any]:
-    return {key: item if type(item) in _SHARED else own_copy(item) for key, item in value.items()}
+    return {key: item if type(item) in _SHARED else deep_copy(item) for key, item in value.items()}
 
 
 def _list(value: list[Any]) -> list[Any]:
-    return [item if type(item) in _SHARED else own_copy(item) for item in value]
+    return [item if type(item) in _SHARED else deep_copy(item) for item in value]
 
 
 def _tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(map(own_copy, value))
+    return tuple(map(deep_copy, value))
 
 
 def _fielded(value: Any) -> Any:
-    """Return a frozen Struct as it is, or with its own fields where one could change."""
+    """Return a frozen Struct itself, or a new one if a field is mutable."""
     kind = type(value)
     given = [getattr(value, name) for name in kind.__struct_fields__]
-    own = [own_copy(item) for item in given]
+    own = [deep_copy(item) for item in given]
     return value if all(map(_is_same, own, given)) else kind(*own)
 
 

@@ -40,7 +40,7 @@ def test_several_answers_to_a_case_make_no_rate_surer() -> None:
     first, second = report_card(once).sensitivity, report_card(often).sensitivity
     assert first.rate is not None
     assert second.rate is not None
-    assert second.rate.worth <= first.rate.worth
+    assert second.rate.effective_n <= first.rate.effective_n
 
 
 def test_people_among_themselves_are_the_most_that_a_judge_can_reach() -> None:

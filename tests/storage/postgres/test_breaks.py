@@ -20,7 +20,7 @@ from agentv.storage.postgres.url import StoreUrl, parse_store_url
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import open_run
 from agentv.types.errors import StorageError
-from agentv.types.protocols import TellingStore
+from agentv.types.protocols import ReportingStore
 from agentv.types.records.answer import AnswerRef
 
 WITHIN_S = 30.0
@@ -33,8 +33,8 @@ class Running:
         self.url = url
         self.told: list[str] = []
         self.store = SharedRun(url, lambda: RunFolder(runs, RUN.run_id, clock=at_noon))
-        assert isinstance(self.store, TellingStore)
-        self.store.tell_by(self.told.append)
+        assert isinstance(self.store, ReportingStore)
+        self.store.report_to(self.told.append)
         self.store.begin(make_run())
 
     def write(self, rows: int = 1) -> None:
@@ -78,8 +78,8 @@ def test_a_connection_that_is_cut_is_opened_again(tmp_path: Path) -> None:
     assert run.kept() == 9
     lost, back = run.told
     assert "does not take run" in lost  # then the server's own words, which are not always the same
-    assert lost.endswith("The run goes on; its folder has every row")
-    assert back.endswith("answers again and has the run so far")
+    assert lost.endswith("The run continues; its folder has every result")
+    assert back.endswith("is reachable again and up to date with this run")
 
 
 def test_a_connection_that_is_cut_at_the_very_end_loses_nothing(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_server_that_goes_away_leaves_the_rest_to_a_push(tmp_path: Path) -> No
         server.stop()
         run.write(50)
         run.store.close("finished")
-        assert f"bring the rest: agentv store push {RUN.run_id}" in run.told[-1]
+        assert f"push the rest: agentv store push {RUN.run_id}" in run.told[-1]
         assert len(run.told) == 2
         assert len(list(open_run(Path(run.store.folder)).results())) == 52
         server.start()
@@ -149,7 +149,7 @@ def test_a_server_that_hangs_holds_up_neither_the_rows_nor_the_end(tmp_path: Pat
         folder.close("finished")
         mirror.finish(patience_s=0.3)
         assert time.monotonic() - began < 20
-    assert "bring the rest: agentv store push" in mirror.said[-1]
+    assert "push the rest: agentv store push" in mirror.messages[-1]
 
 
 def test_a_run_that_nobody_can_keep_is_refused_before_it_has_a_folder() -> None:
@@ -168,7 +168,7 @@ def test_a_run_of_the_same_id_that_is_not_this_one_is_refused(tmp_path: Path) ->
     url = parse_store_url(upgraded_database())
     Running(url, tmp_path / "one").store.close("finished")
     other = SharedRun(url, lambda: RunFolder(tmp_path / "other", RUN.run_id, clock=at_noon))
-    with pytest.raises(StorageError, match="another run"):
+    with pytest.raises(StorageError, match="different run"):
         other.begin(make_run(plan={"planned": 77}))
     other.close("failed")
 

@@ -28,7 +28,7 @@ from agentv.execution.user_code import call_user_code
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
-from agentv.types.protocols import Clock, ResultStore, TellingStore
+from agentv.types.protocols import Clock, ResultStore, ReportingStore
 from agentv.types.provider import CheckedProvider, ProviderResponse
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
@@ -106,8 +106,8 @@ async def run_plan(
     import_later("agentv.engine.stored.corrected_rates", asyncio.get_running_loop())
     stop = stop or StopSignal()
     recorder = RunRecorder(plan, store, list(observers), stop)
-    if isinstance(store, TellingStore):
-        store.tell_by(recorder.note)
+    if isinstance(store, ReportingStore):
+        store.report_to(recorder.note)
     try:
         store.begin(await _run_record(plan, store.run_id, clock))
         recorder.tell(_started(plan, store, None if resume_plan is None else resume_plan.spent))

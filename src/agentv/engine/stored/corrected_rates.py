@@ -12,7 +12,7 @@ from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.judges.labelled import result_opinion
 from agentv.scoring.keys.identity import score_key, stored_expectation_key
 from agentv.scoring.statistics.corrected_rate import corrected_interval, corrected_rate
-from agentv.scoring.statistics.intervals import rate_worth
+from agentv.scoring.statistics.intervals import effective_n
 from agentv.storage.judgements.calibrations import load_calibrations
 from agentv.storage.run.judgements import Judgement, read_judgements
 from agentv.storage.run.stored import StoredRun, open_run
@@ -148,5 +148,5 @@ class _Counted(Struct):
             return replace(told, reason="the judge is no better than chance")
         if moments.clusters < _FEWEST_CASES:
             return replace(told, rate=rate)
-        measured = MeasuredRate(moments.mean, moments.rows, rate_worth(moments))
+        measured = MeasuredRate(moments.mean, moments.rows, effective_n(moments))
         return replace(told, rate=rate, interval=corrected_interval(measured, known.sensitivity, known.specificity))

@@ -178,9 +178,9 @@ def _chance_within_runs(series: Sequence[Observation], at: int) -> float:
         return 0.0
     mean = _mean(series)
     scatter = math.fsum(each.weight * ((each.variance or 0.0) + (each.value - mean) ** 2) for each in series)
-    worth = max(mean * (1 - mean) * _weight(series) / scatter, 1.0)
+    count = max(mean * (1 - mean) * _weight(series) / scatter, 1.0)
     first, second = (
-        (worth * _weight(part), worth * _weight(part) * _mean(part)) for part in (series[:at], series[at:])
+        (count * _weight(part), count * _weight(part) * _mean(part)) for part in (series[:at], series[at:])
     )
     if first[1] / first[0] > second[1] / second[0]:
         first, second = second, first

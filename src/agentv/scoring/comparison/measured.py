@@ -9,7 +9,7 @@ from msgspec import Struct
 from agentv.scoring.comparison.alignment import Pair
 from agentv.scoring.comparison.rows import PASSED, SPENDING
 from agentv.scoring.comparison.sides import Side
-from agentv.scoring.statistics.differences import PairedDifferences, PairedTest, mcnemar_test, sign_flip_test
+from agentv.scoring.statistics.differences import PairedDifferences, PairedTest, mcnemar_test, permutation_test
 from agentv.scoring.statistics.grid import ROUNDING
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.summaries import Interval
@@ -81,7 +81,7 @@ def _tested(measure: str, differences: list[float], rng: random.Random) -> Paire
     if measure == PASSED and all(each in (-1, 0, 1) for each in differences):
         p = mcnemar_test(differences.count(1), differences.count(-1))
         return PairedTest("mcnemar", p, is_exact=True)
-    return sign_flip_test(differences, rng)
+    return permutation_test(differences, rng)
 
 
 def _moments(means: Sequence[float], rows: int) -> ClusterMoments:

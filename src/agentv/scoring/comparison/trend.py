@@ -143,14 +143,14 @@ def _why_none(run: TrendRun, sums: RunSums, metric: MetricKey) -> str:
 
 
 def _newest_of_commits(points: Sequence[TrendPoint]) -> list[TrendPoint]:
-    kept: dict[object, TrendPoint] = {}
+    newest_of: dict[object, TrendPoint] = {}
     for point in points:
         run = point.run
         key = (run.commit, run.is_dirty, run.selection) if run.commit is not None else run.run_id
-        before = kept.pop(key, None)  # re-inserted below, so that a commit is placed at its newest run
+        before = newest_of.pop(key, None)  # re-inserted below, so that a commit is placed at its newest run
         newest = before if before is not None and point.measured is None and before.measured is not None else point
-        kept[key] = replace(newest, runs=1 if before is None else before.runs + 1)
-    return list(kept.values())
+        newest_of[key] = replace(newest, runs=1 if before is None else before.runs + 1)
+    return list(newest_of.values())
 
 
 def _beside_each_other(points: Iterable[TrendPoint], suite: str) -> Iterator[TrendPoint]:

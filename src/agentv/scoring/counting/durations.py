@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from agentv.scoring.statistics.distributions import beta_share, normal_quantile
-from agentv.scoring.statistics.intervals import rate_worth
+from agentv.scoring.statistics.intervals import effective_n
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.summaries import LEVEL
 
@@ -40,7 +40,7 @@ def repeated_percentile_shares(share: float, below: ClusterMoments, level: float
     """
     if percentile_shares(share, below.clusters, level) is None:
         return None
-    return percentile_shares(share, int(rate_worth(below) + _ROUNDING), level)
+    return percentile_shares(share, int(effective_n(below) + _ROUNDING), level)
 
 
 def _rank(share: float, count: int, chance: float) -> float:

@@ -12,7 +12,7 @@ ALWAYS_BY = ("tag", "dataset", "criterion")
 KINDS = ("tag", "dataset", "criterion", "evaluator", "target", "suite")
 METADATA = "metadata."
 """The prefix of a metadata key: rows are grouped by its value; a list puts a row into several groups."""
-GROUPS_KEPT = 1000
+MAX_GROUPS = 1000
 OTHERS = "(others)"
 """The name for all groups of a kind after the first 1,000, except tags and the groups that gates name."""
 _NO_METADATA: JsonObject = {}
@@ -26,12 +26,12 @@ def kind_named(word: str) -> str:
 class Groups:
     """Tallies by kind and name of group.
 
-    `by` names the kinds: one of KINDS, or `metadata.KEY`. `kept` groups, given by kind and name, always get a tally
+    `by` names the kinds: one of KINDS, or `metadata.KEY`. `named` groups, given by kind and name, always get a tally
     of their own, however late they come.
     """
 
-    def __init__(self, by: Iterable[str] = ALWAYS_BY, kept: Collection[tuple[str, str]] = ()) -> None:
-        self._kept = kept
+    def __init__(self, by: Iterable[str] = ALWAYS_BY, named: Collection[tuple[str, str]] = ()) -> None:
+        self._named = named
         self._tallies: dict[str, dict[str, Tally]] = {kind: {} for kind in by}
 
     def add(
@@ -65,8 +65,8 @@ class Groups:
     def _made(self, by: str, group: str) -> Tally:
         """Return the tally of a group without one of its own: a new one, or the tally of all other groups."""
         tallies = self._tallies[by]
-        is_kept = by == "tag" or len(tallies) < GROUPS_KEPT or (by, group) in self._kept
-        return tallies.setdefault(group if is_kept else OTHERS, Tally())
+        is_own = by == "tag" or len(tallies) < MAX_GROUPS or (by, group) in self._named
+        return tallies.setdefault(group if is_own else OTHERS, Tally())
 
     def get(self, by: str, group: str) -> Tally | None:
         """Return the tally of one group, None when nothing belongs to it."""

@@ -43,15 +43,15 @@ class Quantiles:
 
 
 SHOWN = 5
-CRITERIA_KEPT = 200
+MAX_CRITERIA = 200
 OTHERS = "(others)"
 """The name for all criteria after the first 200: in a stream, each line may bring new criteria."""
 
 
 class JudgedSummary(Struct):
-    """Adds up judged lines. `worst` and `errors` hold a few of them; `kept` criteria always get their own tally."""
+    """Adds up judged lines. `worst` and `errors` hold a few of them; `named` criteria always get their own tally."""
 
-    kept: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
     all: Tally = field(default_factory=Tally)
     errors: list[JudgedLine] = field(default_factory=list)
     usage: Usage | None = None
@@ -95,8 +95,8 @@ class JudgedSummary(Struct):
     def _criterion(self, name: str) -> Tally:
         tally = self._criteria.get(name)
         if tally is None:
-            is_kept = len(self._criteria) < CRITERIA_KEPT or name in self.kept
-            tally = self._criteria.setdefault(name if is_kept else OTHERS, Tally())
+            is_own = len(self._criteria) < MAX_CRITERIA or name in self.named
+            tally = self._criteria.setdefault(name if is_own else OTHERS, Tally())
         return tally
 
     def _spend(self, judged: AggregatedEvaluationResult) -> None:

@@ -41,18 +41,18 @@ class TrialVerdicts:
 
 HISTOGRAM_BINS = 10
 _BIN_EDGES = tuple(n / HISTOGRAM_BINS for n in range(1, HISTOGRAM_BINS))
-FAILING_KEPT = 10
+MAX_FAILING = 10
 _COUNTED_AT_ONCE = 256
 """Rows waiting to be counted, grouped by kind: rules judge any number of rows in only a few ways."""
 
 
 class RowCounts:
-    """Counts of rows: of all, and by target, evaluator and group. `by`, `kept`, `has_targets` as for Summary.
+    """Counts of rows: of all, and by target, evaluator and group. `by`, `named`, `has_targets` as for Summary.
 
     Rows that are the only ones of their cases are counted by kind until `settle`.
     """
 
-    def __init__(self, by: Iterable[str], kept: Collection[tuple[str, str]], *, has_targets: bool) -> None:
+    def __init__(self, by: Iterable[str], named: Collection[tuple[str, str]], *, has_targets: bool) -> None:
         self._has_targets = has_targets
         self._waiting: list[RowKind] = []
         self.all = Tally()
@@ -61,7 +61,7 @@ class RowCounts:
         self.failing_total = 0
         self.targets: dict[str, TargetTally] = {}
         self.evaluators: dict[tuple[str, str], Tally] = {}
-        self.groups = Groups(by, kept)
+        self.groups = Groups(by, named)
         self.trials = TrialVerdicts()
 
     def add(self, result: CaseResult, *, has_trials: bool) -> None:
@@ -76,7 +76,7 @@ class RowCounts:
             self.trials.add(result.slot, state)
         if state not in ("pass", "skipped"):
             self.failing_total += 1
-            if len(self.failing) < FAILING_KEPT:
+            if len(self.failing) < MAX_FAILING:
                 self.failing.append(result)
         kind = kind_of(result, state)
         if case is None:

@@ -24,7 +24,7 @@ from agentv.types.summaries import EvaluatorSummary, GroupSummary, Interval, Tar
 class Summary:
     """Adds up rows as they finish, and computes what gates and reports need.
 
-    `suites` are also counted separately, for their own gates. `by` names the kinds of groups that are counted, `kept`
+    `suites` are also counted separately, for their own gates. `by` names the kinds of groups that are counted, `named`
     the groups that always get a tally of their own (scoring.groups). `has_targets` says that several targets may answer
     a case, so that their rows form one cluster.
     """
@@ -34,12 +34,12 @@ class Summary:
         suites: Iterable[str] = (),
         *,
         by: Iterable[str] = ALWAYS_BY,
-        kept: Collection[tuple[str, str]] = (),
+        named: Collection[tuple[str, str]] = (),
         has_targets: bool = True,
     ) -> None:
         kinds = tuple(by)
-        self._suites = {suite: Summary(by=kinds, kept=kept, has_targets=has_targets) for suite in suites}
-        self._counts = RowCounts(kinds, kept, has_targets=has_targets)
+        self._suites = {suite: Summary(by=kinds, named=named, has_targets=has_targets) for suite in suites}
+        self._counts = RowCounts(kinds, named, has_targets=has_targets)
 
     def add(self, result: CaseResult, *, has_trials: bool = True) -> None:
         """Count one finished row.

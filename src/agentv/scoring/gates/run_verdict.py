@@ -47,7 +47,7 @@ class Counted(Measurements, Protocol):
 class Ending(Struct, frozen=True):
     """How a run ended. `reason` says why it did not finish, or why a finished one has no row.
 
-    `planned` rows are None when not known; `is_kept` says whether rows were stored anywhere. `noun` is the word for a
+    `planned` rows are None when not known; `is_stored` says whether rows were stored anywhere. `noun` is the word for a
     row in messages.
     """
 
@@ -56,7 +56,7 @@ class Ending(Struct, frozen=True):
     planned: int | None = None
     invalid_rows: int = 0
     signal_number: int = INTERRUPT_SIGNAL
-    is_kept: bool = True
+    is_stored: bool = True
     noun: str = "row"
 
 
@@ -77,7 +77,7 @@ def run_verdict(
     if ending.invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
     if ending.state == "interrupted":
-        sentence = f"INTERRUPTED: {_of_planned(rows.rows, ending)} {'kept' if ending.is_kept else 'made'}."
+        sentence = f"INTERRUPTED: {_of_planned(rows.rows, ending)} {'stored' if ending.is_stored else 'made'}."
         return RunVerdict(SIGNALLED + ending.signal_number, sentence, results)
     if not rows.rows and ending.state == "finished":
         why = ending.reason or "no case matches what was asked for"
@@ -172,14 +172,14 @@ def _count(number: int, noun: str) -> str:
 def summary_for(gates: Sequence[ScopedGate] | None, *, has_targets: bool) -> Summary:
     """Return a summary that counts separately the suites with their own gates. `has_targets` is as for Summary."""
     suites = {scoped.suite for scoped in gates or () if scoped.suite is not None}
-    return Summary(suites, kept=_names(gates), has_targets=has_targets)
+    return Summary(suites, named=_names(gates), has_targets=has_targets)
 
 
 def judged_summary_for(gates: Sequence[ScopedGate] | None) -> "JudgedSummary":
     """Return a summary of a stream."""
     from agentv.scoring.counting.judged_summary import JudgedSummary  # noqa: PLC0415 - a run has none
 
-    return JudgedSummary(kept=frozenset(name for _, name in _names(gates)))
+    return JudgedSummary(named=frozenset(name for _, name in _names(gates)))
 
 
 def _names(gates: Sequence[ScopedGate] | None) -> frozenset[tuple[str, str]]:

@@ -250,13 +250,13 @@ def latest(said: Iterable[Feedback]) -> tuple[Feedback, ...]:
     The last is the one that identifies the answer most precisely, then the later one in time, then in the file.
     Unsigned scores all count.
     """
-    kept: dict[tuple[str, str | int], Feedback] = {}
+    counted: dict[tuple[str, str | int], Feedback] = {}
     for number, each in enumerate(said):
         key = (each.criterion, each.annotator or number)
-        earlier = kept.get(key)
+        earlier = counted.get(key)
         if earlier is None or not _outweighs(earlier, each):
-            kept[key] = each
-    return tuple(kept.values())
+            counted[key] = each
+    return tuple(counted.values())
 
 
 def _outweighs(earlier: Feedback, later: Feedback) -> bool:

@@ -111,8 +111,8 @@ def _listed(rows: Sequence[Judgeable]) -> str:
 def _unsigned(said: Feedback, annotator: str | None) -> Problem | None:
     if said.annotator or annotator:
         return None
-    return _problem(said, "it has no annotator", allowed="give the line an `annotator`, or all lines one by --annotator")
-return _problem(said, "it has no annotator", allowed="give the line an `annotator`, or all lines by --annotator")
+    return _problem(said, "it has no annotator", allowed="give the line an `annotator`, or all lines by --annotator")
+
 
 def _unknown_criterion(name: str, criteria: Sequence[EvaluationCriteria]) -> str | None:
     """Return a note on a criterion that a case with criteria does not define: it may be intended or mistyped."""

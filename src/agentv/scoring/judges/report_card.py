@@ -11,7 +11,7 @@ from agentv.scoring.counting.case_sums import case_of
 from agentv.scoring.judges.agreement import Label, krippendorff_alpha, weighted_kappa
 from agentv.scoring.judges.labelled import LabelledAnswer
 from agentv.scoring.statistics.distributions import t_quantile
-from agentv.scoring.statistics.intervals import rate_interval, rate_worth
+from agentv.scoring.statistics.intervals import rate_interval, effective_n
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.summaries import LEVEL, Confusion, Interval, MeasuredRate
 
@@ -198,9 +198,9 @@ def rate_of_cases(counted: Iterable[tuple[int, int, float]], *, fewest: int = FE
         return AgreementRate(None)
     moments = ClusterMoments.of_clusters(clusters)
     is_sure = moments.clusters >= fewest
-    worth = rate_worth(moments) if is_sure else 0.0
+    count = effective_n(moments) if is_sure else 0.0
     interval = rate_interval(moments) if is_sure else None
-    return AgreementRate(MeasuredRate(moments.mean, moments.rows, worth), moments.clusters, interval)
+    return AgreementRate(MeasuredRate(moments.mean, moments.rows, count), moments.clusters, interval)
 
 
 def _kappa(answers: Sequence[LabelledAnswer], said: Sequence[tuple[float, float]], *, is_sure: bool) -> Kappa:

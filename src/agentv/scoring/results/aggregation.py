@@ -73,7 +73,7 @@ def verdict_of(score: float) -> Verdict:
 
 
 def is_met(value: float | None) -> bool:
-    """Return True if a criterion or rubric item on 0..1 counts as met: not in the band `fail` (4 of 5, for instance)."""
+    """Return True if a criterion or rubric item on 0..1 counts as met: not in the band `fail` (4 of 5, say)."""
     return value is not None and verdict_of(value) != "fail"
 
 

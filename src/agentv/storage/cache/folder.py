@@ -99,14 +99,14 @@ def _entries(folder: Path | str) -> "list[os.DirEntry[str]]":
 
 
 MOST_BYTES = 1 << 30
-"""How much room one cache takes at most: a gibibyte."""
+"""The default limit of one cache in bytes: 1 GiB."""
 
 LEFT_SHARE = 0.9
-"""How much of that is left when there was no more room: not every further file has to make some."""
+"""The share of the limit that eviction leaves, so that not every further file has to evict."""
 
 
 class CacheRoom:
-    """Keeps the files of one cache within `most_bytes`. It may be called from several threads."""
+    """Keeps the files of one cache within `most_bytes` by deleting the least recently used. Thread-safe."""
 
     def __init__(self, files: CacheFolder, most_bytes: int) -> None:
         self.most_bytes = most_bytes
@@ -115,7 +115,7 @@ class CacheRoom:
         self._making_room = threading.Lock()
 
     def take(self, written: int) -> None:
-        """Count what was written; the first time, and when there is too much, look what is really there."""
+        """Count written bytes; on the first call and above the limit, measure the folder and evict files."""
         with self._making_room:
             if self._bytes is not None and self._bytes + written <= self.most_bytes:
                 self._bytes += written
