@@ -1,4 +1,4 @@
-"""`rule_based`: deterministic rules, each for a criterion of its own. Its class is RuleBasedEvaluator."""
+"""`rule_based`: deterministic rules, each with its own criterion. Its class is RuleBasedEvaluator."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias, assert_never
@@ -31,23 +31,23 @@ from agentv.types.json_value import JsonObject
 from agentv.types.protocols import EvaluatorTools
 
 Criterion: TypeAlias = Annotated[
-    str | None, Meta(description="which of the criteria it judges", extra={"aliases": ("criterion_name",)})
+    str | None, Meta(description="the criterion that the rule scores", extra={"aliases": ("criterion_name",)})
 ]
 Source: TypeAlias = Annotated[
     str | None,
-    Meta(description="where its text comes from", extra={"aliases": ("source_field", "source_text_field")}),
+    Meta(description="the path of the text to check", extra={"aliases": ("source_field", "source_text_field")}),
 ]
 
 
 class _Placed:
-    """What every rule has: the criterion it judges and the text it looks at; None means as its evaluator says."""
+    """The keys of every rule: the criterion it scores and the source of its text; None means the evaluator's own."""
 
     __slots__ = ()
     criterion: str | None
     source: str | None
 
     def __post_init__(self) -> None:
-        """Refuse a source that is none, then what the rule itself refuses."""
+        """Raise ValueError for an invalid source or setting of the rule itself."""
         if self.source is not None:
             try:
                 parse_source(self.source)
@@ -59,7 +59,7 @@ class _Placed:
 
 
 class RegexRule(_Placed, RegexSettings, frozen=True, kw_only=True):
-    """A regular expression matches, or does not."""
+    """A regular expression matches the text, or must not match it."""
 
     type: Literal["regex"] = "regex"
     criterion: Criterion = None
@@ -67,7 +67,7 @@ class RegexRule(_Placed, RegexSettings, frozen=True, kw_only=True):
 
 
 class LengthRule(_Placed, LengthSettings, frozen=True, kw_only=True):
-    """The text has so many characters, words or tokens."""
+    """The number of characters, words or tokens in the text is within limits."""
 
     type: Literal["length"] = "length"
     criterion: Criterion = None
@@ -75,7 +75,7 @@ class LengthRule(_Placed, LengthSettings, frozen=True, kw_only=True):
 
 
 class IncludesRule(_Placed, IncludesSettings, frozen=True, kw_only=True):
-    """The text has all, any or none of some keywords."""
+    """The text includes all, any or none of the keywords."""
 
     type: Literal["includes"] = "includes"
     criterion: Criterion = None
@@ -83,7 +83,7 @@ class IncludesRule(_Placed, IncludesSettings, frozen=True, kw_only=True):
 
 
 class KeywordCountRule(_Placed, KeywordCountSettings, frozen=True, kw_only=True):
-    """The text has a keyword so many times."""
+    """The number of times that the text has a keyword is within limits."""
 
     type: Literal["keyword_count"] = "keyword_count"
     criterion: Criterion = None
@@ -91,7 +91,7 @@ class KeywordCountRule(_Placed, KeywordCountSettings, frozen=True, kw_only=True)
 
 
 class JsonRule(_Placed, JsonSettings, frozen=True, kw_only=True):
-    """The text is JSON, of a given schema if there is one."""
+    """The text is valid JSON and matches a JSON Schema, if one is given."""
 
     type: Literal["json_parse", "is_json"] = "json_parse"
     criterion: Criterion = None
@@ -99,7 +99,7 @@ class JsonRule(_Placed, JsonSettings, frozen=True, kw_only=True):
 
 
 class ContainsRule(_Placed, ContainsSettings, frozen=True, kw_only=True):
-    """The text contains a text, any of several, or all of them."""
+    """The text contains a given text, or any or all of several."""
 
     type: Literal["contains"] = "contains"
     criterion: Criterion = None
@@ -107,7 +107,7 @@ class ContainsRule(_Placed, ContainsSettings, frozen=True, kw_only=True):
 
 
 class EqualsRule(_Placed, EqualsSettings, frozen=True, kw_only=True):
-    """The text is exactly this, white space around it aside."""
+    """The text equals a given text, ignoring surrounding white space."""
 
     type: Literal["equals"] = "equals"
     criterion: Criterion = None
@@ -123,7 +123,7 @@ class OneOfRule(_Placed, OneOfSettings, frozen=True, kw_only=True):
 
 
 class StartsWithRule(_Placed, EdgeSettings, frozen=True, kw_only=True):
-    """The text starts with this."""
+    """The text starts with a given text."""
 
     type: Literal["starts_with"] = "starts_with"
     criterion: Criterion = None
@@ -131,7 +131,7 @@ class StartsWithRule(_Placed, EdgeSettings, frozen=True, kw_only=True):
 
 
 class EndsWithRule(_Placed, EdgeSettings, frozen=True, kw_only=True):
-    """The text ends with this."""
+    """The text ends with a given text."""
 
     type: Literal["ends_with"] = "ends_with"
     criterion: Criterion = None
@@ -139,7 +139,7 @@ class EndsWithRule(_Placed, EdgeSettings, frozen=True, kw_only=True):
 
 
 class NumericRule(_Placed, NumericSettings, frozen=True, kw_only=True):
-    """The last number in the text is this one, within a tolerance."""
+    """The last number in the text equals a value, within a tolerance."""
 
     type: Literal["numeric"] = "numeric"
     criterion: Criterion = None
@@ -162,7 +162,7 @@ Rule: TypeAlias = (
 
 
 def check_of(rule: Rule) -> Check:
-    """Return what a rule does with a text; whatever can be prepared is prepared here, once."""
+    """Return the check of a rule, with everything prepared that can be prepared in advance."""
     match rule:
         case ContainsRule() | EqualsRule() | OneOfRule() | StartsWithRule() | EndsWithRule():
             return _literal_check(rule)
@@ -197,7 +197,7 @@ def _literal_check(rule: ContainsRule | EqualsRule | OneOfRule | StartsWithRule 
 
 
 def is_quick(rule: Rule) -> bool:
-    """Whether a rule is quick on any text, so that it needs no thread of its own."""
+    """Return True if a rule is quick on any text, so that it needs no thread of its own."""
     return not isinstance(rule, RegexRule | JsonRule)
 
 
@@ -212,13 +212,13 @@ class RuleBasedSettings(Struct, frozen=True, kw_only=True):
     rules: Annotated[
         tuple[Rule, ...],
         Meta(
-            description="what to check: [{criterion, type, source, and the keys of that type}]",
+            description="the rules: [{criterion, type, source, and the keys of that type}]",
             extra={"nested": "config"},
         ),
     ]
 
     def __post_init__(self) -> None:
-        """Refuse an empty list, which judges nothing."""
+        """Raise ValueError for an empty list."""
         if not self.rules:
             raise ValueError("`rules` must have at least one rule")
 
@@ -228,7 +228,7 @@ class RuleBasedSettings(Struct, frozen=True, kw_only=True):
 
 
 class _Prepared(Struct, frozen=True):
-    """A rule ready to judge: its check, and where its text and its result belong."""
+    """A prepared rule: its check, the source of its text, and the criterion and metadata of its result."""
 
     check: Check
     criterion: str
@@ -237,9 +237,9 @@ class _Prepared(Struct, frozen=True):
 
 
 class RuleBasedEvaluator:
-    """Checks a text by rules, and gives one result per rule on its criterion's scale.
+    """An evaluator that checks a text by rules and returns one result per rule, on its criterion's scale.
 
-    A rule without a criterion judges `criterion`, one without a source looks at `source`.
+    A rule without a criterion scores `criterion`; one without a source checks the text at `source`.
 
     >>> from agentv.evaluators.rules.rule_based import LengthRule
     >>> RuleBasedEvaluator([LengthRule(max=100)], criterion="short").kind
@@ -262,7 +262,7 @@ class RuleBasedEvaluator:
         )
 
     def evaluate(self, context: EvaluationContext) -> list[EvaluationResult]:
-        """Return one result per rule, in order. What a rule cannot judge is that rule's error."""
+        """Return one result per rule, in order. A rule that cannot be applied gets an error of its own."""
         return [_judged(rule, context) for rule in self._rules]
 
 
@@ -277,7 +277,7 @@ def _judged(rule: _Prepared, context: EvaluationContext) -> EvaluationResult:
 
 
 def reasoning_of(finding: Finding) -> str | None:
-    """Return what a rule found as one line: what was missed, or when it passed what was hit; None without either."""
+    """Return a finding as one line: the hits of a rule that passed, else the misses; None without any."""
     lines = finding.hits if finding.passed else finding.misses
     more = len(lines) - _SHOWN_LINES
     shown = "; ".join(lines[:_SHOWN_LINES]) + (f"; and {more} more" if more > 0 else "")
@@ -285,5 +285,5 @@ def reasoning_of(finding: Finding) -> str | None:
 
 
 def make_rule_based(config: EvaluatorConfig, settings: RuleBasedSettings, _tools: EvaluatorTools) -> RuleBasedEvaluator:
-    """Make a `rule_based`; rules that name no criterion judge the evaluator's own, or one of its name."""
+    """Make a `rule_based`; rules without a criterion score the evaluator's own criterion, or one of its name."""
     return RuleBasedEvaluator(settings.rules, criterion=config.criterion or config.name, source=config.source)

@@ -1,4 +1,4 @@
-"""Structs as schemas of pydantic's core: what reads models of files and settings of plug-ins."""
+"""Schemas of pydantic-core made from Structs, to validate models of files and settings of plug-ins."""
 
 import types
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -15,7 +15,7 @@ _STRICT = CoreConfig(extra_fields_behavior="forbid", strict=True, allow_inf_nan=
 
 
 class UnknownHintError(TypeError):
-    """A type that is left to the whole of pydantic."""
+    """A type that only pydantic itself can validate."""
 
 
 _PLAIN: Mapping[object, Callable[[], CoreSchema]] = {
@@ -30,7 +30,7 @@ _PLAIN: Mapping[object, Callable[[], CoreSchema]] = {
 
 
 def object_schema(kind: type) -> CoreSchema:
-    """Return the schema of a mapping that makes an instance of a Struct or dataclass. Raises UnknownHintError."""
+    """Return a schema that turns a mapping into a Struct or dataclass. Raises UnknownHintError."""
     names = shape_fields.names_of(kind)
     fields = {
         shape_fields.key_of(kind, each.name): core_schema.typed_dict_field(
@@ -59,7 +59,7 @@ def _field_schema(field: StructField) -> CoreSchema:
 
 
 def _schema(hint: Any) -> CoreSchema:
-    """Return what a type demands of JSON: lists for tuples, objects for Structs."""
+    """Return the schema of JSON for a type: lists for tuples, objects for Structs."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is None and hint in _PLAIN:
         return _PLAIN[hint]()
@@ -112,7 +112,7 @@ def _marked(schema: CoreSchema, marks: Sequence[object]) -> CoreSchema:
 
 
 def _choice(hints: tuple[Any, ...]) -> CoreSchema:
-    """Return a choice; several Structs are told apart by their literal `type`."""
+    """Return the schema of a union; several Structs are distinguished by their literal `type`."""
     wanted = [hint for hint in hints if hint is not type(None)]
     kinds = [cast(type, hint) for hint in wanted if has_fields(hint)]
     schema: CoreSchema
@@ -126,7 +126,7 @@ def _choice(hints: tuple[Any, ...]) -> CoreSchema:
 
 
 def _by_tag(kinds: Sequence[type], *, of: int) -> dict[Hashable, CoreSchema]:
-    """Return Structs by what stands in their `type`. What is no choice between them is told by pydantic."""
+    """Return the schemas of Structs by the literals of their `type`. Raises UnknownHintError if these do not differ."""
     types_of = [{each.name: each.type for each in struct_fields(kind)}.get("type") for kind in kinds]
     tags = [get_args(each) if get_origin(each) is Literal else () for each in types_of]
     listed = [tag for each in tags for tag in each]
@@ -140,9 +140,9 @@ T = TypeVar("T")
 
 
 def reader_of(kind: type[T]) -> Callable[[object, SpellingNotes], T]:
-    """Return what reads a mapping as an instance of a dataclass; it notes keys that nobody knows.
+    """Return a function that turns a mapping into an instance of `kind`, and records unknown keys.
 
-    It raises pydantic_core.ValidationError with every problem.
+    The function raises pydantic_core.ValidationError with all errors.
     """
     return _reader_of(cast(type, kind))
 

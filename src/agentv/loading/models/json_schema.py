@@ -1,4 +1,4 @@
-"""Structs as types of pydantic: for JSON Schemas, and for reading what core_shapes.py does not know."""
+"""pydantic types made from Structs: for JSON Schemas, and to validate types that core_schema.py does not support."""
 
 import re
 import types
@@ -27,18 +27,18 @@ from agentv.loading.models.file_model import Checked, DefinedAs, FileModel, Limi
 from agentv.types.struct_fields import StructField, has_fields, struct_fields
 
 Schema: TypeAlias = dict[str, Any]
-"""A JSON Schema, or a part of one: JSON whose shape is the standard's, not ours."""
+"""A JSON Schema, or a part of one."""
 
 _LATER = "x-defined-as"
 
 
 def defined_as(name: str) -> WithJsonSchema:
-    """Mark a type whose schema stands under `$defs` with that name, once the whole is put together."""
+    """Mark a type whose schema is under `$defs` with that name in the complete schema."""
     return WithJsonSchema({_LATER: name})
 
 
 def with_spellings(schema: Schema, names: Names) -> Schema:
-    """Return an object's schema that accepts every spelling of its keys, and lists only ours."""
+    """Return an object's schema that accepts every spelling of its keys, but lists only the canonical ones."""
     others: dict[str, set[str]] = {name: set() for name in names.canonical}
     for written, name in names.spellings.items():
         if written != name:
@@ -71,36 +71,36 @@ def _without(mapping: Schema, key: str) -> Schema:
 
 
 class Spelled(Struct, frozen=True, eq=False):
-    """Gives the shape of a settings dataclass the spellings of its keys."""
+    """A mark that adds the spellings of keys to the schema of a settings class."""
 
     names: Names
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
-        """Describe the keys with all their spellings."""
+        """Return the schema with all spellings of the keys."""
         return with_spellings(handler.resolve_ref_schema(handler(schema)), self.names)
 
 
 class SpelledValue(Struct, frozen=True, eq=False):
-    """Lets a text be spelled as others spell it; `spellings` are their words and ours."""
+    """A mark for a text with other accepted spellings; `spellings` maps them to the canonical ones."""
 
     spellings: Mapping[str, str]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Read the other spellings as ours."""
+        """Return the schema that replaces other spellings by the canonical ones."""
         return core_schema.no_info_before_validator_function(
             partial(translate, spellings=self.spellings), handler(source)
         )
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
-        """Accept the other spellings, and list only ours."""
+        """Return the schema that accepts other spellings, but lists only the canonical ones."""
         ours = handler(schema)
-        kept: Schema = {key: ours.pop(key) for key in ("default", "description") if key in ours}
+        annotations: Schema = {key: ours.pop(key) for key in ("default", "description") if key in ours}
         others = "|".join(map(re.escape, sorted(self.spellings)))
-        return {**kept, "anyOf": [ours, {"type": "string", "pattern": f"^({others})$"}]}
+        return {**annotations, "anyOf": [ours, {"type": "string", "pattern": f"^({others})$"}]}
 
 
 def joined(first: Schema, second: Schema) -> Schema:
-    """Return the schema of an object that has the keys of both; `second` wins."""
+    """Return the schema of an object with the keys of both; `second` has precedence."""
     patterns = {**first.get("patternProperties", {}), **second.get("patternProperties", {})}
     made: Schema = {
         "type": "object",
@@ -116,7 +116,7 @@ def joined(first: Schema, second: Schema) -> Schema:
 
 
 def rewritten(schema: Any, change: Callable[[Schema], Schema]) -> Any:
-    """Return a schema with every object in it changed, the innermost first."""
+    """Return a schema with `change` applied to every object in it, the innermost first."""
     if isinstance(schema, dict):
         return change({key: rewritten(value, change) for key, value in schema.items()})
     if isinstance(schema, list):
@@ -125,7 +125,7 @@ def rewritten(schema: Any, change: Callable[[Schema], Schema]) -> Any:
 
 
 def finished(schema: Schema) -> Schema:
-    """Return a schema whose parts refer to their definitions, without pydantic's titles and empty defaults."""
+    """Return a schema with references to its definitions, without pydantic's titles and empty defaults."""
 
     def change(part: Schema) -> Schema:
         if _LATER in part:
@@ -136,7 +136,7 @@ def finished(schema: Schema) -> Schema:
     return cast(Schema, rewritten(schema, change))
 
 
-# Shapes are built at run time; mypy would take these for types written down.
+# These types are built at run time; mypy would treat them as static annotations.
 _ANNOTATED, _UNION, _TUPLE, _DICT = cast(Any, Annotated), cast(Any, Union), cast(Any, tuple), cast(Any, dict)
 _LIST = cast(Any, list)
 _REQUIRED, _NOT_REQUIRED, _TYPED_DICT = cast(Any, Required), cast(Any, NotRequired), cast(Any, TypedDict)
@@ -146,17 +146,17 @@ _CONFIG = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 @cache
 def adapter_of(kind: type) -> TypeAdapter[object]:
-    """Return what validates a mapping against a class and makes the instance, and describes it."""
+    """Return the adapter that turns a mapping into an instance of a class, and gives its JSON Schema."""
     return TypeAdapter(_object_shape(kind))
 
 
 def is_model(hint: Any) -> bool:
-    """Whether a type is a model of files, which has a definition of its own wherever it stands in another."""
+    """Return True if a type is a model of files, which gets a definition of its own inside other schemas."""
     return isinstance(hint, type) and issubclass(hint, FileModel)
 
 
 def models_in(hint: Any) -> Iterator[type[FileModel]]:
-    """Yield the models in a type, and in these."""
+    """Yield the models in a type, recursively."""
     if is_model(hint):
         yield hint
         for field in struct_fields(hint):
@@ -166,7 +166,7 @@ def models_in(hint: Any) -> Iterator[type[FileModel]]:
 
 
 def _object_shape(kind: type) -> Any:
-    """Return the shape of a class: a strict typed dict in front of the class itself."""
+    """Return the pydantic type of a class: a strict TypedDict that is then turned into the class."""
     names = shape_fields.names_of(kind)
     fields = {shape_fields.key_of(kind, each.name): _field_shape(each) for each in struct_fields(kind)}
     shape = _TYPED_DICT(kind.__name__, fields)
@@ -206,7 +206,7 @@ def _flattening(key: str) -> BeforeValidator:
 
 
 def _shape(hint: Any) -> Any:
-    """Return what a type hint demands of JSON: lists for tuples, typed dicts for Structs, the rest as it is."""
+    """Return the pydantic type of JSON for a type hint: lists for tuples, TypedDicts for Structs."""
     if shape_fields.is_json(hint):
         return Any
     if has_fields(hint):
@@ -236,7 +236,7 @@ def _as_list(value: object) -> object:
 
 
 def _mark(mark: object) -> object:
-    """Return what pydantic understands for what a type says beside; what it knows already as it is."""
+    """Return pydantic's equivalent of a mark in `Annotated`; marks of pydantic itself unchanged."""
     match mark:
         case Limits():
             return Field(**mark.given())
@@ -249,7 +249,7 @@ def _mark(mark: object) -> object:
 
 
 def _choice(choices: list[Any], hints: tuple[Any, ...]) -> Any:
-    """Return a choice; several Structs are told apart by their literal `type`."""
+    """Return the type of a union; several Structs are distinguished by their literal `type`."""
     union = _UNION[tuple(choices)]
     classes = [hint for hint in hints if has_fields(hint)]
     return _ANNOTATED[union, Field(discriminator="type")] if len(classes) > 1 else union

@@ -1,4 +1,4 @@
-"""JSON Schemas of everything people write, generated from the models and the plug-ins' settings."""
+"""JSON Schemas of all files that people write, generated from the models and the settings of plug-ins."""
 
 from collections.abc import Callable
 from typing import cast, get_args
@@ -106,7 +106,7 @@ _ROW: Schema = {
 
 
 def result_schema() -> Schema:
-    """Return the schema of one row of results."""
+    """Return the schema of one result in a results file."""
     return {
         "type": "object",
         "properties": _ROW,
@@ -135,13 +135,13 @@ def json_schema(kind: str, specs: Specs) -> Schema:
 
 
 class _Definitions:
-    """Collects `$defs` while the schemas of several models become one."""
+    """The `$defs` of one schema that is built from several models."""
 
     def __init__(self) -> None:
         self.schemas: dict[str, Schema] = {}
 
     def add(self, model: type[FileModel]) -> Schema:
-        """Return a model's own schema; those that it refers to are collected."""
+        """Return a model's own schema; add those that it refers to."""
         whole, *parts = (
             (each.__name__, finished(adapter_of(cast(type, each)).json_schema())) for each in models_in(model)
         )
@@ -149,7 +149,7 @@ class _Definitions:
         return whole[1]
 
     def add_settings(self, settings: type, prefix: str) -> Schema:
-        """Return the schema of a settings dataclass; those that it refers to are collected under a prefix."""
+        """Return the schema of a settings class; add those that it refers to, with a prefix."""
         return self._collect(adapter_of(settings).json_schema(ref_template=f"#/$defs/{prefix}{{model}}"), prefix)
 
     def _collect(self, schema: Schema, prefix: str) -> Schema:
@@ -180,7 +180,7 @@ def _eval_schema(registry: Registry) -> Schema:
 
 
 def _evaluation_schema(registry: Registry) -> Schema:
-    """Return the schema of a criteria door's configuration: its evaluators need no name, and may be nested (PRD)."""
+    """Return the schema of a configuration of the criteria API: evaluators need no name, and may be nested."""
     definitions = _Definitions()
     top = definitions.add(RunConfigModel)
     common = definitions.add(EvaluatorModel)
@@ -193,7 +193,7 @@ def _evaluation_schema(registry: Registry) -> Schema:
 def _evaluator_schemas(
     definitions: _Definitions, registry: Registry, common: Schema, *, unless: str | None = None
 ) -> dict[str, Schema]:
-    """Return what eval files and configurations have in common: evaluators and criteria, or their names."""
+    """Return the schemas shared by eval files and configurations: evaluators and criteria, or their names."""
     criterion = definitions.add(CriterionModel)
     schemas: dict[str, Schema] = {
         "Criteria": {"type": "array", "items": {"anyOf": [{"type": "string"}, criterion]}},
@@ -219,16 +219,16 @@ def _targets_schema(registry: Registry) -> Schema:
 def _plugin_schema(
     definitions: _Definitions, common: Schema, registry: Registry, key: str, *, unless: str | None = None
 ) -> Schema:
-    """Return the schema of an object whose keys are the common ones and those of the plug-in that `key` names.
+    """Return the schema of an object with the common keys and those of the plug-in that `key` names.
 
-    A name that is not registered may be a plug-in's: nothing is demanded of its own keys, nor of an object that has
-    the key `unless`, in which they are nested.
+    The own keys are not checked for an unregistered name, which may be a plug-in's, nor for an object with the key
+    `unless`, in which they are nested.
     """
     branches: list[Schema] = []
     for spec in registry:
         try:
             settings = definitions.add_settings(spec.load_settings(), f"{spec.name}.")
-        except PluginError:  # its optional packages are not installed: its keys are not known here
+        except PluginError:  # its optional packages are not installed, so its keys are unknown
             continue
         names = [spec.name, *(alias for alias, owner in registry.aliases.items() if owner == spec.name)]
         whole = joined(common, settings)
@@ -242,7 +242,7 @@ def _plugin_schema(
 
 
 def _or_reference(schema: Schema) -> Schema:
-    """Return a schema in which a number, a boolean or a choice may also be `${{ VAR }}`."""
+    """Return a schema in which a number, a boolean or an enum may also be `${{ VAR }}`."""
 
     def change(part: Schema) -> Schema:
         is_value = part.get("type") in ("integer", "number", "boolean") or ("enum" in part and "type" in part)

@@ -10,7 +10,7 @@ from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.file_model import SpellingNotes
 from agentv.loading.models.reader import Reader, locate
 from agentv.templating.environment import fill_variables, has_reference, is_reference, variables_in
-from agentv.templating.secrets import SHORTEST_SECRET, REDACTED, looks_secret
+from agentv.templating.secrets import REDACTED, SHORTEST_SECRET, looks_secret
 from agentv.types.errors import TemplateError
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Severity
