@@ -243,7 +243,7 @@ def answer(request):
     return {REPLY!r}
 """
     code_, _, err = agentv(python(folder, code), "generate", "rubrics", "suite.yaml")
-    assert (code_, err) == (3, "error: suite.yaml was changed meanwhile; it was left as it is now\n")
+    assert (code_, err) == (3, "error: suite.yaml was changed by another program and was not overwritten\n")
     assert (folder / "suite.yaml").read_text() == "somebody else's"
     assert list(folder.glob(".suite*")) == []
 
@@ -281,7 +281,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anybody_is_asked(folder:
     ("arguments", "code", "message"),
     [
         (["--case", "nothing"], 5, "no case of suite.yaml matches"),
-        (["--target", "defalt"], 4, "there is no target 'defalt'; there are: default. Did you mean 'default'?"),
+        (["--target", "defalt"], 4, "there is no target 'defalt'; known targets: default. Did you mean 'default'?"),
         (["--prompt-path", "missing.md"], 4, "missing.md"),
         (["--prompt-path", "blind.md"], 4, "the prompt must use {{ question }} or {{ expected_outcome }}"),
         (["--concurrency", "0"], 4, "concurrency"),

@@ -8,14 +8,14 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.calling.answer import Reply, ask, make_answer
+from agentv.engine.calling.answer import CallOutcome, ask, make_answer
 from agentv.engine.calling.budget import refused_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.fingerprints import Fingerprints, WrittenEvaluators
 from agentv.engine.planning.plan import CaseTask, Stored
-from agentv.engine.planning.prepared_case import Question, make_question, slot_of
+from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, result_key_of
 from agentv.engine.running.context import build_context, tags_of, trace_summary
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, score_context
 from agentv.engine.running.workspaces import WantedWorkspace, captured_to_json, open_wanted, row_name, wanted_workspace
@@ -90,21 +90,21 @@ _NOWHERE = Location("")
 """Where a case stands that came from Python."""
 
 
-def case_record(question: Question, evaluators: WrittenEvaluators) -> CaseRecord:
+def case_record(prepared: PreparedCase, evaluators: WrittenEvaluators) -> CaseRecord:
     """Return what `cases.jsonl` keeps of a case."""
-    case, suite = question.case, question.task.suite
+    case, suite = prepared.case, prepared.task.suite
     return CaseRecord(
-        case_key=case_key(question.keys, evaluators.canonical),
+        case_key=case_key(prepared.keys, evaluators.canonical),
         suite=suite.path,
         eval_id=case.id,
         file=case.location.path if case.location else suite.path,
         line=case.location.line if case.location else 0,
-        question=question.prompt.question,
+        question=prepared.prompt.question,
         input_messages=case.input_messages,
         expected_outcome=case.expected_outcome,
         expected_messages=case.expected_messages,
         reference_answer=reference_answer(case.expected_messages),
-        criteria=tuple(map(criterion_to_json, question.criteria)),
+        criteria=tuple(map(criterion_to_json, prepared.criteria)),
         evaluators=evaluators.json,
         files=tuple(map(_file_to_json, files_of(case.input_messages))),
         tags=tags_of(case, suite),
@@ -122,7 +122,7 @@ def broken_row(run_id: str, task: CaseTask, case: BrokenCase, *, now: datetime) 
     return CaseResult(
         run_id=run_id,
         timestamp=now,
-        slot=slot_of(task),
+        slot=result_key_of(task),
         dataset=task.suite.dataset,
         generation=task.generation,
         status="error",
@@ -146,7 +146,7 @@ def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -
     return CaseResult(
         run_id=run_id,
         timestamp=now,
-        slot=slot_of(task),
+        slot=result_key_of(task),
         dataset=task.suite.dataset,
         generation=task.generation,
         status="skipped",
@@ -160,14 +160,14 @@ def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -
     )
 
 
-def unanswered_row(run_id: str, question: Question, answer: Answer, *, is_model: bool) -> CaseResult:
+def unanswered_row(run_id: str, prepared: PreparedCase, answer: Answer, *, is_model: bool) -> CaseResult:
     """Return the row of a target that did not answer: no score, no verdict, never an average."""
     return judged_row(run_id, question, answer, (), score_keys={}, is_model=is_model)
 
 
 def judged_row(
     run_id: str,
-    question: Question,
+    prepared: PreparedCase,
     answer: Answer,
     results: tuple[EvaluatorResult, ...],
     *,
@@ -175,7 +175,7 @@ def judged_row(
     is_model: bool,
 ) -> CaseResult:
     """Return the row of an answer that was judged; when a judge failed it keeps its number but no verdict."""
-    task, case, fields = question.task, question.case, case_fields(results)
+    task, case, fields = prepared.task, prepared.case, case_fields(results)
     status, score, verdict, error = _outcome(answer, results)
     judge_usage, judge_cost = _judges_spent(results)
     location = case.location or _NOWHERE
@@ -202,7 +202,7 @@ def judged_row(
         raw_aspects=fields.raw_aspects,
         candidate_answer=answer.text,
         evaluator_results=results,
-        single_form=question.single_form and answer.error is None,
+        single_form=prepared.single_form and answer.error is None,
         trace_summary=trace_summary(answer.output_messages, answer.trace),
         trace=answer.trace,
         output_messages=answer.output_messages,
@@ -299,14 +299,14 @@ class CaseRunner(Struct, frozen=True):
         return all(costs_money(config_of(evaluator), self.runtime, task.known) for evaluator in evaluators)
 
     async def _in_workspace(
-        self, target_session: TargetSession, question: Question, wanted: WantedWorkspace
+        self, target_session: TargetSession, prepared: PreparedCase, wanted: WantedWorkspace
     ) -> CaseResult:
         """Ask in a folder of the row's own, capture what was changed there, and judge before the folder goes."""
-        task, runtime = question.task, self.runtime
+        task, runtime = prepared.task, self.runtime
         started_at = runtime.clock()
         try:
             async with open_wanted(wanted, row_name(task), runtime) as workspace:
-                request = replace(question.request, workspace=str(workspace.path))
+                request = replace(prepared.request, workspace=str(workspace.path))
                 question = replace(question, request=request)
                 reply = await ask(
                     question,
@@ -324,13 +324,13 @@ class CaseRunner(Struct, frozen=True):
                     self.tell(task, f"{task.case.id}: {note}")
                 return row
         except ProviderError as error:
-            reply = Reply(error.failure, started_at, runtime.clock())
+            reply = CallOutcome(error.failure, started_at, runtime.clock())
             return await self._judge(target_session, question, self._keep(target_session, question, reply))
 
-    async def finish(self, question: Question, answer: Answer) -> CaseResult:
+    async def finish(self, prepared: PreparedCase, answer: Answer) -> CaseResult:
         """Return the row of an answer that a batch brought, under the same net."""
-        task = question.task
-        return await self._netted(task, question.case, self._judge(self._target_session(task), question, answer))
+        task = prepared.task
+        return await self._netted(task, prepared.case, self._judge(self._target_session(task), question, answer))
 
     async def _netted(self, task: CaseTask, case: EvalCase, work: Coroutine[None, None, CaseResult]) -> CaseResult:
         with refused_calls(self.runtime.budget) as refused:
@@ -356,62 +356,62 @@ class CaseRunner(Struct, frozen=True):
             target_session = self.desks[place] = TargetSession(task, self.runtime, self.fingerprints)
         return target_session
 
-    def open(self, task: CaseTask, case: EvalCase) -> Question:
+    def open(self, task: CaseTask, case: EvalCase) -> PreparedCase:
         """Return what is asked, with its case kept before the first call."""
         return self._open(self._target_session(task), task, case)
 
-    def _open(self, target_session: TargetSession, task: CaseTask, case: EvalCase) -> Question:
-        question = make_question(
+    def _open(self, target_session: TargetSession, task: CaseTask, case: EvalCase) -> PreparedCase:
+        question = prepare_case(
             task, case, target_key=target_session.target_key, names_files=target_session.names_files
         )
         if task.trial == 0:
-            written = self.fingerprints.written(question.evaluators, single_form=question.single_form)
+            written = self.fingerprints.written(prepared.evaluators, single_form=prepared.single_form)
             self.sink.case(case_record(question, written))
         return question
 
-    def keep(self, question: Question, reply: Reply) -> Answer:
+    def keep(self, prepared: PreparedCase, outcome: CallOutcome) -> Answer:
         """Clean a reply, and keep it before anything judges it."""
-        return self._keep(self._target_session(question.task), question, reply)
+        return self._keep(self._target_session(prepared.task), question, reply)
 
     def _keep(
-        self, target_session: TargetSession, question: Question, reply: Reply, *, workspace: JsonObject | None = None
+        self, target_session: TargetSession, prepared: PreparedCase, outcome: CallOutcome, *, workspace: JsonObject | None = None
     ) -> Answer:
         counts_attempts = target_session.provider.counts_attempts
         answer = make_answer(
             question, reply, cleaner=target_session.cleaner(), counts_attempts=counts_attempts, workspace=workspace
         )
-        if isinstance(reply.outcome, ProviderResponse):
-            for note in reply.outcome.notes:
-                self.tell(question.task, note)
+        if isinstance(outcome.outcome, ProviderResponse):
+            for note in outcome.outcome.notes:
+                self.tell(prepared.task, note)
         return self.sink.answer(answer)
 
-    async def _judge(self, target_session: TargetSession, question: Question, answer: Answer) -> CaseResult:
+    async def _judge(self, target_session: TargetSession, prepared: PreparedCase, answer: Answer) -> CaseResult:
         """Return the row of an answer that is kept."""
-        task = question.task
+        task = prepared.task
         if answer.error is not None:
             return unanswered_row(self.run_id, question, answer, is_model=target_session.is_model)
-        evaluators = question.evaluators
-        keys = self.fingerprints.score_keys(task, question.keys, answer.answer_key, evaluators)
+        evaluators = prepared.evaluators
+        keys = self.fingerprints.score_keys(task, prepared.keys, answer.answer_key, evaluators)
         known = {} if task.stored is None else reusable_scores(task.stored, keys, evaluators)
         results = await self._score(target_session, question, answer, known)
         return judged_row(self.run_id, question, answer, results, score_keys=keys, is_model=target_session.is_model)
 
     async def _score(
-        self, target_session: TargetSession, question: Question, answer: Answer, known: Mapping[str, EvaluatorResult]
+        self, target_session: TargetSession, prepared: PreparedCase, answer: Answer, known: Mapping[str, EvaluatorResult]
     ) -> tuple[EvaluatorResult, ...]:
         """Return the results of all evaluators, in order; those `known` by name are not asked again."""
         context = build_context(
-            question.case,
+            prepared.case,
             answer,
-            target=question.task.target,
+            target=prepared.task.target,
             provider=target_session.provider,
-            prompt=question.prompt,
-            criteria=question.criteria,
+            prompt=prepared.prompt,
+            criteria=prepared.criteria,
             judge=target_session.judge,
             now=self.runtime.clock(),
-            workspace_path=question.request.workspace,
+            workspace_path=prepared.request.workspace,
         )
-        evaluators = question.evaluators
+        evaluators = prepared.evaluators
         asked = [each for each in evaluators if config_of(each).name not in known] if known else evaluators
         results = await score_context(context, asked, tools=target_session.tools)
         cleaned: tuple[EvaluatorResult, ...] = target_session.cleaner().clean(results)

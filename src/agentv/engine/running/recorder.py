@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from agentv.engine.planning.plan import CaseTask, RunPlan
-from agentv.engine.planning.prepared_case import slot_of
+from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.running.notes import REPORTED, comparisons_to_json
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for
@@ -32,7 +32,7 @@ from agentv.types.records.run import CaseRecord
 from agentv.types.results import RunReport, RunState
 
 if TYPE_CHECKING:
-    from agentv.engine.stored.baseline import BesideBaseline
+    from agentv.engine.stored.baseline import BaselineComparison
 
 
 NOTES_KEPT = 100
@@ -93,16 +93,16 @@ class RunRecorder(Struct):
     not_passed: int = 0
     notes: dict[str, None] = field(default_factory=dict)
     has_trials: bool = False
-    beside: "BesideBaseline | None" = None
+    beside: "BaselineComparison | None" = None
     _dispatcher: EventDispatcher = field(default_factory=EventDispatcher)
 
     def __post_init__(self) -> None:
         """Count apart what has gates of its own, and what is compared with a baseline."""
         self._dispatcher = EventDispatcher(self.observers)
         if self.plan.baseline is not None:
-            from agentv.engine.stored.baseline import BesideBaseline  # noqa: PLC0415 - planning imported it to find one
+            from agentv.engine.stored.baseline import BaselineComparison  # noqa: PLC0415 - planning imported it to find one
 
-            self.beside = BesideBaseline(self.plan.baseline)
+            self.beside = BaselineComparison(self.plan.baseline)
         self.summary = summary_for(self.plan.gates, has_targets=len(self.plan.targets) > 1)
 
     def expect(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
@@ -118,7 +118,7 @@ class RunRecorder(Struct):
                 return
             self.has_trials = self.has_trials or task.trials > 1
             if self._dispatcher[RowBegun]:
-                self.tell(RowBegun(slot_of(task)))
+                self.tell(RowBegun(result_key_of(task)))
             yield task
 
     def tell(self, event: RunEvent) -> None:
@@ -219,7 +219,7 @@ class RunRecorder(Struct):
             baseline=baseline,
         )
 
-    def keep_report(self, report: RunReport) -> None:
+    def save_report(self, report: RunReport) -> None:
         """Keep the verdict with the run, so that every later report tells the same; a broken disk was told before."""
         with suppress(StorageError):
             self.store.note(REPORTED, comparisons_to_json(report))

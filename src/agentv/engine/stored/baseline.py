@@ -48,7 +48,7 @@ def without_lost_baseline(options: RunOptions, home: Path) -> tuple[RunOptions, 
     return options, ()
 
 
-class BesideBaseline:
+class BaselineComparison:
     """Gathers the rows of a run, to compare them with the baseline's at any time."""
 
     def __init__(self, baseline: Side) -> None:

@@ -10,11 +10,11 @@ from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.inputs import SuiteInput
 from agentv.engine.planning.plan import CaseTask, RunPlan, Stored
-from agentv.engine.planning.prepared_case import slot_of
+from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.context import criteria_of
 from agentv.engine.running.recorder import RunRecorder
-from agentv.engine.stored.resume import ResumePlan, make_carry_on
+from agentv.engine.stored.resume import ResumePlan, make_resume_plan
 from agentv.evaluators.isolation import config_of
 from agentv.registry import Specs
 from agentv.scoring.judges.consistency import JudgedAgain, judged_again
@@ -42,7 +42,7 @@ class RejudgePlan(ResumePlan):
     def left_to_do(self, tasks: Iterator[CaseTask], runner: CaseRunner, recorder: RunRecorder) -> Iterator[CaseTask]:
         """Yield each chosen task as often as it is asked."""
         for task in tasks:
-            slot = slot_of(task)
+            slot = result_key_of(task)
             if recorder.stop.state == "interrupted":
                 return
             if slot not in self.chosen or isinstance(task.case, BrokenCase):
@@ -60,9 +60,9 @@ class RejudgePlan(ResumePlan):
         """Nothing is taken out of the run."""
 
 
-def ask_again(plan: RunPlan, run: StoredRun, chosen: Collection[ResultKey], *, repeats: int) -> RejudgePlan:
+def make_rejudge_plan(plan: RunPlan, run: StoredRun, chosen: Collection[ResultKey], *, repeats: int) -> RejudgePlan:
     """Return what is to be done. Raises StorageError when the run's rows cannot be read."""
-    return RejudgePlan(make_carry_on(plan, run, "rescore").rows, "rescore", chosen=frozenset(chosen), repeats=repeats)
+    return RejudgePlan(make_resume_plan(plan, run, "rescore").rows, "rescore", chosen=frozenset(chosen), repeats=repeats)
 
 
 class _Judged(Struct, frozen=True):
@@ -99,7 +99,7 @@ def only_judges(names: Collection[str]) -> Callable[[tuple[SuiteInput, ...], Spe
     return change
 
 
-def asked_judges(row: CaseResult) -> Iterator[tuple[str, int, float | None]]:
+def judges_called(row: CaseResult) -> Iterator[tuple[str, int, float | None]]:
     """Yield the judges that a row's evaluators asked: the evaluator's name, its calls, what they cost if known."""
     for result in row.evaluator_results:
         calls = _calls(result)
@@ -148,7 +148,7 @@ def find_setups(plan: RunPlan, rows: Iterable[CaseResult], evaluator: str, *, cl
     matched = 0
     for target in plan.targets:
         for task in plan.tasks(target):
-            row = left.pop(slot_of(task), None)
+            row = left.pop(result_key_of(task), None)
             setup = None if row is None else _setup_of(task, row, evaluator, fingerprints)
             if setup is not None:
                 setups[setup] = None

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentv.engine.calling.budget import Spent
 from agentv.engine.planning.plan import CaseTask, RunPlan, Stored
 from agentv.engine.planning.prepared_case import result_key_of
-from agentv.engine.planning.selection import is_meant
+from agentv.engine.planning.selection import matches_glob
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.context import criteria_of
 from agentv.engine.running.recorder import RunRecorder
@@ -216,7 +216,7 @@ def chosen_rows(only: str, globs: Sequence[str], *, before: int | None = None) -
         if before is not None and row.seq is not None and row.seq >= before:
             return False
         if only == "cases":
-            return any(is_meant(row.eval_id, glob) for glob in globs)
+            return any(matches_glob(row.eval_id, glob) for glob in globs)
         return row_state(row) == "error" or (only == "failed" and row_state(row) not in ("pass", "skipped"))
 
     return is_chosen

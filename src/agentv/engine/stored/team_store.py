@@ -58,7 +58,7 @@ def store_of_run(run: RunRecord, option: str | None, *, cwd: Path, env: Mapping[
 
 def kept_name(option: str | None, store: "StoreUrl | None") -> str | None:
     """Return what a run keeps of the database that it began in."""
-    return (NO_STORE if option == NO_STORE else None) if store is None else store.kept
+    return (NO_STORE if option == NO_STORE else None) if store is None else store.public
 
 
 def secrets_of_store(store: "StoreUrl | None", env: Mapping[str, str]) -> tuple[str, ...]:
