@@ -68,7 +68,7 @@ _SECTIONS: Mapping[str, str] = {
 
 
 def _imported(module: str) -> click.Command:
-    """Import a command. Its modules stay loaded, so the garbage collector is told to ignore them."""
+    """Import a command. Its modules stay loaded, so they are frozen out of garbage collection."""
     gc.disable()
     try:
         command: click.Command = importlib.import_module(module).command
