@@ -46,7 +46,7 @@ def test_no_variable_makes_a_call_of_the_library_share(project: Path, monkeypatc
         (
             "mysql://ann:s3cret-pw@db/evals",
             ConfigError,
-            "a store is given as postgresql://user@host/database, not mysql",
+            "expected a store URL of the form postgresql://user@host/database, not mysql",
         ),
         ("postgresql://ann:s3cret-pw@127.0.0.1:1/evals", StorageError, "cannot be reached"),
     ],

@@ -104,4 +104,4 @@ def test_a_table_says_what_it_was_measured_on() -> None:
 def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["run_evalution"])
-    assert "no benchmark named 'run_evalution'; there are: run_evaluation" in capsys.readouterr().err
+    assert "no benchmark named 'run_evalution'; known: run_evaluation" in capsys.readouterr().err

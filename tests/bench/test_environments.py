@@ -48,7 +48,7 @@ def test_every_peer_has_its_program_and_is_explained(peer: Harness) -> None:
 def test_without_uv_a_peer_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("UV", raising=False)
-    with pytest.raises(PeerMissingError, match="uv makes the environments of peers and is not installed: https://"):
+    with pytest.raises(PeerMissingError, match="its environment needs uv, which is not installed: https://"):
         with_environment(PEERS[PYDANTIC_EVALS], tmp_path / "cache")
 
 
@@ -96,7 +96,7 @@ def test_peers_that_are_missing_are_left_out_and_named(
     monkeypatch.delenv("UV", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert present([PEERS[PYDANTIC_EVALS]]) == ()
-    assert "pydantic-evals is left out: uv makes" in capsys.readouterr().err
+    assert "pydantic-evals is skipped: its environment needs uv" in capsys.readouterr().err
 
 
 def test_a_harness_that_does_not_pass_every_case_is_no_result() -> None:

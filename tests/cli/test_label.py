@@ -122,10 +122,10 @@ def test_when_one_line_is_wrong_nothing_is_kept_and_every_wrong_line_is_told(run
     for line in (
         "said.jsonl:2:1  $  the run has no row of a case 'refund-8'; did you mean 'refund-7'?",
         "said.jsonl:3:1  $  6 is outside 1 to 5 (likert5)",
-        "said.jsonl:4:1  $  nobody signed it; give the line an `annotator`, or all of them one by --annotator",
-        f"said.jsonl:5:1  $  it fits 2 rows of 'refund-7'; say which by target, trial or suite; there are: {both}",
-        f"said.jsonl:6:1  $  no row of 'refund-7' is of that suite, target and trial; there are: {both}",
-        "said.jsonl:7:1  $  the row of 'lost-1' has no answer that could be judged",
+        "said.jsonl:4:1  $  it has no annotator; give the line an `annotator`, or all lines by --annotator",
+        f"said.jsonl:5:1  $  it matches 2 rows of 'refund-7'; select one by target, trial or suite; there are: {both}",
+        f"said.jsonl:6:1  $  no row of 'refund-7' has that suite, target and trial; there are: {both}",
+        "said.jsonl:7:1  $  the row of 'lost-1' has no answer to judge",
     ):
         assert line in err
     assert "said.jsonl:1:" not in err
@@ -136,7 +136,7 @@ def test_when_one_line_is_wrong_nothing_is_kept_and_every_wrong_line_is_told(run
 def test_a_criterion_that_the_cases_do_not_have_is_kept_with_a_note(run: StoredRun, call: Call) -> None:
     code, _, err = call("label", "--in", write(said(7) | {"criterion": "tonne"}))
     assert code == 0
-    assert "'tonne' is no criterion of the cases, so no scale holds its scores; there are: tone" in err
+    assert "'tonne' is not a criterion of the cases, so its scores have no scale; there are: tone" in err
     assert err.endswith("; did you mean 'tone'?\n")
     assert [label.criterion for label in run.labels()] == ["tonne"]
 

@@ -160,7 +160,7 @@ def test_a_run_of_nothing_leaves_no_folder_and_latest_stays_the_run_with_rows(fo
     shell(folder, RUN)
     ended = shell(folder, f"{RUN} --case nothing")
     assert ended.returncode == 5
-    assert ended.stdout.endswith("NOTHING SELECTED: no case matches what was asked for. Exit code 5.\n")
+    assert ended.stdout.endswith("NOTHING SELECTED: no case matches the selection. Exit code 5.\n")
     assert stored_rows(folder) == ["first", "second"]
 
 

@@ -62,7 +62,7 @@ def test_a_fault_may_be_the_whole_name(fake_server: FakeServer) -> None:
 def test_an_unknown_fault_is_refused_with_the_known_ones(fake_server: FakeServer) -> None:
     answered = chat(fake_server, "fake@504s")
     assert answered.status == 404
-    assert "There is no fault '504s'; there are 429, " in answered.json["error"]["message"]
+    assert "Unknown fault '504s'; known: 429, " in answered.json["error"]["message"]
 
 
 @apis

@@ -58,9 +58,9 @@ def test_no_folder_is_no_calibration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "writes it anew"),
-        ('{"schema": "agentv-calibration-2"}', "is newer than this agentv reads"),
-        ('{"setups": 1}', "setups: expected a list of texts"),
+        ("{", "write it again with: agentv judge calibrate"),
+        ('{"schema": "agentv-calibration-2"}', "is newer than this agentv supports"),
+        ('{"setups": 1}', "setups: expected a list of strings"),
         ('{"setups": [], "kappa": "x"}', "kappa: expected a number"),
     ],
 )

@@ -97,7 +97,7 @@ def test_the_url_is_in_no_snapshot_and_no_representation() -> None:
     [
         ("mysql://host", "postgresql://user@host/database, not mysql://"),
         ("${{ NO_SUCH_URL }}", "needs the environment variable NO_SUCH_URL"),
-        ("${{ no name }}", "starts no reference"),
+        ("${{ no name }}", "is not a valid reference"),
     ],
 )
 def test_a_url_that_cannot_be_used_is_refused_before_anything_runs(url: str, message: str) -> None:
