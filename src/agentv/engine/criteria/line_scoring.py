@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.criteria.runner import EvaluationRunner
-from agentv.engine.running.recorder import NOTES_KEPT, StopSignal
+from agentv.engine.running.recorder import MAX_NOTES, StopSignal
 from agentv.engine.stored.drawn_lines import DrawnLines
 from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.execution.processes.line_stream import Line, ReadLine
@@ -94,7 +94,7 @@ class LineScoring(Struct):
 
     def _note(self, messages: Sequence[str]) -> None:
         for message in messages:
-            if len(self.notes) < NOTES_KEPT:
+            if len(self.notes) < MAX_NOTES:
                 self.notes[message] = None
 
     def report(

@@ -126,7 +126,7 @@ class ResumePlan(Struct):
     def _stands(self, row: CaseResult, task: CaseTask, case: EvalCase, runner: CaseRunner) -> bool:
         """Whether a row is what the case would give again; rows with errors stand until they are retried."""
         if not row.answer_key:
-            return row.status == "error" or runner.has_nothing_to_judge(task)
+            return row.status == "error" or runner.has_nothing_to_score(task)
         if row.answer_key != _key(task, case, runner):
             return False
         if row.status == "error" and not row.score_keys:
@@ -137,7 +137,7 @@ class ResumePlan(Struct):
 
     def _stored(self, task: CaseTask, case: EvalCase, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         """Return the task of judging a stored answer; None when there is none that may be used."""
-        if runner.has_nothing_to_judge(task):
+        if runner.has_nothing_to_score(task):
             return None
         slot, key = result_key_of(task), _key(task, case, runner)
         # A suite that was renamed finds what was answered under its old name.
