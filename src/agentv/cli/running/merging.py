@@ -14,7 +14,7 @@ from agentv.cli.running.resuming import carry_on_with
 from agentv.cli.screen_options import Screen
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.keeping import refuse_second_writer
-from agentv.engine.stored.team_store import KEPT, kept_name, named_store
+from agentv.engine.stored.team_store import STORE_KEY, kept_name, named_store
 from agentv.loading.files.places import find_home
 from agentv.storage.run.find import find_run, runs_folder
 from agentv.storage.run.folder import RunFolder, new_run_id
@@ -40,7 +40,7 @@ def merge(references: Sequence[str], screen: Screen, continuing: ContinueOptions
         refuse_second_writer(folder)
     runs = [open_run(folder) for folder in folders]
     shared_in = named_store(continuing.store, cwd=Path.cwd(), env=os.environ)
-    plan = {**_common_plan(runs), KEPT: kept_name(continuing.store, shared_in)}
+    plan = {**_common_plan(runs), STORE_KEY: kept_name(continuing.store, shared_in)}
     owners = find_owners(runs)
     clock = make_clock()
     store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock)

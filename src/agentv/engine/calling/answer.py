@@ -62,7 +62,9 @@ async def call_target(
     # The wait for the account's rate limit does not count as time of the target.
     started_at = calls[0].started_at if calls else started_at
     cost_usd = None if lost is None else provider.cost_of(lost)
-    return CallOutcome(result=result, started_at=started_at, ended_at=clock(), calls=calls, usage=lost, cost_usd=cost_usd)
+    return CallOutcome(
+        result=result, started_at=started_at, ended_at=clock(), calls=calls, usage=lost, cost_usd=cost_usd
+    )
 
 
 def make_answer(

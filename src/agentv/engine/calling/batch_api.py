@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.answer_memory import AnswerMemory
 from agentv.engine.calling.budget import BudgetAccount
-from agentv.engine.calling.calls import prompt_tokens, max_reply_tokens
+from agentv.engine.calling.calls import max_reply_tokens, prompt_tokens
 from agentv.engine.calling.resilience import BATCH_SHARE, ResilientProvider
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.prepared_case import PreparedCase

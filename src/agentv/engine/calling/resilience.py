@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Budget, BudgetAccount
-from agentv.engine.calling.calls import CHARACTERS_PER_TOKEN, Call, R, prompt_tokens, max_reply_tokens, within
+from agentv.engine.calling.calls import CHARACTERS_PER_TOKEN, Call, R, max_reply_tokens, prompt_tokens, within
 from agentv.engine.planning.prices import price_of
 from agentv.execution.limits import AccountLimiter, Permit
 from agentv.execution.retry import requested_delay_s, retry_call, usage_before

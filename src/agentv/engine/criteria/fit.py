@@ -57,7 +57,9 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
     scored = {name for each in fitted.values() for name in each.scores or ()}
     if not plan.problems and all(each.scores is not None for each in fitted.values()):
         for name in (name for name in names if name not in scored):
-            problems.note("$.criteria", f"no evaluator scores the criterion {name!r}", allowed="name it in an evaluator")
+            problems.note(
+                "$.criteria", f"no evaluator scores the criterion {name!r}", allowed="name it in an evaluator"
+            )
     unfit.noted += problems.noted
     unfit.raise_any()
     chosen = tuple(fitted[each.at] for each in plan.selected)

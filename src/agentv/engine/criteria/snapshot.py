@@ -6,7 +6,7 @@ from typing import Any
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.plan import CriteriaPlan, PlannedEvaluator
 from agentv.engine.planning.given import GIVEN, TargetLike
-from agentv.templating.secrets import SHORTEST_SECRET, REDACTED, looks_secret
+from agentv.templating.secrets import REDACTED, SHORTEST_SECRET, looks_secret
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.json_value import JsonObject, JsonValue

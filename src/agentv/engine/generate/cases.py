@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from agentv.engine.generate.generation import GenerationTask, Generated
+from agentv.engine.generate.generation import Generated, GenerationTask
 from agentv.engine.generate.rubrics import rubrics_to_json
 from agentv.loading.suites.recorded import Record
 from agentv.reports.text.yaml_text import yaml_item, yaml_line
@@ -32,9 +32,7 @@ class NewCases(Struct, frozen=True):
         return [case for each in self.made for case in each.value or ()]
 
 
-def make_case_tasks(
-    records: Iterable[Record], *, count: int
-) -> tuple[GenerationTask[tuple[GeneratedCase, ...]], ...]:
+def make_case_tasks(records: Iterable[Record], *, count: int) -> tuple[GenerationTask[tuple[GeneratedCase, ...]], ...]:
     """Return one task per record, each for at most `count` cases."""
     return tuple(
         GenerationTask(
@@ -67,7 +65,9 @@ def make_cases(made: Sequence[Generated[tuple[GeneratedCase, ...]]], existing: S
             ids.add(id_)
             cases.append(_to_json(generated, id_, each.id))
         value = None if each.value is None else tuple(cases)
-        listed.append(Generated(id=each.id, value=value, failure=each.failure, usage=each.usage, cost_usd=each.cost_usd))
+        listed.append(
+            Generated(id=each.id, value=value, failure=each.failure, usage=each.usage, cost_usd=each.cost_usd)
+        )
     return NewCases(tuple(listed), repeated)
 
 

@@ -247,7 +247,9 @@ async def generate(tasks: Sequence[GenerationTask[T]], setup: GenerationSetup) -
     return [made.get(index, Generated(task.id)) for index, task in enumerate(tasks)]
 
 
-async def _generate(task: GenerationTask[T], provider: ResilientProvider, cleaner: Cleaner, setup: GenerationSetup) -> Generated[T]:
+async def _generate(
+    task: GenerationTask[T], provider: ResilientProvider, cleaner: Cleaner, setup: GenerationSetup
+) -> Generated[T]:
     responses: list[ProviderResponse] = []
     reason: str | None = None
     for _ in range(ATTEMPTS):
@@ -278,7 +280,9 @@ def _unusable(name: str, reason: str | None, reply: str) -> Failure:
     return Failure("malformed_reply", f"the reply of {name!r} {reason} ({ATTEMPTS} attempts); {shown}")
 
 
-def make_request(task: GenerationTask[T], setup: GenerationSetup, nonce: str, reason: str | None = None) -> ProviderRequest:
+def make_request(
+    task: GenerationTask[T], setup: GenerationSetup, nonce: str, reason: str | None = None
+) -> ProviderRequest:
     """Return the request of a task. Only a target that can judge takes a system prompt; others get one text."""
     user, system = setup.prompt.user(task.values, nonce=nonce, reason=reason), setup.prompt.system(nonce=nonce)
     apart = setup.specs.providers.get(setup.target.provider).can_judge

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from agentv.engine.generate.generation import GenerationSetup, GenerationTask, Generated, generate
+from agentv.engine.generate.generation import Generated, GenerationSetup, GenerationTask, generate
 from agentv.engine.planning.prompt import build_prompt
 from agentv.loading.edit.cases_file import CasesFile, NewKey
 from agentv.registry import Specs

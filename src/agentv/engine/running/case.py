@@ -53,7 +53,10 @@ class TargetSession:
 
     def __init__(self, task: CaseTask, runtime: Runtime, fingerprints: Fingerprints) -> None:
         spec = runtime.specs.providers.get(task.target.provider)
-        self._suite, self._target = task.suite, task.target  # held, so that the ids that identify this session are not reused
+        self._suite, self._target = (
+            task.suite,
+            task.target,
+        )  # held, so that the ids that identify this session are not reused
         self._known = task.known
         self._runtime = runtime
         self._cleaner: Cleaner | None = None
@@ -402,7 +405,11 @@ class CaseRunner(Struct, frozen=True):
         return judged_row(self.run_id, prepared, answer, results, score_keys=keys, is_model=target_session.is_model)
 
     async def _score(
-        self, target_session: TargetSession, prepared: PreparedCase, answer: Answer, known: Mapping[str, EvaluatorResult]
+        self,
+        target_session: TargetSession,
+        prepared: PreparedCase,
+        answer: Answer,
+        known: Mapping[str, EvaluatorResult],
     ) -> tuple[EvaluatorResult, ...]:
         """Return the results of all evaluators, in order; those `known` by name do not run again."""
         context = build_context(
@@ -430,7 +437,7 @@ def reusable_scores(
     stored: Stored, keys: Mapping[str, str], evaluators: tuple[EvaluatorLike, ...]
 ) -> dict[str, EvaluatorResult]:
     """Return the scores of a stored row that are still valid, by evaluator: those with the same key."""
-    if stored.row is None or len(keys) < len(evaluators):  # evaluators with the same name cannot be told apart
+    if stored.row is None or len(keys) < len(evaluators):  # evaluators with the same name are ambiguous
         return {}
     before = stored.row.score_keys
     return {

@@ -28,7 +28,7 @@ from agentv.execution.user_code import call_user_code
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.events import Observer, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
-from agentv.types.protocols import Clock, ResultStore, ReportingStore
+from agentv.types.protocols import Clock, ReportingStore, ResultStore
 from agentv.types.provider import CheckedProvider, ProviderResponse
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
@@ -207,7 +207,9 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return error
 
 
-async def _run_targets(plan: RunPlan, runtime: Runtime, recorder: RunRecorder, resume_plan: "ResumePlan | None") -> None:
+async def _run_targets(
+    plan: RunPlan, runtime: Runtime, recorder: RunRecorder, resume_plan: "ResumePlan | None"
+) -> None:
     if not await _are_healthy(plan, runtime, recorder, resume_plan):
         return
     runner = CaseRunner(
@@ -224,7 +226,9 @@ async def _run_targets(plan: RunPlan, runtime: Runtime, recorder: RunRecorder, r
         resume_plan.finish(recorder)
 
 
-async def _are_healthy(plan: RunPlan, runtime: Runtime, recorder: RunRecorder, resume_plan: "ResumePlan | None") -> bool:
+async def _are_healthy(
+    plan: RunPlan, runtime: Runtime, recorder: RunRecorder, resume_plan: "ResumePlan | None"
+) -> bool:
     """Run the healthcheck of every target and judge that may be called; a failing one ends the run."""
     targets = plan.targets if resume_plan is None or resume_plan.calls_targets else ()
     judges = plan.judges if resume_plan is None or resume_plan.calls_judges else ()
