@@ -87,7 +87,7 @@ def test_an_unknown_type_may_be_a_plugins(capsys: pytest.CaptureFixture[str]) ->
     write(".agentv.yaml", "plugins: [mine.py]\n")
     code, out = check(capsys, "score.yaml")
     assert code == 0
-    assert "'mine', unless a plug-in of .agentv.yaml brings it; `agentv plugins` lists those there are\n" in out
+    assert "'mine', unless a plug-in of .agentv.yaml provides it; `agentv plugins` lists the known types\n" in out
 
 
 def test_each_problem_has_its_line_a_code_frame_and_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,8 +145,8 @@ def test_an_unknown_type_is_a_warning_where_plug_ins_are_declared_and_nothing_is
     write("evals/a.yaml", CASE + "    evaluators: [{name: a, type: ours, anything: 1}]\n")
     code, out = check(capsys)
     assert code == 0
-    assert "warning: unknown evaluator type 'ours', unless a plug-in of .agentv.yaml brings it" in out
-    assert "warning: unknown provider 'ours', unless a plug-in of .agentv.yaml brings it" in out
+    assert "warning: unknown evaluator type 'ours', unless a plug-in of .agentv.yaml provides it" in out
+    assert "warning: unknown provider 'ours', unless a plug-in of .agentv.yaml provides it" in out
     Path(".agentv.yaml").unlink()
     code, out = check(capsys)
     assert code == 4
@@ -176,7 +176,7 @@ def test_a_target_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) 
     code, out = check(capsys)
     assert code == 4
     assert (
-        "evals/a.yaml:1:21  $.execution.target  there is no target 'agnet' in targets.yaml; there: agent; "
+        "evals/a.yaml:1:21  $.execution.target  there is no target 'agnet' in targets.yaml; known: agent; "
         "did you mean 'agent'?" in out
     )
 

@@ -138,7 +138,7 @@ def test_what_cannot_be_converted_is_told() -> None:
     Path("e.jsonl").write_text("")
     for source, said in [
         ("a.yaml", "has neither `evalcases` nor a list of results"),
-        ("b.yaml", "its cases stand in other files"),
+        ("b.yaml", "its cases are in other files"),
         ("c.yaml", "every entry of its list must be an object"),
         ("d.csv", "its name must end in"),
         ("e.jsonl", "the file is empty"),

@@ -235,7 +235,7 @@ def test_a_number_of_lines_is_drawn_from_all_of_them(folder: Path, score: Call) 
     ("arguments", "said"),
     [
         (["--sample", "many"], "write a share"),
-        (["--sample", "2.0"], "a share lies above 0"),
+        (["--sample", "2.0"], "a share must be above 0"),
         (["--sample", "10", "--sample-by", "session_id"], "--sample-by needs a share"),
         (["--gate", "evaluator(x).mean >= 1"], "'evaluator' cannot be measured here; known: mean"),
         (

@@ -55,7 +55,7 @@ def test_a_judge_that_the_selection_leaves_out_need_not_be_there(asked: dict[str
 
 def test_a_selection_of_nobody_is_refused() -> None:
     with pytest.raises(
-        EvalFileError, match=r"\$.only\[1\]  'contians' is no evaluator's name or type here; there are: "
+        EvalFileError, match=r"\$.only\[1\]  'contians' is not the name or type of an evaluator here; known: "
     ):
         judged([PLEASE, {**PLEASE, "criterion": "short"}], only=["polite", "contians"])
     with pytest.raises(ConfigError, match="`only` selects nobody"):
@@ -69,7 +69,7 @@ def test_a_file_tells_of_entries_that_are_no_evaluators_and_of_a_selection_of_no
     )
     for place in (":3:5  $.evaluators[1]", ":4:4  $.evaluators[2]", ":5:5  $.evaluators[3]"):
         assert f"score.yaml{place}  must be an object with name and type" in said
-    assert "score.yaml:8:5  $.only[1]  is no evaluator's name or type here" in said
+    assert "score.yaml:8:5  $.only[1]  is not the name or type of an evaluator here" in said
     assert "$.only[0]" not in said
 
 
@@ -184,7 +184,7 @@ def test_a_scale_called_almost_like_a_known_one_is_warned_about() -> None:
     config = EvaluationRunConfig(evaluators=[PLEASE])
     given = EvaluationInput("please", (EvaluationCriteria("polite", scale="likert"),))
     (warning,) = run_evaluation_sync(given, config).warnings
-    assert "'likert' is no known scale and will not be averaged; did you mean 'likert5'?" in warning
+    assert "'likert' is not a known scale and will not be averaged; did you mean 'likert5'?" in warning
     mood = EvaluationInput("please", (EvaluationCriteria("polite", scale="mood"),))
     assert run_evaluation_sync(mood, config).warnings == ()
 

@@ -17,7 +17,7 @@ from agentv import (
     evaluate,
     run_evaluation_sync,
 )
-from agentv.types.deep_copies import own_copy
+from agentv.types.deep_copies import deep_copy
 from agentv.types.messages import DataPart, TextPart
 
 CALL = Message("assistant", "Found.", tool_calls=(ToolCall("lookup", {"id": 7}, "found", id="c1"),))
@@ -85,7 +85,7 @@ def test_a_copy_is_equal_and_shares_only_what_cannot_change() -> None:
     plain = Message("user", "Hello")
     parts = Message("user", (TextPart("a"), DataPart("image", {"url": ["u"]})))
     value = {"a": [1, (2.0, None, "x", {"b": True})], "plain": plain, "parts": parts, "call": CALL}
-    copied = own_copy(value)
+    copied = deep_copy(value)
     assert copied == value
     assert copied["plain"] is plain
     assert copied["call"] is not CALL

@@ -280,7 +280,7 @@ def test_everything_wrong_is_told_at_once_before_anything_runs() -> None:
     said = str(caught.value)
     for part in (
         "$.evaluators[0].type  unknown evaluator type 'contians'",
-        '$.evaluators[1].pattern  `pattern` "(" is no regular expression',
+        '$.evaluators[1].pattern  `pattern` "(" is not a valid regular expression',
         "$.evaluators[2].min  `min` 3 is larger than `max` 1",
         "$.evaluators[3]  the key 'value' is missing",
         "$.evaluators[4]  evaluator 'twice' scores 'polte', which is no criterion",

@@ -108,7 +108,7 @@ def test_scores_are_read_on_the_scale_of_their_criterion(
     ("criteria", "given", "message"),
     [
         ((TONE,), 6, "6 is outside 1 to 5 (likert5)"),
-        ((LABELS,), "great", "'great' is none of the labels poor, fair, good"),
+        ((LABELS,), "great", "'great' is not one of the labels poor, fair, good"),
         ((), 4, "4 is outside 0 to 1 (tone); define 'tone' under `criteria`, with its scale"),
     ],
 )

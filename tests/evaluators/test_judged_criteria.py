@@ -127,7 +127,7 @@ def test_a_judge_that_cannot_be_heard_is_an_error_of_every_criterion() -> None:
     silent = judged(FailingJudge(Failure("rate_limited", "HTTP 429")), "facts", "tone")
     unread = judged(judge_saying("Looks fine to me."), "facts", "tone")
     assert {result.error for result in silent.results} == {"the judge 'failing' did not answer: HTTP 429"}
-    assert {result.error for result in unread.results} == {"the judge 'scripted' gave no usable JSON, asked twice"}
+    assert {result.error for result in unread.results} == {"the judge 'scripted' gave no usable JSON in two attempts"}
     assert [result.criterion_name for result in unread.results] == ["facts", "tone"]
     assert (unread.score, unread.reasoning) == (0.0, "Looks fine to me.")
     assert {result.reasoning for result in unread.results} == {"Looks fine to me."}
@@ -143,7 +143,7 @@ def test_several_judges_vote_on_each_criterion() -> None:
 
 
 def test_a_name_that_nobody_defined_is_an_error_that_lists_those_there_are() -> None:
-    with pytest.raises(EvaluatorError, match=r"no criterion 'tune' in `criteria`; there: facts, tone, length"):
+    with pytest.raises(EvaluatorError, match=r"no criterion 'tune' in `criteria`; defined: facts, tone, length"):
         judged(judge_saying(""), "tune")
 
 
@@ -159,7 +159,7 @@ evalcases:
     evaluators: [{name: e, type: llm_judge, criteria: [facts, tune]}]
 """
     )
-    with pytest.raises(EvalFileError, match="no criterion 'tune' in `criteria`; there: facts, tone") as caught:
+    with pytest.raises(EvalFileError, match="no criterion 'tune' in `criteria`; known: facts, tone") as caught:
         load_suite(suite, specs=Specs(providers=PROVIDERS, evaluators=EVALUATORS))
     (problem,) = caught.value.problems
     assert (problem.line, problem.suggestion) == (7, "tone")

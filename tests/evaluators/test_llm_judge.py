@@ -144,7 +144,7 @@ def test_no_json_after_the_repair_is_a_judge_error_with_the_reply_as_reasoning()
     assert (score.score, score.hits, score.misses) == (0.0, (), ())
     assert score.reasoning == "x" * 2000
     assert score.error == Failure(
-        "judge_error", "the judge 'scripted' gave no usable JSON, asked twice", stage="evaluator"
+        "judge_error", "the judge 'scripted' gave no usable JSON in two attempts", stage="evaluator"
     )
     assert score.status == "error"
     assert len(judge.requests) == 2
@@ -171,7 +171,7 @@ def test_a_fault_of_the_provider_is_raised_as_it_is() -> None:
 
 def test_without_a_judge_it_says_how_to_name_one() -> None:
     with pytest.raises(
-        EvaluatorError, match="nobody can judge the answers of target 'agent'; name a judge with `judge_target:`"
+        EvaluatorError, match="no judge is configured for target 'agent'; name one with `judge_target:`"
     ):
         evaluate(make_context())
 

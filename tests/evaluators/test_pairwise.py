@@ -267,7 +267,7 @@ def test_a_fair_judge_mirrors_its_score(one: str, other: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"against": "nowhere"}, "`against`: 'nowhere' names no source"),
+        ({"against": "nowhere"}, "`against`: 'nowhere' is not a source"),
         ({"against": "prompt", "against_run": "latest"}, "`against_run` and `against` exclude each other"),
         ({"prefer": "x", "prompt": "y"}, "`prefer` and `prompt` exclude each other"),
         ({"samples": 0}, "`samples` must be at least 1"),

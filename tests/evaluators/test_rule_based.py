@@ -205,10 +205,10 @@ def test_text_in_several_parts_of_a_message_is_one_text() -> None:
     ("rules", "message"),
     [
         ([], "$.rules  `rules` must have at least one rule"),
-        ([{"type": "regex", "pattern": "("}], '$.rules[0].pattern  `pattern` "(" is no regular expression'),
+        ([{"type": "regex", "pattern": "("}], '$.rules[0].pattern  `pattern` "(" is not a valid regular expression'),
         (
             [{"criterionName": "c", "config": {"type": "regex", "pattern": "("}}],
-            '$.rules[0]  `pattern` "(" is no regular expression',
+            '$.rules[0]  `pattern` "(" is not a valid regular expression',
         ),
         (
             [{"criterionName": "c", "config": {"type": "regex", "pattern": "a", "flgs": "i"}}],

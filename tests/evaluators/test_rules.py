@@ -115,7 +115,7 @@ def test_rules_say_what_they_expected_and_what_they_got(
         ("starts_with", {"value": " "}, "$.value  `value` must not be empty or blank"),
         ("ends_with", {"value": ["it.", "\n"]}, "$.value  `value` must not be empty or blank"),
         ("one_of", {"values": []}, "$.values  `values` must name at least one text"),
-        ("regex", {"pattern": "("}, '$.pattern  `pattern` "(" is no regular expression: missing ) at position 1'),
+        ("regex", {"pattern": "("}, '$.pattern  `pattern` "(" is not a valid regular expression: missing ) at position 1'),
         ("regex", {"pattern": "a", "flags": "ik"}, "$.flags  `flags` holds 'k', which is none; allowed: i, m, s, x"),
         ("numeric", {"value": 1, "tolerance": -1}, "$.tolerance  `tolerance` must be a finite number of at least 0"),
         ("length", {}, "`length` needs `min`, `max` or both"),

@@ -175,7 +175,7 @@ def test_what_is_paid_at_an_unknown_price_has_no_cost() -> None:
         ({"threshold": 0}, "`threshold` must lie above 0"),
         ({"threshold": 1.5}, "`threshold` must lie above 0"),
         ({"reference": []}, "`reference` must name at least one text"),
-        ({"reference": "nowhere.at.all"}, "names no source"),
+        ({"reference": "nowhere.at.all"}, "is not a source"),
         ({"model": 7}, "model"),
     ],
 )

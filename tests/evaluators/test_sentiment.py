@@ -77,7 +77,7 @@ def test_a_neutral_category_is_the_middle() -> None:
 def test_a_category_that_the_labels_do_not_have_is_an_error() -> None:
     result = judge(FLAT, scale=on("tone", labels=("positive", "negative")), output="category")
     assert result.value is None
-    assert result.error == "'neutral' is none of the labels positive, negative"
+    assert result.error == "'neutral' is not one of the labels positive, negative"
 
 
 @pytest.mark.parametrize(("expect", "text"), [("positive", GLAD), ("neutral", FLAT), ("negative", SAD)])

@@ -157,7 +157,7 @@ def test_arguments_nested_too_deep_are_an_error() -> None:
     for _ in range(100_000):
         deep = [deep]
     calls = (ToolCall("a", deep),)
-    with pytest.raises(EvaluatorError, match="what a was called with is nested too deep to compare"):
+    with pytest.raises(EvaluatorError, match="the arguments of a are nested too deep to compare"):
         judge(make_context(output_messages=(Message("assistant", tool_calls=calls),)), no_repeated_calls=1)
 
 

@@ -181,7 +181,7 @@ def test_the_keys_are_read_from_files_in_both_spellings(tmp_path: Path) -> None:
     [
         ("window: 0", "window"),
         ("aggregate: max, per_turn: true", "did you mean 'mean'|mean, min, last"),
-        ("aggregate: min", "`aggregate` is about turns"),
+        ("aggregate: min", "`aggregate` applies only to turns"),
     ],
 )
 def test_keys_that_say_nothing_are_refused(tmp_path: Path, keys: str, message: str) -> None:

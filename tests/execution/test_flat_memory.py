@@ -7,7 +7,7 @@ from tests.support.hostile import hostile
 
 PROGRAM = """
 import asyncio, json, resource, subprocess, sys
-from agentv.execution.processes import Command, run_process
+from agentv.execution.processes.process import Command, run_process
 
 how, *argv = sys.argv[1:]
 pages = int(open("/proc/self/statm").read().split()[0])

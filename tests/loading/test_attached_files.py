@@ -73,7 +73,7 @@ def test_a_missing_file_is_told_with_the_places_and_the_nearest_name(root: Path)
     with pytest.raises(FileProblemError) as caught:
         finder(root).attach("./order.json")
     error = caught.value
-    assert error.message == "the file './order.json' is not there"
+    assert error.message == "the file './order.json' does not exist"
     assert error.allowed == f"searched in {root}/evals/deep, {root}/evals, {root}"
     assert error.suggestion == "./orders.json"
 

@@ -71,7 +71,7 @@ def test_problems_of_the_side_file_and_of_lines_are_told_together() -> None:
     assert str(caught.value).splitlines() == [
         "cases.jsonl:2:8  $.id  must be text, but is a number; put it in quotes",
         "cases.jsonl:3:1  $.id  the id 'a' is used twice, first in line 1; ids are unique in a suite",
-        "cases.jsonl:4:8  $  this line is no valid JSON: a value is missing here",
+        "cases.jsonl:4:8  $  this line is not valid JSON: a value is missing here",
         (
             "cases.yaml:1:1  $.tagz  unknown key 'tagz'; allowed: $schema, description, dataset, tags, execution, "
             "target, gates, criteria, evalcases, evaluator; did you mean 'tags'?"

@@ -157,7 +157,7 @@ evalcases:
 def test_what_another_case_takes_over_is_never_changed(tmp_path: Path) -> None:
     file = opened(tmp_path, SHARED)
     with pytest.raises(
-        EvalFileError, match=r"suite\.yaml:6:5  \$\.evalcases\[1\]  what is added to another case would"
+        EvalFileError, match=r"suite\.yaml:6:5  \$\.evalcases\[1\]  an addition to another case would also"
     ):
         file.with_keys({0: ONE}, SPECS)
     both = value_of(file.with_keys({0: ONE, 1: ONE}, SPECS))
@@ -169,7 +169,7 @@ def test_a_case_that_is_an_alias_is_refused_with_its_place(tmp_path: Path) -> No
     case = f"{{id: a, expected_outcome: x, {MESSAGES}, metadata: {{}}}}"
     file = opened(tmp_path, f"description: &d x\nevalcases:\n  - &c {case}\n  - *c\n")
     with pytest.raises(
-        EvalFileError, match=r"suite\.yaml:4:5  \$\.evalcases\[1\]  this case is an alias; write it out"
+        EvalFileError, match=r"suite\.yaml:4:5  \$\.evalcases\[1\]  this case is an alias; write the case out in full"
     ):
         file.with_keys({1: ONE}, SPECS)
 

@@ -182,7 +182,7 @@ def test_evaluator_wins_over_grader(tmp_path: Path) -> None:
 def test_an_unknown_scale_close_to_a_known_one_is_a_warning(tmp_path: Path) -> None:
     suite = load(tmp_path, "criteria: [{name: a, scale: likert-5}, {name: b, scale: stars}]\n" + CASE)
     assert [warning.message for warning in suite.warnings] == [
-        "'likert-5' is no known scale and will not be averaged; did you mean 'likert5'?"
+        "'likert-5' is not a known scale and will not be averaged; did you mean 'likert5'?"
     ]
 
 

@@ -45,10 +45,10 @@ def test_the_named_target_is_chosen_else_default_else_the_only_one() -> None:
 
 def test_a_wrong_name_lists_those_that_exist() -> None:
     with pytest.raises(
-        TargetError, match=r"there is no target 'defualt'; there are: a, default\. Did you mean 'default'\?"
+        TargetError, match=r"there is no target 'defualt'; known targets: a, default\. Did you mean 'default'\?"
     ):
         choose_target([A, DEFAULT], "defualt")
-    with pytest.raises(TargetError, match=r"there are: none\."):
+    with pytest.raises(TargetError, match=r"known targets: none\."):
         choose_target([], "x")
 
 

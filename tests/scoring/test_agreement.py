@@ -151,9 +151,9 @@ def test_annotators_of_different_things_are_refused() -> None:
 
 
 def test_a_label_without_a_place_is_refused() -> None:
-    with pytest.raises(ValueError, match="'good' is no finite number; give `order`"):
+    with pytest.raises(ValueError, match="'good' is not a finite number; give `order`"):
         weighted_kappa(["good"], ["good"])
-    with pytest.raises(ValueError, match="'worse' is none of the labels bad, good"):
+    with pytest.raises(ValueError, match="'worse' is not one of the labels bad, good"):
         krippendorff_alpha([("good", "worse")], metric="ordinal", order=["bad", "good"])
 
 

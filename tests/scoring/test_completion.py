@@ -230,7 +230,7 @@ def test_a_score_that_keeps_the_contract_is_not_touched(given_result: Any) -> No
         ({"reasoning": 7}, "`reasoning` must be a text, got a int"),
         ({"verdict": "PASS"}, "`verdict` must be one of pass, borderline, fail, got 'PASS'"),
         ({"status": "done"}, "`status` must be one of scored, error, skipped, unverified, got 'done'"),
-        ({"status": "error"}, "`status` is 'error' and `error` does not say which; give it a Failure"),
+        ({"status": "error"}, "`status` is 'error' but `error` is missing; give it a Failure"),
         ({"hits": "one"}, "`hits` must be a sequence of texts, got a str"),
         ({"raw_aspects": 7}, "`raw_aspects` must be a sequence of texts, got a int"),
         ({"expected_aspect_count": 1.5}, "`expected_aspect_count` must be a whole number, got a float"),

@@ -79,10 +79,10 @@ def test_a_score_is_read_on_its_own_scale(criterion: str, said: object, value: f
         ("likert5", "very good", "'very good' cannot be read on the scale likert5"),
         ("numeric", -1, "-1 is outside 0 to 100 (numeric)"),
         ("0 to 10", 11, "11 is outside 0 to 10 (0 to 10)"),
-        ("labels", "superb", "'superb' is none of the labels poor, fair, good"),
-        ("labels", 2, "'2' is none of the labels poor, fair, good"),
+        ("labels", "superb", "'superb' is not one of the labels poor, fair, good"),
+        ("labels", 2, "'2' is not one of the labels poor, fair, good"),
         ("likert5", None, "the judge gave no score"),
-        ("likert5", [4], "the judge gave [4.0], which is no score"),
+        ("likert5", [4], "the judge gave [4.0], which is not a score"),
         ("likert5", math.inf, "inf is outside 1 to 5 (likert5)"),
     ],
 )

@@ -69,5 +69,5 @@ def make_sample(text: str | None, *, by: str | None, seed: int) -> Sample:
         raise ConfigError(f"--sample {text!r}: write a share, such as 1% or 0.01, or how many lines, such as 100")
     share = Fraction(text) if percent is None else Fraction(percent[1]) / 100
     if not 0 < share <= 1:
-        raise ConfigError(f"--sample {text!r}: a share lies above 0 and is at most 1 (100%)")
+        raise ConfigError(f"--sample {text!r}: a share must be above 0 and at most 1 (100%)")
     return Sample(int(share * _PLACES), by=path, seed=seed)

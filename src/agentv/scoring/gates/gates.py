@@ -41,7 +41,7 @@ def why_unmeasured(name: str, argument: str | None, names: Collection[str]) -> s
     # A criterion's name may come from a model and have any length.
     known = [each if len(each) <= _LONGEST else f"{each[:_LONGEST]}…" for each in sorted(names)[:_SHOWN]]
     more = ", …" if len(names) > _SHOWN else ""
-    return f"there is no {name} {argument!r}; there is: {', '.join(known) or 'none'}{more}"
+    return f"there is no {name} {argument!r}; known: {', '.join(known) or 'none'}{more}"
 
 
 def why_no_interval(name: str) -> str:
@@ -163,7 +163,7 @@ def _in_brackets(notes: Sequence[str]) -> str:
 def parse_gate(expression: str, metrics: Metrics = METRICS) -> Gate:
     """Parse one gate on these metrics. Raises GateError that points at the first unusable part."""
     if expression.strip() == "none":
-        raise GateError(expression, 1, "'none' is no gate; `agentv run --gate none`, by itself, turns gates off")
+        raise GateError(expression, 1, "'none' is not a gate; `agentv run --gate none`, by itself, turns gates off")
     written = read_gate(expression)
     metric = _metric(expression, written.name, metrics)
     _check_form(expression, written, metric)
@@ -225,14 +225,14 @@ def _bound(expression: str, written: WrittenGate, metric: Metric) -> float:
     ends = range_of(unit)
     if ends is None:
         if written.is_percent:
-            raise GateError(expression, number.column, f"{written.name.text} is no share; write a number without %")
+            raise GateError(expression, number.column, f"{written.name.text} is not a share; write a number without %")
         return float(number.text)
     bound = float(number.text) / 100 if written.is_percent else float(number.text)
     low, high = ends
     if not low <= bound <= high:
         percent = "" if written.is_percent else f"; write {number.text}% for percent"
         called = {"share": "a rate", "score": "a score"}.get(unit, "a difference")
-        raise GateError(expression, number.column, f"{called} lies between {low} and {high}{percent}")
+        raise GateError(expression, number.column, f"{called} must be between {low} and {high}{percent}")
     return bound
 
 

@@ -23,7 +23,7 @@ NOTHING_SELECTED = 5
 SIGNALLED = 128
 INTERRUPT_SIGNAL = 2
 
-_WHY_INCOMPLETE = {"failed": "the run could not go on", "running": "the run is not over"}
+_WHY_INCOMPLETE = {"failed": "the run could not continue", "running": "the run is not over"}
 
 
 class ScopedGate(Struct, frozen=True):
@@ -80,7 +80,7 @@ def run_verdict(
         sentence = f"INTERRUPTED: {_of_planned(rows.rows, ending)} {'stored' if ending.is_stored else 'made'}."
         return RunVerdict(SIGNALLED + ending.signal_number, sentence, results)
     if not rows.rows and ending.state == "finished":
-        why = ending.reason or "no case matches what was asked for"
+        why = ending.reason or "no case matches the selection"
         return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
     if rows.judged and failed:
         return RunVerdict(GATE_FAILED, f"FAIL: {_and(broken)}.{_beside(errors, ending.noun)}{early}", results)
@@ -119,7 +119,7 @@ def _early(ending: Ending, rows: Tally) -> str:
         return f" The run is not over; {_of_planned(rows.rows, ending)} made."
     if ending.state not in ("stopped", "failed"):
         return ""
-    return f" The run ended early: {ending.reason or 'it could not go on'}; {_of_planned(rows.rows, ending)} made."
+    return f" The run ended early: {ending.reason or 'it could not continue'}; {_of_planned(rows.rows, ending)} made."
 
 
 def _of_planned(rows: int, ending: Ending) -> str:
@@ -151,7 +151,7 @@ def _rows_passed(rows: Tally, noun: str) -> str:
 
 def _state_of_gates(results: Sequence[GateResult]) -> str:
     if not results:
-        return "no gate was asked for"
+        return "no gate was set"
     if not all(result.passed for result in results):
         return "a gate could not be measured"
     return "the gate holds" if len(results) == 1 else "all gates hold"

@@ -93,7 +93,7 @@ def _opinion(criterion: EvaluationCriteria, reply: CriteriaReply) -> EvaluationR
 def _placed(criterion: EvaluationCriteria, answer: CriterionAnswer) -> EvaluationResult:
     score = answer.score
     if not isinstance(score, bool | int | float | str) or (isinstance(score, str) and not score.strip()):
-        said = "no score" if score is None or score == "" else f"{canonical(score)[:80]}, which is no score"
+        said = "no score" if score is None or score == "" else f"{canonical(score)[:80]}, which is not a score"
         return failed_result(f"the judge gave {said}", criterion, kind=KIND, reasoning=answer.reasoning)
     if criterion.labels and not isinstance(score, bool | str):
         score = f"{score:g}"  # a label such as "3" is often given as a number

@@ -37,7 +37,7 @@ def parse_rubrics(reply: str, *, nonce: str, shown: Iterable[str]) -> tuple[Rubr
     if not items:
         raise UnusableReplyError("names no requirement with a description")
     if len(items) > MOST_RUBRICS:
-        raise UnusableReplyError(f"names {len(items)} requirements; at most {MOST_RUBRICS} are wanted")
+        raise UnusableReplyError(f"names {len(items)} requirements; at most {MOST_RUBRICS} are allowed")
     return items
 
 

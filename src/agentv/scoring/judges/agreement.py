@@ -131,7 +131,7 @@ def _places(labels: Iterable[Label], order: Sequence[Label] | None) -> Mapping[L
         known = {label: float(position) for position, label in enumerate(order)}
         unknown = {label for label in labels if label not in known}
         if unknown:
-            raise ValueError(f"{min(map(repr, unknown))} is none of the labels {', '.join(map(str, order))}")
+            raise ValueError(f"{min(map(repr, unknown))} is not one of the labels {', '.join(map(str, order))}")
         return known
     numbers = {label: _number(label) for label in labels}
     low, high = min(numbers.values(), default=0.0), max(numbers.values(), default=0.0)
@@ -142,7 +142,7 @@ def _places(labels: Iterable[Label], order: Sequence[Label] | None) -> Mapping[L
 
 def _number(label: Label) -> float:
     if isinstance(label, str) or not math.isfinite(label):
-        raise ValueError(f"{label!r} is no finite number; give `order`, the labels from one end to the other")
+        raise ValueError(f"{label!r} is not a finite number; give `order`, the labels from one end to the other")
     return float(label)
 
 
