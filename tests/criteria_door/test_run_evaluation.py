@@ -293,12 +293,12 @@ def test_everything_wrong_is_told_at_once_before_anything_runs() -> None:
 
 
 def test_a_criterion_that_nobody_scores_is_refused() -> None:
-    with pytest.raises(ConfigError, match="nobody scores the criterion 'short'"):
+    with pytest.raises(ConfigError, match="no evaluator scores the criterion 'short'"):
         judged("x", [PLEASE], [POLITE, SHORT])
 
 
 def test_an_evaluator_that_names_none_of_several_criteria_is_refused() -> None:
-    with pytest.raises(ConfigError, match="does not say which criterion it scores"):
+    with pytest.raises(ConfigError, match="does not name the criterion it scores"):
         judged("x", [PLEASE, FEW_WORDS, {"type": "equals", "value": "x"}], [POLITE, SHORT])
 
 

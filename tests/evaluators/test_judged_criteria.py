@@ -206,7 +206,7 @@ def test_a_judge_that_names_no_criterion_scores_all_of_an_input() -> None:
 
 def test_a_judge_with_requirements_stands_for_one_criterion() -> None:
     rubrics = {"rubrics": ["Is right"]}
-    with pytest.raises(ConfigError, match="does not say which criterion it scores"):
+    with pytest.raises(ConfigError, match="does not name the criterion it scores"):
         through_the_criteria_door(EvaluatorConfig("q", "llm_judge", rubrics))
     result = through_the_criteria_door(
         EvaluatorConfig("q", "llm_judge", rubrics, criterion="facts"),

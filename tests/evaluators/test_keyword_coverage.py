@@ -153,7 +153,7 @@ def test_no_ground_truth_is_an_error() -> None:
 def test_bad_settings_are_refused() -> None:
     assert "`expected_keywords` must name at least one keyword" in refused()
     assert "`expected_keywords` must name at least one keyword" in refused(expected_keywords=[])
-    assert '`expected_keywords` holds " "' in refused(expected_keywords=["a", " "])
+    assert '`expected_keywords` has " "' in refused(expected_keywords=["a", " "])
     assert "`expected_keywords` are not read with" in refused(expected_keywords=["a"], keywords_source="ground_truth")
     assert "`keywords_source` 'nowhere' is not a source" in refused(keywords_source="nowhere")
     assert "keywords" in refused(keywords_source="config")

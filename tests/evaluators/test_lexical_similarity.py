@@ -141,7 +141,7 @@ def test_texts_that_are_too_long_are_an_error_and_no_zero() -> None:
 def test_bad_settings_are_refused() -> None:
     assert "`threshold` must be above 0 and at most 1" in refused(threshold=0)
     assert "`reference` 'nowhere' is not a source" in refused(reference="nowhere")
-    assert "`reference` must name at least one place" in refused(reference=[])
+    assert "`reference` must name at least one path" in refused(reference=[])
     assert "algorithm" in refused(algorithm="soundex")
 
 

@@ -94,7 +94,7 @@ def judge(type_: str, candidate: str = ANSWER, *, source: str = "response", **se
             [],
             ["$.n: 'x' is not of type 'integer'", "$: 'id' is a required property"],
         ),
-        ("is_json", {"schema": {"type": "object"}}, "{}", ["is JSON that fits the schema"], []),
+        ("is_json", {"schema": {"type": "object"}}, "{}", ["is JSON that matches the schema"], []),
     ],
 )
 def test_rules_say_what_they_expected_and_what_they_got(
@@ -114,13 +114,13 @@ def test_rules_say_what_they_expected_and_what_they_got(
         ("contains", {"value": []}, "$.value  `value` must not be empty"),
         ("starts_with", {"value": " "}, "$.value  `value` must not be empty or blank"),
         ("ends_with", {"value": ["it.", "\n"]}, "$.value  `value` must not be empty or blank"),
-        ("one_of", {"values": []}, "$.values  `values` must name at least one text"),
+        ("one_of", {"values": []}, "$.values  `values` must have at least one text"),
         ("regex", {"pattern": "("}, '$.pattern  `pattern` "(" is not a valid regular expression: missing ) at position 1'),
-        ("regex", {"pattern": "a", "flags": "ik"}, "$.flags  `flags` holds 'k', which is none; allowed: i, m, s, x"),
+        ("regex", {"pattern": "a", "flags": "ik"}, "$.flags  `flags` has 'k', which is not a flag; allowed: i, m, s, x"),
         ("numeric", {"value": 1, "tolerance": -1}, "$.tolerance  `tolerance` must be a finite number of at least 0"),
         ("length", {}, "`length` needs `min`, `max` or both"),
         ("length", {"min": 2, "max": 1}, "$.min  `min` 2 is larger than `max` 1"),
-        ("is_json", {"schema": {"type": "objekt"}}, "$.schema  `schema` is no JSON Schema: $.type: 'objekt'"),
+        ("is_json", {"schema": {"type": "objekt"}}, "$.schema  `schema` is not a valid JSON Schema: $.type: 'objekt'"),
         ("contains", {}, "the key 'value' is missing"),
     ],
 )

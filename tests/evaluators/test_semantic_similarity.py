@@ -153,7 +153,7 @@ def test_a_failure_of_the_embedder_keeps_its_kind() -> None:
 
 def test_a_text_that_was_read_in_part_is_named() -> None:
     embedder = Compass(odd={"north": Embedding(array("f", [1.0, 0.0]), is_cut=True)})
-    assert str(judge(heading("north"), embedder).reasoning).endswith("; only the beginning was read of response")
+    assert str(judge(heading("north"), embedder).reasoning).endswith("; truncated to the model's limit: response")
 
 
 def test_what_the_vectors_used_is_summed() -> None:
@@ -172,8 +172,8 @@ def test_what_is_paid_at_an_unknown_price_has_no_cost() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"threshold": 0}, "`threshold` must lie above 0"),
-        ({"threshold": 1.5}, "`threshold` must lie above 0"),
+        ({"threshold": 0}, "`threshold` must be above 0"),
+        ({"threshold": 1.5}, "`threshold` must be above 0"),
         ({"reference": []}, "`reference` must name at least one text"),
         ({"reference": "nowhere.at.all"}, "is not a source"),
         ({"model": 7}, "model"),

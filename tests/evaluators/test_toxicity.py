@@ -182,9 +182,9 @@ class TestFile:
     @pytest.mark.parametrize(
         ("content", "problem"),
         [
-            (b"# nothing\n\n", "terms.txt  $  has no term; one stands on each line"),
-            (b"ok\n\xe2\x80\x8b\n", 'terms.txt:2:1  $  "\u200b" is a term that every text has'),
-            (b"ok\n\xff\n", "is no UTF-8 text: invalid start byte at byte 3"),
+            (b"# nothing\n\n", "terms.txt  $  has no terms; one term per line"),
+            (b"ok\n\xe2\x80\x8b\n", 'terms.txt:2:1  $  every text contains the term "\u200b"'),
+            (b"ok\n\xff\n", "is not UTF-8 text: invalid start byte at byte 3"),
         ],
     )
     def test_what_is_wrong_in_the_file_is_told_before_a_run(
@@ -200,8 +200,8 @@ class TestFile:
 def test_bad_settings_are_refused() -> None:
     assert "toxic_terms" in refused()
     assert "`toxic_terms` must have at least one term" in refused(toxic_terms=[])
-    assert '`toxic_terms` holds " "' in refused(toxic_terms=["darn", " "])
-    assert "`toxic_terms` holds" in refused(toxic_terms=["\u200b"])
+    assert '`toxic_terms` has " "' in refused(toxic_terms=["darn", " "])
+    assert "`toxic_terms` has" in refused(toxic_terms=["\u200b"])
     assert "`toxic_terms` must name a file" in refused(toxic_terms="")
 
 

@@ -78,9 +78,9 @@ def test_the_score_is_the_share_of_bounds_that_are_met() -> None:
 @pytest.mark.parametrize(
     ("bound", "message"),
     [
-        ({"max_duration_ms": 1}, "how long the answer took is not known"),
-        ({"max_cost_usd": 1}, "what the answer cost is not known"),
-        ({"max_tokens": 1}, "how many tokens the answer used is not known"),
+        ({"max_duration_ms": 1}, "the duration of the answer is not known"),
+        ({"max_cost_usd": 1}, "the cost of the answer is not known"),
+        ({"max_tokens": 1}, "the number of tokens of the answer is not known"),
     ],
 )
 def test_a_bound_on_what_is_not_known_is_an_error_and_never_met(bound: dict[str, Any], message: str) -> None:
@@ -202,7 +202,7 @@ def test_of_an_answer_at_hand_nobody_knows_how_long_it_took() -> None:
     assert score.score == 1.0
     score, _ = asyncio.run(run_evaluators_for_case(bounded(key="max_duration_ms", bound=15), answer))
     assert score.error is not None
-    assert "how long the answer took is not known" in score.error.message
+    assert "the duration of the answer is not known" in score.error.message
 
 
 @given(st.integers(0, 5), st.integers(0, 5))

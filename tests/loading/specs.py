@@ -48,7 +48,7 @@ class RegexSettings:
         try:
             re.compile(self.pattern)
         except re.error as error:
-            raise ValueError(f"`pattern` is no regular expression: {error}") from None
+            raise ValueError(f"`pattern` is not a valid regular expression: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def test_problems_of_the_side_file_and_of_lines_are_told_together() -> None:
         load(write([line("a"), line(7), line("a"), '{"id": }']))
     assert str(caught.value).splitlines() == [
         "cases.jsonl:2:8  $.id  must be text, but is a number; put it in quotes",
-        "cases.jsonl:3:1  $.id  the id 'a' is used twice, first in line 1; ids are unique in a suite",
+        "cases.jsonl:3:1  $.id  the id 'a' is used twice, first in line 1; ids must be unique in a suite",
         "cases.jsonl:4:8  $  this line is not valid JSON: a value is missing here",
         (
             "cases.yaml:1:1  $.tagz  unknown key 'tagz'; allowed: $schema, description, dataset, tags, execution, "
@@ -104,7 +104,7 @@ def test_lines_behind_the_first_thousand_become_broken_cases_when_they_are_read(
     broken = [case for case in suite.cases if isinstance(case, BrokenCase)]
     assert [(case.id, case.location.line) for case in broken] == [("line-1002", 1002), ("case-5", 1003), ("last", 1004)]
     assert [problem.render() for case in broken for problem in case.problems][1] == (
-        "cases.jsonl:1003:1  $.id  the id 'case-5' is used twice, first in line 6; ids are unique in a suite"
+        "cases.jsonl:1003:1  $.id  the id 'case-5' is used twice, first in line 6; ids must be unique in a suite"
     )
     assert ids(suite)[-4:] == ["late", "line-1002", "case-5", "last"]
 
