@@ -32,7 +32,7 @@ def has_interval(form: str, metrics: Metrics) -> bool:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_the_page_lists_every_metric_of_a_command_and_which_have_an_interval(door: str) -> None:
+def test_the_page_lists_every_metric_and_which_have_an_interval(door: str) -> None:
     metrics = DOORS[door]
     forms = [form for name, metric in metrics.items() for form in metric.forms(name)]
     assert documented(door) == {form: has_interval(form, metrics) for form in forms}

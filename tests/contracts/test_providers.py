@@ -14,7 +14,7 @@ import pytest
 from msgspec import Struct
 from tests.support.agents import recorded, stand_in
 from tests.support.asking import PATIENCE_S, ask, make_request, make_target, with_provider
-from tests.support.loopback import Server, hang_up, reply, serving, never_answer
+from tests.support.loopback import Server, hang_up, never_answer, reply, serving
 
 from agentv.providers import PROVIDERS
 from agentv.providers.agents.claude import ClaudeSettings
@@ -63,7 +63,7 @@ async def hang(_: ProviderRequest) -> str:
 
 
 def fail(_: ProviderRequest) -> str:
-    raise LookupError("no order desk")
+    raise LookupError("no order service")
 
 
 TEXT = {"Content-Type": "text/plain"}
@@ -97,7 +97,7 @@ def agent(settings: Callable[..., object], name: str) -> "Case":
 
 
 def editor(kind: str) -> "Case":
-    """An editor, played by a program that does what its agent is told; several are provisioned."""
+    """An editor, played by a program that follows a script; several are provisioned."""
 
     def at(mode: str) -> Callable[[Place], object]:
         def settings(place: Place) -> VscodeSettings:

@@ -153,7 +153,7 @@ def test_texts_that_share_words_lie_closer_together() -> None:
 
 
 @given(st.text(), st.integers(1, 64))
-def test_a_vector_has_length_one_and_the_dimensions_asked_for(text: str, dimensions: int) -> None:
+def test_a_vector_has_length_one_and_the_requested_dimensions(text: str, dimensions: int) -> None:
     vector = embed(text, dimensions)
     assert len(vector) == dimensions
     assert dot(vector, vector) == pytest.approx(1.0) or set(vector) == {0.0}

@@ -44,7 +44,7 @@ def test_a_calibration_survives_a_round_trip(calibration: Calibration) -> None:
     assert record_to_calibration(calibration_to_record(calibration)) == calibration
 
 
-def test_a_newer_calibration_of_the_same_judge_takes_the_place_of_the_older(tmp_path: Path) -> None:
+def test_a_newer_calibration_of_the_same_judge_replaces_the_older(tmp_path: Path) -> None:
     first = save_calibration(tmp_path, CALIBRATION)
     assert save_calibration(tmp_path, CALIBRATION) == first
     assert load_calibrations(tmp_path) == (CALIBRATION,)

@@ -173,14 +173,14 @@ def read_page(stored: StoredRun, query: RowQuery) -> tuple[list[Row], int, Facet
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.lists(rows(), max_size=8), min_size=1, max_size=3), st.lists(queries, min_size=1, max_size=4))
 def test_a_page_of_the_index_is_the_page_of_the_files_however_the_run_grew(
-    growth: list[list[Row]], asked: list[RowQuery]
+    growth: list[list[Row]], page_queries: list[RowQuery]
 ) -> None:
     with TemporaryDirectory() as folder:
         home = Path(folder) / ".agentv"
         index = RunIndex(home, note=pytest.fail)
         for new in growth:
             stored = keep(home, new)
-            for query in asked:
+            for query in page_queries:
                 page = index.page(stored, query)
                 assert (bodies(stored, page), page.total, page.facets) == read_page(stored, query)
                 assert page.counts == stored.counts()
@@ -250,7 +250,7 @@ def test_runs_that_cannot_be_read_are_listed_as_their_folders_tell(home: Path, i
     assert [run.state for run in index.runs()] == ["finished", "unreadable", "unreadable", "unreadable"]
 
 
-def test_a_run_that_goes_on_is_told_from_one_that_was_killed(home: Path, index: RunIndex) -> None:
+def test_a_running_run_is_distinguished_from_a_killed_one(home: Path, index: RunIndex) -> None:
     store = RunFolder(runs_folder(home), "r", clock=at_noon)
     store.begin(make_run(run_id="r"))
     store.append(row("a"))
@@ -324,7 +324,7 @@ def test_an_index_of_another_version_is_made_anew(home: Path, index: RunIndex, n
     assert notes == []
 
 
-def test_an_index_that_broke_later_is_told_of_once_and_thrown_away(home: Path, notes: list[str]) -> None:
+def test_an_index_that_breaks_later_is_reported_once_and_deleted(home: Path, notes: list[str]) -> None:
     stored = keep(home, [row("a")])
     first = RunIndex(home, note=notes.append)
     first.page(stored, ALL)
@@ -436,7 +436,7 @@ def test_two_processes_that_find_a_broken_index_replace_it_once(home: Path, note
     assert notes == []
 
 
-def test_rows_of_cases_that_were_taken_out_count_again_when_the_case_is_back(home: Path, index: RunIndex) -> None:
+def test_results_of_retired_cases_count_again_when_the_case_returns(home: Path, index: RunIndex) -> None:
     rows = [make_result(slot=replace(make_result().slot, eval_id=name)) for name in ("a", "b")]
     run = keep(home, rows)
     gone: JsonObject = {"slot": {"suite": rows[1].slot.suite, "eval_id": "b", "target": rows[1].target, "trial": 0}}

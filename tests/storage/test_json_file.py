@@ -8,7 +8,7 @@ from pathlib import Path
 from agentv import EvaluationInput, EvaluationRunConfig, JsonFileStorageProvider, run_evaluation_sync
 
 
-def test_a_file_that_another_process_holds_keeps_nobody_else_waiting(tmp_path: Path) -> None:
+def test_a_locked_file_does_not_block_the_event_loop(tmp_path: Path) -> None:
     path = tmp_path / "judged.jsonl"
     config = EvaluationRunConfig(evaluators=[{"type": "contains", "value": "x"}])
     result = run_evaluation_sync(EvaluationInput("x"), config)

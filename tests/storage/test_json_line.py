@@ -53,7 +53,7 @@ def test_any_mapping_is_an_object() -> None:
 
 class Sly(dict[str, JsonValue]):
     def items(self) -> Any:
-        raise RuntimeError("nobody looks inside")
+        raise RuntimeError("no access")
 
 
 def cycle() -> list[Any]:

@@ -55,7 +55,7 @@ def kept(folder: Path, rows: Sequence[CaseResult]) -> Path:
     return folder / "r1"
 
 
-def told(side: Side) -> dict[object, object]:
+def values_of(side: Side) -> dict[object, object]:
     return {
         name: (
             side.rows(name),
@@ -71,7 +71,7 @@ def test_a_row_read_in_part_is_the_row_read_whole(tmp_path: Path) -> None:
     whole = Side("whole")
     for row in stored.results():
         whole.add(scored_row(row))
-    assert told(load_side(stored)) == told(whole)
+    assert values_of(load_side(stored)) == values_of(whole)
 
 
 @given(case_results())

@@ -27,14 +27,14 @@ WITHIN_S = 30.0
 
 
 class Running:
-    """A run with a database behind it, and what it told."""
+    """A run that is pushed to a database, and its messages."""
 
     def __init__(self, url: StoreUrl, runs: Path) -> None:
         self.url = url
-        self.told: list[str] = []
+        self.messages: list[str] = []
         self.store = SharedRun(url, lambda: RunFolder(runs, RUN.run_id, clock=at_noon))
         assert isinstance(self.store, ReportingStore)
-        self.store.report_to(self.told.append)
+        self.store.report_to(self.messages.append)
         self.store.begin(make_run())
 
     def write(self, rows: int = 1) -> None:
@@ -76,7 +76,7 @@ def test_a_connection_that_is_cut_is_opened_again(tmp_path: Path) -> None:
     run.write(3)
     run.store.close("finished")
     assert run.kept() == 9
-    lost, back = run.told
+    lost, back = run.messages
     assert "cannot store run" in lost  # then the server's own words, which are not always the same
     assert lost.endswith("The run continues; its folder has every result")
     assert back.endswith("is reachable again and up to date with this run")
@@ -102,8 +102,8 @@ def test_a_server_that_goes_away_leaves_the_rest_to_a_push(tmp_path: Path) -> No
         server.stop()
         run.write(50)
         run.store.close("finished")
-        assert f"push the rest: agentv store push {RUN.run_id}" in run.told[-1]
-        assert len(run.told) == 2
+        assert f"push the rest: agentv store push {RUN.run_id}" in run.messages[-1]
+        assert len(run.messages) == 2
         assert len(list(open_run(Path(run.store.folder)).results())) == 52
         server.start()
         assert run.kept() == 2
@@ -122,7 +122,7 @@ def test_a_server_that_comes_back_gets_the_rest_at_once(tmp_path: Path) -> None:
         server.start()
         eventually(lambda: run.kept() == 52)
         run.store.close("finished")
-        assert "is reachable again" in run.told[-1]
+        assert "is reachable again" in run.messages[-1]
 
 
 @contextmanager
@@ -152,7 +152,7 @@ def test_a_server_that_hangs_holds_up_neither_the_rows_nor_the_end(tmp_path: Pat
     assert "push the rest: agentv store push" in mirror.messages[-1]
 
 
-def test_a_run_that_nobody_can_keep_is_refused_before_it_has_a_folder() -> None:
+def test_a_run_that_cannot_be_stored_is_refused_before_it_has_a_folder() -> None:
     def open_folder() -> RunFolder:
         raise AssertionError("the folder was opened")
 
@@ -182,7 +182,7 @@ def test_a_run_is_resumed_where_the_database_has_it(tmp_path: Path) -> None:
     second.write(3)
     second.store.close("finished")
     assert second.kept() == 5
-    assert not first.told + second.told
+    assert not first.messages + second.messages
 
 
 def test_no_thread_is_left(tmp_path: Path) -> None:

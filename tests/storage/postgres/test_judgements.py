@@ -51,10 +51,10 @@ def test_judgements_are_kept_with_their_numbers(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PG_URL", url)
     config = config_for("${{ PG_URL }}")
     for text in ("Wait, please.", "Wait!"):
-        result = run_evaluation_sync(EvaluationInput(text, agent_id="desk\0"), config)
+        result = run_evaluation_sync(EvaluationInput(text, agent_id="shop\0"), config)
         assert result.run_errors == ()
     assert [each.overall_score for each in judgements(url)] == [1.0, 0.0]
-    assert columns(url) == [("desk�", 1.0, "pass", 1, 1, 0), ("desk�", 0.0, "fail", 1, 1, 0)]
+    assert columns(url) == [("shop�", 1.0, "pass", 1, 1, 0), ("shop�", 0.0, "fail", 1, 1, 0)]
 
 
 def test_many_at_once_are_kept_once_each() -> None:

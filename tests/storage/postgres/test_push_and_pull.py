@@ -184,15 +184,15 @@ def test_another_run_of_the_same_id_is_overwritten_on_neither_side(
     push(write_run(tmp_path / "here"), url)
     other = make_other(tmp_path / "there")
     before = contents(other)
-    with pytest.raises(StorageError, match="another|different run"):
+    with pytest.raises(StorageError, match=r"another line|different run"):
         pull(url, tmp_path / "there")
-    with pytest.raises(StorageError, match="another|different run"):
+    with pytest.raises(StorageError, match=r"another line|different run"):
         push(other, url)
     assert contents(other) == before
     assert contents(pull(url, tmp_path / "third").folder) == contents(tmp_path / "here" / RUN.run_id)
 
 
-def test_a_folder_that_lost_lines_is_told_to_pull_first(tmp_path: Path, url: StoreUrl) -> None:
+def test_a_push_from_a_folder_that_lost_lines_suggests_to_pull_first(tmp_path: Path, url: StoreUrl) -> None:
     folder = write_run(tmp_path / "here")
     push(folder, url)
     lines = (folder / "results.jsonl").read_bytes().splitlines(keepends=True)
@@ -275,7 +275,7 @@ def test_nul_characters_are_readable_in_queries(tmp_path: Path, url: StoreUrl) -
     assert [row[0] for row in rows] == ["a�b", "��", "c:\\u0000", "\\�"]
 
 
-def test_the_list_counts_current_rows_and_tells_how_runs_ended(tmp_path: Path, url: StoreUrl) -> None:
+def test_the_list_shows_current_counts_and_states_of_runs(tmp_path: Path, url: StoreUrl) -> None:
     store = RunFolder(tmp_path / "here", RUN.run_id, clock=at_noon)
     store.begin(make_run())
     slot = make_result().slot
@@ -303,7 +303,11 @@ def test_a_run_is_found_by_id_start_suffix_name_and_age(tmp_path: Path, url: Sto
     with connect(url) as connection:
         found = {name: find_shared_run(connection, url, name) for name in ("latest", "latest~1", "7f3a", "nightly")}
         assert found == dict(zip(found, ["20260201T120000-aa", *[RUN.run_id] * 3], strict=True))
-        for reference, message in (("2026", "matches 2 runs"), ("none such", "known, latest first: 2026"), ("", "no run")):
+        for reference, message in (
+            ("2026", "matches 2 runs"),
+            ("none such", "known, latest first: 2026"),
+            ("", "no run"),
+        ):
             with pytest.raises(ConfigError, match=message):
                 find_shared_run(connection, url, reference)
 

@@ -73,11 +73,11 @@ KEPT = {
 
 
 @pytest.mark.parametrize(("text", "kept"), KEPT.items())
-def test_what_a_run_keeps_connects_to_the_same_database_and_has_no_password(text: str, kept: str) -> None:
+def test_the_stored_url_connects_to_the_same_database_without_a_password(text: str, kept: str) -> None:
     assert parse_store_url(text).public == kept
 
 
-def test_one_database_is_one_place_whoever_asks_it() -> None:
+def test_a_database_is_one_place_for_every_user() -> None:
     places = {
         parse_store_url(f"postgresql://{who}db/evals?sslmode=require").place for who in ("", "ann@", "bob:s3cret@")
     }

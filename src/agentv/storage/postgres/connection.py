@@ -54,7 +54,7 @@ def connect(url: StoreUrl) -> "Connection":
 def store_errors(url: StoreUrl, problem: str, *, hint: str = "") -> Iterator[None]:
     """Convert the driver's errors into a StorageError of one line without secrets: "the store URL `problem`: …".
 
-    `hint` tells the user what to do.
+    `hint` is advice for the user, which ends the message.
     """
     import psycopg  # noqa: PLC0415 - see check_driver
 

@@ -38,7 +38,7 @@ _PUBLIC_PARAMETERS = (
 class StoreUrl(Struct, frozen=True):
     """A PostgreSQL URL. `text` has the password and is only for connecting; `shown` is for messages.
 
-    `hint` tells the user what to do when the database cannot be reached.
+    `hint` is advice for the user when the database cannot be reached.
     """
 
     text: str
