@@ -66,12 +66,12 @@ def test_a_name_that_is_not_in_the_path_is_told_with_all_places(tmp_path: Path) 
     assert failure is not None
     assert (failure.kind, failure.stage) == ("target_missing", "healthcheck")
     assert failure.message == (
-        f"there is no 'codex-nightly' in PATH ({tmp_path}/a, {tmp_path}/b); "
-        "install it with `npm install -g @openai/codex`, or name its path as `executable`"
+        f"'codex-nightly' is not in PATH ({tmp_path}/a, {tmp_path}/b); "
+        "install it with `npm install -g @openai/codex`, or set `executable` to its path"
     )
 
 
-@pytest.mark.parametrize(("name", "problem"), [("gone", "is not there"), ("text", "is not a program that can be run")])
+@pytest.mark.parametrize(("name", "problem"), [("gone", "does not exist"), ("text", "is not executable")])
 def test_a_path_that_is_no_program_is_told(tmp_path: Path, name: str, problem: str) -> None:
     (tmp_path / "text").write_text("hello")
 
@@ -136,7 +136,7 @@ def test_an_agent_that_hangs_is_ended_with_all_it_started(tmp_path: Path, family
     failure = failure_of(target, make_request(timeout_s=1), home=tmp_path)
 
     assert (failure.kind, failure.retryable) == ("target_timeout", True)
-    assert failure.message.startswith("no answer within 1 s; codex and all it had started were ended; log: ")
+    assert failure.message.startswith("no answer within 1 s; codex and all its child processes were ended; log: ")
     assert family.alive() == []
 
 
@@ -149,7 +149,7 @@ def test_an_agent_that_prints_without_end_is_ended(tmp_path: Path, family: Famil
     failure = failure_of(target, home=tmp_path)
 
     assert failure.kind == "too_large"
-    assert failure.message.startswith("codex printed more than 32 MiB of events; the answer was not kept")
+    assert failure.message.startswith("codex printed more than 32 MiB of events; the answer was discarded")
     assert family.alive() == []
     assert sum(path.stat().st_size for path in (tmp_path / "logs").rglob("*.log")) < 10_000
 
@@ -159,7 +159,7 @@ def test_output_without_an_answer_is_malformed(tmp_path: Path, prints: str) -> N
     failure = failure_of(target_of(tmp_path, prints), home=tmp_path)
 
     assert failure.kind == "malformed_reply"
-    assert failure.message.startswith("codex ended well, but none of its output is an answer; log: ")
+    assert failure.message.startswith("codex succeeded, but its output contains no answer; log: ")
 
 
 def test_an_agent_that_acted_and_said_nothing_has_answered(tmp_path: Path) -> None:

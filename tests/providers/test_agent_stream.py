@@ -41,9 +41,9 @@ def test_it_does_not_matter_how_output_is_cut(agent: str, cuts: list[int]) -> No
     whole, cut = stream_of(READERS[agent]), stream_of(READERS[agent])
     places = [0, *sorted(min(place, len(content)) for place in cuts), len(content)]
 
-    assert whole.hear(content)
+    assert whole.feed(content)
     for start, end in itertools.pairwise(places):
-        assert cut.hear(content[start:end])
+        assert cut.feed(content[start:end])
     whole.end()
     cut.end()
 
@@ -54,7 +54,7 @@ def test_it_does_not_matter_how_output_is_cut(agent: str, cuts: list[int]) -> No
 def test_a_last_line_needs_no_line_end_and_others_may_have_two() -> None:
     stream = stream_of()
 
-    stream.hear(codex_says("One.").replace("\n", "\r\n").encode() + codex_says("Two.").encode().rstrip())
+    stream.feed(codex_says("One.").replace("\n", "\r\n").encode() + codex_says("Two.").encode().rstrip())
     stream.end()
 
     assert stream.transcript.answer == "Two."
@@ -63,7 +63,7 @@ def test_a_last_line_needs_no_line_end_and_others_may_have_two() -> None:
 def test_words_between_events_are_no_events_and_stay_in_the_tail() -> None:
     stream = stream_of()
 
-    stream.hear(b"warming up \xff\n" + codex_says("Done.").encode() + b"{broken\n")
+    stream.feed(b"warming up \xff\n" + codex_says("Done.").encode() + b"{broken\n")
     stream.end()
 
     assert stream.transcript.answer == "Done."
@@ -76,7 +76,7 @@ def test_secrets_are_struck_before_anything_is_made_of_a_line(tmp_path: Path) ->
     log = AgentLog(tmp_path / "log", "json")
     stream = stream_of(log=log, secrets=[secret])
 
-    stream.hear(codex_says(f"The key is {secret}.").encode())
+    stream.feed(codex_says(f"The key is {secret}.").encode())
     stream.note(secret)
     stream.end()
     log.close()
@@ -90,7 +90,7 @@ def test_pieces_are_neither_kept_nor_logged_since_a_secret_may_be_spread_over_th
     log = AgentLog(tmp_path / "log", "json")
     stream = stream_of(log=log, noise=frozenset({"delta"}), secrets=["sk-01234567"])
 
-    stream.hear(lines({"type": "delta", "text": "sk-012"}, {"text": "34567", "type": "delta"}).encode())
+    stream.feed(lines({"type": "delta", "text": "sk-012"}, {"text": "34567", "type": "delta"}).encode())
     stream.end()
     log.close()
 
@@ -103,7 +103,7 @@ def test_a_run_of_pieces_may_be_long_but_not_endless() -> None:
     chunk = lines({"type": "delta", "text": "x" * 2**20}).encode()
     heard = 0
 
-    while stream.hear(chunk):
+    while stream.feed(chunk):
         heard += len(chunk)
 
     assert heard > 4 * MAX_STORED_BYTES
@@ -116,7 +116,7 @@ def test_what_is_kept_has_a_limit_in_one_line_and_in_many(end: bytes) -> None:
     chunk = b"x" * (2**20 - len(end)) + end
     heard = 0
 
-    while stream.hear(chunk):
+    while stream.feed(chunk):
         heard += len(chunk)
 
     assert MAX_STORED_BYTES - 2**20 <= heard <= MAX_STORED_BYTES
@@ -126,7 +126,7 @@ def test_a_summary_has_a_line_for_each_step(tmp_path: Path) -> None:
     log = AgentLog(tmp_path / "log")
     stream = stream_of(read_pi, log)
 
-    stream.hear(recorded("pi").encode())
+    stream.feed(recorded("pi").encode())
     stream.end()
     log.close()
 
@@ -145,7 +145,7 @@ def test_a_summary_has_a_line_for_each_step(tmp_path: Path) -> None:
 def test_a_long_step_is_cut_in_the_summary(tmp_path: Path) -> None:
     log = AgentLog(tmp_path / "log")
 
-    stream_of(log=log).hear(codex_says("two\nlines " + "x" * 1_000).encode())
+    stream_of(log=log).feed(codex_says("two\nlines " + "x" * 1_000).encode())
 
     assert re.fullmatch(r"07:00:01 says     two lines x+…\n", (tmp_path / "log").read_text())
     assert len((tmp_path / "log").read_text()) == 319

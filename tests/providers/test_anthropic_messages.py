@@ -70,7 +70,7 @@ def test_a_refusal_of_the_provider_is_a_content_filter_with_its_reason() -> None
 
     failure = failure_in(value)
 
-    assert (failure.kind, failure.message) == ("content_filter", "the provider refused to let the model answer: harm")
+    assert (failure.kind, failure.message) == ("content_filter", "the provider blocked the answer of the model: harm")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_content_of_another_shape_is_no_reply(content: JsonValue) -> None:
     failure = failure_in({"content": content})
 
     assert failure.kind == "unexpected_shape"
-    assert failure.message.startswith("the reply has no list of content blocks: ")
+    assert failure.message.startswith("the response has no list of content blocks: ")
 
 
 def test_blocks_of_a_new_kind_do_no_harm() -> None:
@@ -143,7 +143,7 @@ def test_tools_of_the_api_itself_are_passed_on() -> None:
         ),
         (
             {"api_key": "k", "thinking_budget": 2000, "temperature": 0.0},
-            "temperature cannot be chosen for a model that thinks first",
+            "temperature cannot be combined with thinking_budget",
         ),
     ],
 )

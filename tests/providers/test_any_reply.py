@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentv.providers.apis.anthropic import AnthropicSettings, MessagesDialogue
 from agentv.providers.apis.anthropic import parse_line as parse_message_line
 from agentv.providers.apis.anthropic import parse_state as parse_message_state
-from agentv.providers.apis.dialogue import Dialogue, Turn, go_on, open_conversation, parse_turn
+from agentv.providers.apis.dialogue import Dialogue, Turn, continue_conversation, open_conversation, parse_turn
 from agentv.providers.apis.gemini import ContentDialogue, GeminiSettings
 from agentv.providers.apis.http import HttpResponse, status_failure
 from agentv.providers.apis.model_provider import to_message, to_response
@@ -102,8 +102,8 @@ def check(dialogue: Dialogue, value: JsonValue) -> None:
     assert isinstance(turn.text, str)
     assert all(call.tool and isinstance(call.tool, str) for call in turn.tool_calls)
     assert all(isinstance(text, str | None) for text in (turn.finish_reason, turn.model, turn.request_id))
-    talk = open_conversation(dialogue, ProviderRequest("?"))
-    json_bytes(dialogue.build_body(go_on(dialogue, talk, turn, turn.tool_calls)))
+    conversation = open_conversation(dialogue, ProviderRequest("?"))
+    json_bytes(dialogue.build_body(continue_conversation(dialogue, conversation, turn, turn.tool_calls)))
     assert isinstance(to_response(turn, [to_message(turn)], turn.usage), ProviderResponse)
 
 

@@ -58,11 +58,17 @@ def test_the_limit_is_called_as_the_version_has_it(version: str, key: str) -> No
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "endpoint is needed: the resource's name or URL"),
-        ({"endpoint": "r", "base_url": "https://r"}, "endpoint is needed"),
+        ({}, "endpoint .the resource's name or URL. or base_url"),
+        ({"endpoint": "r", "base_url": "https://r"}, r"endpoint \(the resource's name or URL\) or base_url"),
         ({"base_url": "gate.example"}, "base_url must start with http:// or https://"),
-        ({"endpoint": "https://r.openai.azure.com/openai/deployments/d"}, "endpoint is the resource alone, such as"),
-        ({"endpoint": "https://r.openai.azure.com?api-version=1"}, "endpoint is the resource alone, such as"),
+        (
+            {"endpoint": "https://r.openai.azure.com/openai/deployments/d"},
+            "endpoint must be the URL of the resource only, such as",
+        ),
+        (
+            {"endpoint": "https://r.openai.azure.com?api-version=1"},
+            "endpoint must be the URL of the resource only, such as",
+        ),
     ],
 )
 def test_an_address_that_cannot_be_is_refused(settings: dict[str, Any], message: str) -> None:

@@ -234,7 +234,7 @@ def test_every_line_of_anthropics_results_is_read(result: JsonObject | None, out
 
 @pytest.mark.parametrize("line", [b"[]", b"{", b"4", b'{"a": "\xff"}'])
 def test_a_line_that_is_no_object_is_named(line: bytes) -> None:
-    with pytest.raises(ProviderError, match="line 3 of the batch's results is no JSON object"):
+    with pytest.raises(ProviderError, match="line 3 of the batch results is not a JSON object"):
         list(parse_lines(b'{"a": 1}\n\n' + line))
 
 
@@ -254,7 +254,7 @@ def test_an_upload_cannot_be_broken_by_what_it_holds() -> None:
 
 
 def test_gemini_says_that_it_has_none() -> None:
-    with pytest.raises(ValueError, match="batch_api is for azure, openai and anthropic"):
+    with pytest.raises(ValueError, match="batch_api is available for azure, openai and anthropic"):
         GeminiSettings(api_key=KEY, batch_api=True)
 
 
@@ -264,5 +264,5 @@ def test_a_batch_has_one_turn_and_what_needs_more_is_refused(api: str, key: str,
     settings: dict[str, Any] = {key: value}
     MODEL_APIS[api].target("http://127.0.0.1", **settings)
 
-    with pytest.raises(ValueError, match=f"^{key} does not go with batch_api: in a batch the model has one turn"):
+    with pytest.raises(ValueError, match=f"^{key} cannot be combined with batch_api: a batch has only one turn"):
         MODEL_APIS[api].target("http://127.0.0.1", batch_api=True, **settings)

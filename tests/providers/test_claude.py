@@ -136,7 +136,7 @@ def test_calls_made_at_once_stand_in_one_message() -> None:
             ),
             "auth",
             None,
-            "claude failed: Not logged in; check the key or the login that it uses",
+            "claude failed: Not logged in; check its API key or login",
         ),
         (
             lines({"type": "result", "subtype": "error_max_turns", "is_error": True, "errors": ["Reached 1 turn"]}),
@@ -161,7 +161,7 @@ def test_tools_that_it_was_not_permitted_are_told_to_people() -> None:
     (note,) = transcript_of({**RESULT, "permission_denials": denials}).response().notes
 
     assert note == (
-        "claude was not permitted to use Bash, Write; permit tools by args, such as [--permission-mode, acceptEdits]"
+        "claude was not permitted to use Bash, Write; permit tools with args, such as [--permission-mode, acceptEdits]"
     )
 
 

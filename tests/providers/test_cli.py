@@ -145,9 +145,7 @@ def test_a_program_that_is_not_there_is_said_by_name() -> None:
 def test_a_folder_that_is_not_there_is_said_by_name(tmp_path: Path) -> None:
     failure = failure_of(target_of("pwd", cwd="missing"), make_request(eval_dir=str(tmp_path)))
 
-    assert failure == Failure(
-        "config_error", f"the command cannot run in {tmp_path / 'missing'}: there is no such folder"
-    )
+    assert failure == Failure("config_error", f"the command cannot run in {tmp_path / 'missing'}: no such folder")
 
 
 def test_an_output_file_that_was_not_written_says_what_to_do() -> None:
@@ -167,7 +165,7 @@ def mischief(mode: str, *, family: Family, output_file: bool = False) -> Resolve
     [
         ("fail", "target_exit", "exit code 1; standard error ends with:\ncannot reach the order desk"),
         ("crash", "target_exit", "the command was ended by SIGKILL"),
-        ("flood", "too_large", "standard output is larger than 10 MiB; the answer was not kept"),
+        ("flood", "too_large", "standard output is larger than 10 MiB; the answer was discarded"),
     ],
 )
 def test_mischief_ends_as_one_failure_of_the_right_kind(family: Family, mode: str, kind: str, said: str) -> None:
@@ -182,7 +180,7 @@ def test_a_hanging_command_is_a_retryable_time_out_and_leaves_nobody(family: Fam
     failure = failure_of(mischief("hang-with-family", family=family), make_request(timeout_s=1))
 
     assert (failure.kind, failure.retryable) == ("target_timeout", True)
-    assert failure.message == "no answer within 1 s; the command and all it had started were ended"
+    assert failure.message == "no answer within 1 s; the command and all its child processes were ended"
     assert family.alive() == []
 
 
@@ -190,7 +188,7 @@ def test_a_hanging_command_is_a_retryable_time_out_and_leaves_nobody(family: Fam
     ("mode", "kind", "said"),
     [
         ("flood-file", "too_large", "{OUTPUT_FILE} is larger than 10 MiB"),
-        ("pipe-file", "malformed_reply", "something other than a file"),
+        ("pipe-file", "malformed_reply", "is not a regular file after the command"),
     ],
 )
 def test_mischief_with_the_output_file_ends_as_one_failure(family: Family, mode: str, kind: str, said: str) -> None:
@@ -219,7 +217,7 @@ def test_bad_utf8_is_an_answer_with_a_note(family: Family) -> None:
 
     assert response.text == "caf\ufffd"
     assert response.notes == (
-        "standard output is not UTF-8 (first bad byte at offset 3); bad bytes are shown as U+FFFD",
+        "standard output is not UTF-8 (first invalid byte at offset 3); invalid bytes are replaced by U+FFFD",
     )
 
 
@@ -250,7 +248,7 @@ def test_a_failing_healthcheck_says_why() -> None:
     failure = raised.value.failure
     assert (failure.kind, failure.stage, failure.retryable) == ("healthcheck", "healthcheck", False)
     assert failure.message == (
-        "the healthcheck of target 'desk' failed: the command failed with exit code 3; "
+        "the healthcheck of target 'support' failed: the command failed with exit code 3; "
         "standard error ends with:\nno database"
     )
 
@@ -294,4 +292,4 @@ def test_an_http_healthcheck_passes_with_success_and_fails_with_anything_else() 
 
     failure = raised.value.failure
     assert (failure.kind, failure.stage) == ("healthcheck", "healthcheck")
-    assert failure.message == "the healthcheck of target 'desk' failed: HTTP 503"
+    assert failure.message == "the healthcheck of target 'support' failed: HTTP 503"

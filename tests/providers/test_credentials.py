@@ -82,7 +82,7 @@ def test_no_token_is_a_failure_of_the_key() -> None:
     failure = why_not(fetch)
 
     assert failure.kind == "auth"
-    assert failure.message.startswith("a token cannot be had: nobody is signed in!")
+    assert failure.message.startswith("a token cannot be obtained: nobody is signed in!")
     assert len(failure.message) < 600
 
 
@@ -96,7 +96,7 @@ def test_a_token_that_does_not_come_meets_the_deadline() -> None:
     failure = why_not(fetch, timeout_s=0.2)
     over.set()
 
-    assert (failure.kind, failure.message) == ("deadline", "a token did not come within 0.2 s")
+    assert (failure.kind, failure.message) == ("deadline", "a token was not received within 0.2 s")
 
 
 @pytest.mark.parametrize("name", ["api-key", "API-Key", "authorization"])
@@ -141,7 +141,7 @@ def test_azure_that_gets_no_token_says_why(
         failure = failure_of(azure_target("http://127.0.0.1:1"))
 
     assert failure.kind == "auth"
-    assert failure.message.startswith("an Entra ID token cannot be had: DefaultAzureCredential failed")
+    assert failure.message.startswith("an Entra ID token cannot be obtained: DefaultAzureCredential failed")
     assert capfd.readouterr().err == ""
 
 

@@ -149,8 +149,8 @@ def test_extra_keys_go_into_objects_that_are_there_already() -> None:
     [
         ({}, "api_key is needed, or a project for Vertex; write the key as \\${{ GEMINI_API_KEY }}"),
         ({"api_key": "k", "base_url": "localhost"}, "base_url must start with http:// or https://"),
-        ({"api_key": "k", "location": "global"}, "location is for Vertex, which needs a project as well"),
-        ({"api_key": "k", "project": "p"}, "api_key does not go with project"),
+        ({"api_key": "k", "location": "global"}, "location is for Vertex, which also needs a project"),
+        ({"api_key": "k", "project": "p"}, "api_key cannot be combined with project"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:

@@ -37,8 +37,8 @@ def test_a_date_is_compared_with_the_present_moment() -> None:
 @pytest.mark.parametrize(
     ("status", "body", "kind", "message"),
     [
-        (401, b'{"error": {"message": "bad key"}}', "auth", "HTTP 401: bad key; check the key and what it may use"),
-        (403, b"", "auth", "HTTP 403; check the key and what it may use"),
+        (401, b'{"error": {"message": "bad key"}}', "auth", "HTTP 401: bad key; check the key and its permissions"),
+        (403, b"", "auth", "HTTP 403; check the key and its permissions"),
         (404, b'{"error": "no such model"}', "bad_request", "HTTP 404: no such model"),
         (400, b'{"detail": "x", "message": "too long"}', "bad_request", "HTTP 400: too long"),
         (400, b'{"error": {"code": "content_filter", "message": "no"}}', "content_filter", "HTTP 400: no"),
@@ -72,9 +72,7 @@ def test_a_redirect_is_not_followed_and_says_where_it_led() -> None:
 
     assert failure is not None
     assert failure.kind == "transport"
-    assert (
-        failure.message == "HTTP 307: a redirect to https://elsewhere/, not followed since the key would go there too"
-    )
+    assert failure.message == "HTTP 307: redirect to https://elsewhere/ not followed, since the key would be sent there"
 
 
 @pytest.mark.parametrize("status", [200, 201, 204])

@@ -159,7 +159,7 @@ def test_a_value_that_a_case_does_not_have_is_a_bad_request() -> None:
         failure = failure_of(target_at(server, body={"u": "{{ metadata.user }}"}))
     assert (failure.kind, failure.message) == (
         "bad_request",
-        "the request needs metadata.user, which this case does not have",
+        "the request needs metadata.user, which is missing from this case",
     )
     assert server.requests == []
 
@@ -279,7 +279,7 @@ def test_a_descent_into_a_reply_that_is_nested_too_deeply_is_a_failure_of_the_re
 
 def test_messages_that_are_none_are_told() -> None:
     failure = failed(reply('{"steps": ["a"]}', headers=JSON), output_messages="$.steps")
-    assert failure.message == 'the reply has no messages with a role where output_messages should be: ["a"]'
+    assert failure.message == 'the response has no messages with a role where output_messages should be: ["a"]'
     failure = failed(reply('{"steps": [{"role": "user", "content": "x"}]}', headers=JSON), output_messages="$.steps")
     assert failure.kind == "unexpected_shape"
 
@@ -290,18 +290,18 @@ def test_messages_that_are_none_are_told() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"response": "$.choices[0.message"}, "response is no JSONPath: it goes wrong at character 12, '.message'"),
-        ({"response": "answer"}, "response is no JSONPath: it must begin with $"),
-        ({"output_messages": "$.a["}, "output_messages is no JSONPath: it ends too early"),
+        ({"response": "$.choices[0.message"}, "response is not a valid JSONPath: error at character 12, '.message'"),
+        ({"response": "answer"}, "response is not a valid JSONPath: it must begin with $"),
+        ({"output_messages": "$.a["}, "output_messages is not a valid JSONPath: it is incomplete"),
         ({"response": "$.a[?nofn(@.b)]"}, "at character 6, 'nofn(@.b)]': function 'nofn' is not defined"),
         ({"response": "$[" * 3000}, "response is"),
         ({"body": {"q": "{{ querstion }}"}}, "body has the unknown variable {{ querstion }}; known: question, "),
-        ({"body": '{"q": {{ question }}, }'}, "body is no JSON at line 1, column 23"),
-        ({"body": {"q": "always the same"}}, "body must hold {{ question }}"),
-        ({"method": "GET"}, "body does not go with GET"),
+        ({"body": '{"q": {{ question }}, }'}, "body is not valid JSON at line 1, column 23"),
+        ({"body": {"q": "always the same"}}, "body must contain {{ question }}"),
+        ({"method": "GET"}, "body is not allowed with GET"),
         ({"url": "ftp://h/"}, "url must start with http:// or https://"),
-        ({"url": "http://{{ question }}.example.com/"}, "url: a variable may stand in the path and the query"),
-        ({"headers": {"Content-Type": "application/xml"}}, "body cannot be filled as application/xml"),
+        ({"url": "http://{{ question }}.example.com/"}, "url may have variables in its path and query"),
+        ({"headers": {"Content-Type": "application/xml"}}, "body cannot be sent as application/xml"),
         ({"headers": {"Content-Type": "text/plain"}}, "body must be a text when it is sent as text/plain"),
     ],
 )

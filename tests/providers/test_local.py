@@ -163,5 +163,5 @@ def test_tensors_are_read_as_they_were_written(tmp_path: Path) -> None:
 def test_a_file_that_is_no_model_is_named(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     path.write_bytes(content)
-    with pytest.raises(ConfigError, match=r"model\.safetensors holds no weights"):
+    with pytest.raises(ConfigError, match=r"model\.safetensors is not a valid weights file"):
         load_tensors(path)

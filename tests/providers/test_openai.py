@@ -107,7 +107,7 @@ def test_a_function_that_is_missing_or_fails_is_said(tmp_path: Path) -> None:
         failure = failure_of(failing)
 
     assert failure.kind == "plugin_error"
-    assert failure.message.startswith("the answer of tool 'lookup' raised KeyError: 'no such order'")
+    assert failure.message.startswith("the function of tool 'lookup' raised KeyError: 'no such order'")
 
 
 def test_a_function_that_hangs_meets_the_deadline(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_function_that_hangs_meets_the_deadline(tmp_path: Path) -> None:
         failure = failure_of(hanging, make_request(timeout_s=0.5))
 
     assert failure.kind == "deadline"
-    assert failure.message.startswith("the answer of tool 'lookup' did not come within 0.")
+    assert failure.message.startswith("the function of tool 'lookup' did not return within 0.")
 
 
 def test_a_reply_that_was_cut_off_is_an_answer_with_a_note() -> None:
@@ -125,4 +125,4 @@ def test_a_reply_that_was_cut_off_is_an_answer_with_a_note() -> None:
         response = ask(target_of(server))
 
     assert (response.text, response.finish_reason) == ("On its w", "length")
-    assert response.notes == ("the reply was cut off at the limit of output tokens",)
+    assert response.notes == ("the response was truncated at the limit of output tokens",)

@@ -64,20 +64,20 @@ def test_a_packed_reply_is_unpacked(encoding: str, packed: bytes) -> None:
     ("answer", "kind", "retryable", "said"),
     [
         (hang_up, "transport", True, "no connection to 127.0.0.1"),
-        (reply('{"a": 1}', length=500), "transport", True, "broke in mid-reply"),
+        (reply('{"a": 1}', length=500), "transport", True, "was lost during the response"),
         (reply("", status="503 Busy", headers={"Retry-After": "7"}), "server_error", False, "HTTP 503"),
         (reply("", status="429 Slow", headers={"Retry-After": "7"}), "rate_limited", False, "HTTP 429"),
         (reply("", status="401 No"), "auth", False, "HTTP 401; check the key"),
-        (reply("", status="302 Found", headers={"Location": "/x"}), "transport", False, "a redirect to /x"),
+        (reply("", status="302 Found", headers={"Location": "/x"}), "transport", False, "redirect to /x"),
         (reply(b"not http at all", status="OK"), "transport", True, "no connection"),
-        (reply(b"junk", headers={"Content-Encoding": "gzip"}), "malformed_reply", False, "cannot be unpacked"),
+        (reply(b"junk", headers={"Content-Encoding": "gzip"}), "malformed_reply", False, "cannot be decompressed"),
         (
             reply(gzip.compress(b"x" * 99, mtime=0)[:-9], headers={"Content-Encoding": "gzip"}),
             "malformed_reply",
             False,
-            "too early",
+            "compressed response is truncated",
         ),
-        (reply(b"x", headers={"Content-Encoding": "zstd"}), "malformed_reply", False, "packed as 'zstd'"),
+        (reply(b"x", headers={"Content-Encoding": "zstd"}), "malformed_reply", False, "has the encoding 'zstd'"),
         (reply(BOMB, headers={"Content-Encoding": "gzip"}), "too_large", False, "larger than 10 MiB"),
         (endless(b"x" * 2**20), "too_large", False, "larger than 10 MiB"),
         (
@@ -274,7 +274,7 @@ def test_a_reply_is_gone_on_with_in_its_turn() -> None:
         @asynccontextmanager
         async def network() -> AsyncIterator[Network]:
             async with open_network() as opened:
-                yield replace(opened, replies=turns)
+                yield replace(opened, queue=turns)
 
         async with Shared() as shared:
             await shared.get(NETWORK, network)

@@ -152,9 +152,9 @@ def test_an_answer_that_is_no_utf_8_is_noted(root: Path) -> None:
         ("crash-open", "target_exit", "failed with exit code 3; the end of"),
         ("crash-chat", "target_exit", "no display"),
         ("silent", "target_timeout", "no answer within 1 s"),
-        ("half", "target_timeout", "it was begun in"),
+        ("half", "target_timeout", "partial answer: "),
         ("large", "too_large", "the answer file is larger than 10 MiB"),
-        ("link", "malformed_reply", "is not a file of its own"),
+        ("link", "malformed_reply", "is not a regular file"),
     ],
 )
 def test_every_fault_of_the_editor_has_its_kind(root: Path, mode: str, kind: str, said: str) -> None:
@@ -183,7 +183,7 @@ def test_a_root_that_is_no_folder_is_a_config_error(root: Path) -> None:
     assert failure_of(target_at(root)).kind == "config_error"
 
 
-@pytest.mark.parametrize(("command", "said"), [("code 'x", "command cannot be read"), ("", "command is empty")])
+@pytest.mark.parametrize(("command", "said"), [("code 'x", "command cannot be parsed"), ("", "command is empty")])
 def test_a_command_that_cannot_be_read_is_refused(command: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         VscodeSettings(command)

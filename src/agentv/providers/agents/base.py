@@ -41,7 +41,7 @@ def find_program(executable: str, *, base_dir: Path, env: Mapping[str, str], ins
         if path.is_file() and os.access(path, os.X_OK):
             return str(path.absolute())
         problem = "is not executable" if path.exists() else "does not exist"
-        raise ProviderError(_missing(f"{path}, named by `executable`, {problem}", install))
+        raise ProviderError(_missing(f"{path} {problem}", install))
     search = env.get("PATH", os.environ.get("PATH", os.defpath))
     found = shutil.which(executable, path=search)
     if found is None:
