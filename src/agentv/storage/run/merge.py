@@ -3,6 +3,7 @@
 import shutil
 from array import array
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -71,7 +72,7 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> No
     mine = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == place)
     labels = [replace(label, answer_ref=AnswerRef(numbers[label.answer_seq])) for label in mine]
     if labels:
-        append_labels(run.folder.parent / store.run_id, labels, run_id=store.run_id)
+        append_labels(Path(store.folder), labels, run_id=store.run_id)
 
 
 def _key(row: CaseResult) -> int:
