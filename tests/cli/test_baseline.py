@@ -62,7 +62,7 @@ def test_a_baseline_that_did_not_finish_is_told_to_whoever_is_held_against_it(pr
     project.call("run", "suite.yaml", "--name", "stopped", "--fail-fast")
     (project.folder / "broken").unlink()
     said = project.call("run", "suite.yaml", "--baseline", "stopped")[1]
-    assert re.search(r"note    the baseline \S+ did not finish: what it has no row of is held against nothing", said)
+    assert re.search(r"note    the baseline \S+ did not finish: rows that it lacks are not compared", said)
 
 
 def test_rows_of_another_program_are_held_to_the_range_of_scores(project: Project) -> None:
@@ -84,7 +84,7 @@ def test_a_run_is_held_against_a_run_a_tag_or_a_file(project: Project) -> None:
         code, said = project.call("run", "suite.yaml", "--baseline", reference, "--gate", "regressions <= 2")
         assert (code, said.splitlines()[-1]) == (0, "PASS: regressions is 2, as <= 2. Exit code 0."), reference
         assert "mean -0.33 (-1.00 to +0.38) over 3 cases in both\n          2 regressed, 0 improved" in said
-        (moved,) = (line.removeprefix("moved   agentv ") for line in said.splitlines() if line.startswith("moved"))
+        (moved,) = (line.removeprefix("Changes: agentv ") for line in said.splitlines() if line.startswith("Changes"))
         assert "regressed: 2" in project.call(*moved.split())[1]
         project.call("runs", "rm", "latest", "--yes")
 
@@ -93,8 +93,8 @@ def test_a_case_that_is_gone_is_no_regression_and_is_told(project: Project) -> N
     project.call("run", "suite.yaml")
     project.cases = {"a": "question a", "new": "question n"}
     code, said = project.call("run", "suite.yaml", "--baseline", "latest", "--gate", "regressions <= 0", "-o", "r.md")
-    assert (code, "over 1 case in both, 2 in the baseline alone\n" in said) == (0, True)
-    assert "| mean score of 1 case in both, 2 in the baseline alone |" in (project.folder / "r.md").read_text()
+    assert (code, "over 1 case in both, 2 only in the baseline\n" in said) == (0, True)
+    assert "| mean score of 1 case in both, 2 only in the baseline |" in (project.folder / "r.md").read_text()
     project.call("report", "latest", "-o", "r.json")
     assert json.loads((project.folder / "r.json").read_text())["baseline"]["lost"] == 2
 
@@ -117,14 +117,14 @@ def test_latest_stays_the_run_that_it_was_when_the_run_is_taken_up_again(project
     assert f"baseline  {earlier}" in project.call("resume", "latest")[1]
     project.call("runs", "rm", earlier, "--yes")
     code, said = project.call("resume", "latest")
-    assert (code, f"no longer held against its baseline {earlier}" in said) == (0, True)
+    assert (code, f"no longer compared with its baseline {earlier}" in said) == (0, True)
 
 
 def test_a_gate_on_regressions_needs_a_baseline_that_is_there(project: Project) -> None:
     code, said = project.call("run", "suite.yaml", "--gate", "regressions <= 0")
     assert (code, said) == (
         4,
-        "error: gate 'regressions <= 0': regressions from what? Name the earlier run with --baseline RUN\n",
+        "error: gate 'regressions <= 0' needs a baseline; name the earlier run with --baseline RUN\n",
     )
     code, said = project.call("run", "suite.yaml", "--baseline", "nightly")
     assert (code, said) == (4, "error: there is no run 'nightly'; no run is stored yet\n")

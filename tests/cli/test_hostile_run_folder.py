@@ -87,10 +87,10 @@ def test_options_of_a_run_that_are_none_are_named(project: Project, name: str, v
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("folder", "a\0b", "names a folder that is none"),
-        ("folder", "x" * 10_000, "names a folder that is none"),
-        ("folder", 9, "does not say which files it was made from"),
-        ("store", "mysql://x", "kept in a database whose URL cannot be told"),
+        ("folder", "a\0b", "records an invalid folder"),
+        ("folder", "x" * 10_000, "records an invalid folder"),
+        ("folder", 9, "does not record its eval files"),
+        ("store", "mysql://x", "stored in a database whose recorded URL cannot be read"),
         ("store", "***", "--store none"),
     ],
 )

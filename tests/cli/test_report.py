@@ -257,8 +257,8 @@ def test_a_row_is_called_one_of_its_trials_only_where_all_cases_have_as_many(pro
 
 def test_a_file_that_is_asked_for_twice_is_written_once(project: Project) -> None:
     code, said = project.call("run", "suite.yaml", "-o", "r.html", "-o", "r.html")
-    assert (code, said.count("wrote ")) == (0, 1)
-    assert project.call("report", "-o", "r.md", "-o", "r.md") == (0, "wrote  r.md\n")
+    assert (code, said.count("Wrote ")) == (0, 1)
+    assert project.call("report", "-o", "r.md", "-o", "r.md") == (0, "Wrote r.md\n")
 
 
 def test_a_run_that_was_killed_is_told_from_its_rows(project: Project) -> None:
@@ -291,14 +291,14 @@ def test_a_run_of_an_older_agentv_is_judged_by_its_own_options(project: Project)
         0,
         "PASS: 2 of 2 judged rows passed (100 %). 1 row without a result.",
     )
-    assert "an older agentv made this run" in report.notes[0]
+    assert "made by an older agentv" in report.notes[0]
 
 
 def test_a_format_that_is_none_is_refused_before_anything_is_written(project: Project) -> None:
     project.call("run", "suite.yaml")
     code, said = project.call("report", "-o", "x.html", "-o", "x.pdf")
     assert code == 4
-    assert "cannot tell the format of 'x.pdf'; a file for -o ends in .jsonl, " in said
+    assert "-o x.pdf: unknown format; the file name must end in .jsonl,  " in said
     assert [path.name for path in Path.cwd().glob("*x.*")] == []
 
 

@@ -33,7 +33,7 @@ def test_what_is_judged_stays_what_is_answered_is_judged_and_the_rest_is_asked(p
     interrupt(project, judged=1, answered=2)
     code, said = project.call("resume")
     assert (code, project.calls()) == (0, ["c"])
-    assert "kept 1 row as they were; 1 call of targets, 1 stored answer judged again" in said
+    assert "1 row unchanged; 1 target call, 1 stored answer rescored" in said
     assert current(project) == {name: (f"answer to question {name}", 0) for name in "abc"}
     assert len(project.stored("results.jsonl")) == len(project.stored("answers.jsonl")) == 3
     assert open_run(project.run).state() == "finished"
@@ -93,7 +93,7 @@ def test_rows_with_errors_stay_and_the_command_that_retries_them_is_told(project
     project.forget("results.jsonl", [2])
     code, said = project.call("resume", "latest")
     assert (code, project.calls()) == (3, [])
-    assert f"retry   agentv retry {project.run.name}" in said
+    assert f"Retry errors: agentv retry {project.run.name}" in said
 
 
 def test_a_case_that_was_taken_out_stays_in_the_run_and_counts_nowhere_until_it_is_back(project: Project) -> None:
@@ -142,7 +142,7 @@ def test_a_changed_script_of_a_target_is_pointed_out_and_fresh_asks_it_anew(proj
     script.write_text(script.read_text().replace("answer to", "new answer to"))
     code, said = project.call("resume", "latest")
     assert (code, project.calls()) == (0, [])
-    assert "not the same code as when the run began (agent.py); its answers are kept; --fresh" in said
+    assert "its code has changed since the run began (agent.py); its stored answers are used; --fresh" in said
     assert project.call("resume", "latest", "--fresh")[0] == 0
     assert project.calls() == ["a", "b", "c"]
     assert {generation for _, generation in current(project).values()} == {1}
@@ -158,7 +158,7 @@ def test_without_a_name_the_latest_run_that_did_not_finish_is_meant(project: Pro
     assert f"agentv show {unfinished}" in said
     assert project.call("resume") == (
         4,
-        "error: every run is finished; `agentv resume latest` does what was edited or added since\n",
+        "error: every run is finished; `agentv resume latest` runs cases that were edited or added since\n",
     )
 
 
@@ -207,11 +207,11 @@ def test_a_run_that_python_started_says_that_its_files_are_not_known(project: Pr
     )
     code, said = project.call("resume", "latest")
     assert code == 4
-    assert "does not say which files it was made from" in said
+    assert "does not record its eval files" in said
 
 
 def test_a_run_that_stopped_early_says_how_it_goes_on(project: Project) -> None:
     project.evaluators = "{name: has, type: contains, value: nothing of that}"
     code, said = project.call("run", "suite.yaml", "--fail-fast")
     assert code == 1
-    assert f"go on   agentv resume {project.run.name}" in said
+    assert f"Resume: agentv resume {project.run.name}" in said

@@ -43,7 +43,7 @@ def test_what_the_run_has_spent_counts_and_another_budget_is_for_this_leg(paid: 
     code, said = paid.call("resume")
     assert (code, paid.calls()) == (2, [])
     assert f"agentv resume {paid.run.name} --budget-usd X\n" in said
-    assert "$0.0300 of this run's budget of $0.035 was spent before; --budget-usd X is for what it spends" in said
+    assert "$0.0300 of this run's budget of $0.035 was spent before it was resumed; --budget-usd X sets a" in said
     assert "STOPPED: $0.0300 of the budget of $0.035 is spent, and the next call of target 't' may cost $0.0100" in said
     code, said = paid.call("resume", "--budget-usd", "0.02")
     assert (code, len(paid.calls())) == (2, 2)

@@ -49,7 +49,7 @@ def test_where_there_is_nothing_to_do_again_it_is_said(project: Project) -> None
     assert project.call("retry", "--errors", "--failed")[0] == 4
     project.forget("events.jsonl", [1, 2])
     code, said = project.call("retry")
-    assert (code, "did not finish; first agentv resume" in said) == (4, True)
+    assert (code, "is not finished; first run: agentv resume" in said) == (4, True)
 
 
 def test_a_row_that_a_broken_judge_left_is_judged_again_and_its_target_is_not_asked(project: Project) -> None:
@@ -73,7 +73,7 @@ def test_rescore_judges_stored_answers_and_asks_no_target(project: Project) -> N
     project.evaluators = "{name: has, type: contains, value: question b}"
     code, said = project.call("rescore", "latest")
     assert (code, project.calls()) == (1, [])
-    assert "2 stored answers judged again" in said
+    assert "2 stored answers rescored" in said
     assert rows(project) == {"a": ("pass", 0), "b": ("pass", 1), "c": ("fail", 1)}
 
 
@@ -111,7 +111,7 @@ def test_a_rescore_that_was_cut_short_goes_on_with_its_evaluators(project: Proje
     project.cases["d"] = "one that was not asked"
     code, said = project.call("resume")
     assert (code, project.calls()) == (1, [])
-    assert "going on with the rescore of this run that did not finish" in said
+    assert "continuing the unfinished rescore of this run" in said
     assert rows(project) == {"a": ("fail", 1), "b": ("fail", 1), "c": ("fail", 1)}
     assert {each.evaluator_results[0].name for each in open_run(project.run).results()} == {"short"}
     assert project.call("resume", "latest")[0] == 0  # it has finished: the suite's own evaluators judge again
@@ -145,7 +145,7 @@ def test_a_retry_that_was_cut_short_goes_on_with_the_rows_that_it_has_not_done(p
     project.forget("answers.jsonl", [4])
     code, said = project.call("resume")
     assert (code, project.calls()) == (0, ["b"])
-    assert "going on with the retry of this run that did not finish" in said
+    assert "continuing the unfinished retry of this run" in said
     assert rows(project) == {"a": ("pass", 1), "b": ("pass", 1), "c": ("pass", 0)}
     assert project.call("resume", "latest")[0] == 0
     assert project.calls() == []

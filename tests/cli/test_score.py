@@ -209,7 +209,7 @@ def test_a_session_is_kept_or_left_whole_and_the_seed_says_which(folder: Path, s
 def test_a_key_that_no_line_has_is_told_for_sessions_are_not_whole_then(folder: Path, score: Call) -> None:
     rows = [{"response": GOOD, "sessionId": f"s-{number % 5}"} for number in range(50)]
     write_lines(folder / "log.jsonl", *rows)
-    note = "no line has 'sesion_id', by which the sample was to be drawn: each line was drawn by itself"
+    note = "no line has the sampling key 'sesion_id': each line was sampled independently"
     assert note in score("log.jsonl", "--sample", "50%", "--sample-by", "sesion_id")[1]
     assert note not in score("log.jsonl", "--sample", "50%", "--sample-by", "session_id")[1]
 
@@ -244,9 +244,9 @@ def test_a_number_of_lines_is_drawn_from_all_of_them(folder: Path, score: Call) 
         ),
         (["--gate", "none", "--gate", "mean > 0"], "--gate none turns the gate off"),
         (["--judge", "nobody"], "nobody"),
-        (["-o", "log.jsonl"], "this file is read"),
+        (["-o", "log.jsonl"], "is also an input file"),
         (["-o", "config.yaml/x.jsonl"], "cannot write"),
-        (["missing.jsonl"], "there is no such file"),
+        (["missing.jsonl"], "no such file"),
         (["."], "is a folder"),
         (["-", "-"], "only once"),
         (["--config", "missing.yaml"], "does not exist"),
@@ -269,17 +269,17 @@ def test_everything_wrong_with_the_configuration_is_told_at_once(folder: Path, s
         "log.jsonl", config="gates: [tag(x).mean > 1]\nevaluators: [{type: contians}, {type: regex, pattern: '('}]\n"
     )
     assert code == 4
-    for part in ("'tag' cannot be measured here", "did you mean 'contains'?", "is no regular expression"):
+    for part in ("'tag' cannot be measured here", "did you mean 'contains'?", "is not a valid regular expression"):
         assert part in err
 
 
 @pytest.mark.parametrize(
     ("lines", "arguments", "said"),
     [
-        ([], [], "NOTHING SELECTED: there is no line. Exit code 5."),
-        ([""], [], "NOTHING SELECTED: there is no line. Exit code 5."),
+        ([], [], "NOTHING SELECTED: there are no lines. Exit code 5."),
+        ([""], [], "NOTHING SELECTED: there are no lines. Exit code 5."),
         (answers(GOOD), ["--sample", "0.000001"], "NOTHING SELECTED: no line is in the sample (1 read). Exit code 5."),
-        (answers(GOOD), ["--only", "free"], "NOTHING SELECTED: no evaluator is left. Exit code 5."),
+        (answers(GOOD), ["--only", "free"], "NOTHING SELECTED: no evaluator selected. Exit code 5."),
     ],
 )
 def test_nothing_to_judge_is_no_success(
@@ -393,7 +393,7 @@ def judging(folder: Path) -> Iterator[subprocess.Popen[str]]:
         (folder / "began").read_text()
         running.send_signal(signal.SIGTERM)
         assert running.stdout is not None
-        assert running.stdout.readline() == "stopping: SIGTERM; lines that were begun are finished\n"
+        assert running.stdout.readline() == "stopping: SIGTERM; finishing the lines in progress\n"
         yield running
 
 
@@ -428,7 +428,7 @@ def test_a_stream_that_nobody_reads_any_more_ends_quietly(folder: Path) -> None:
     assert running.returncode == 2
     assert "Traceback" not in report
     assert "error" not in report.replace("errors", "")
-    assert last_line(report).startswith("STOPPED: nobody reads standard output any more; 2 lines are made.")
+    assert last_line(report).startswith("STOPPED: standard output was closed; 2 lines are made.")
 
 
 def test_a_screen_that_nobody_reads_costs_no_judgement(folder: Path) -> None:

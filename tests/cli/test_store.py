@@ -72,7 +72,7 @@ def test_a_run_is_kept_here_and_there(call: Call, project: Path) -> None:
     code, out, _ = call("store", "list", "--store", url)
     assert out.split()[1] == "finished"
     code, out, _ = call("store", "push", "latest", "--store", url)
-    assert "was there already" in out
+    assert "already there" in out
     assert next((project / ".agentv" / "runs").iterdir()).name in out
 
 
@@ -114,7 +114,7 @@ def test_a_run_that_goes_on_knows_the_store_that_it_began_in(call: Call, project
     assert call("retry", "latest", "--case", "case-1")[0] == 0
     assert call("rescore", "latest")[0] == 0
     assert len(rows(url)) == 6
-    assert call("store", "push", "latest", "--store", url)[1].endswith("was there already\n")
+    assert call("store", "push", "latest", "--store", url)[1].endswith("already there\n")
     write_suite(project, 7)
     assert call("resume", "latest", "--store", "none")[0] == 0
     assert len(rows(url)) == 6
@@ -145,7 +145,7 @@ def test_the_password_of_a_run_that_goes_on_comes_from_where_the_same_database_i
         connection.execute(f"DROP ROLE ann_of_{database}".encode())
     write_suite(project, 5)
     code, _, err = call("resume", "latest")
-    assert (code, "set AGENTV_STORE to the whole URL, or PGPASSWORD" in err) == (3, True), err
+    assert (code, "set AGENTV_STORE to the complete URL, or PGPASSWORD" in err) == (3, True), err
     assert len(rows(url)) == 3
     monkeypatch.setenv("AGENTV_STORE", url.replace("postgres@", "postgres:s3cret-of-ann@"))
     assert call("resume", "latest")[0] == 0

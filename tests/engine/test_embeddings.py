@@ -1,4 +1,4 @@
-"""Vectors for evaluators: asked together, once, kept, and paid by whoever wanted them first."""
+"""Embeddings for evaluators: requested together, once, cached, and paid by the first caller."""
 
 import asyncio
 import random
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 from tests.support.virtual_time import let_pass, run_virtually
 
-from agentv.engine.calling.embeddings import CHARACTERS_AT_ONCE, KEPT, SharedEmbedder, Wanted
+from agentv.engine.calling.embeddings import CHARACTERS_AT_ONCE, VECTORS_IN_MEMORY, PendingText, SharedEmbedder
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.running.clock import make_clock
 from agentv.execution.user_code import DeadlineError, call_user_code
@@ -92,7 +92,7 @@ def test_a_request_holds_no_more_texts_than_its_api_takes(tmp_path: Path) -> Non
     texts = [f"text {number}" for number in range(10)]
     run(make_embedder(provider, tmp_path).embed(texts))
     assert sorted(map(len, provider.requests)) == [2, 4, 4]
-    assert sorted(text for asked in provider.requests for text in asked) == sorted(texts)
+    assert sorted(text for request in provider.requests for text in request) == sorted(texts)
 
 
 def test_a_request_holds_no_more_characters_than_its_api_takes(tmp_path: Path) -> None:
@@ -166,13 +166,13 @@ def test_vectors_of_another_model_are_not_taken(tmp_path: Path) -> None:
 def test_memory_is_bounded_and_the_disk_remembers(tmp_path: Path) -> None:
     async def scenario() -> int:
         embedder = make_embedder(provider, tmp_path)
-        await embedder.embed([f"{number}" for number in range(KEPT + 5)])
+        await embedder.embed([f"{number}" for number in range(VECTORS_IN_MEMORY + 5)])
         await embedder.embed(["0"])
-        return len(embedder._kept)
+        return len(embedder._known)
 
     provider = Lengths(texts_at_once=500)
-    assert run(scenario()) == KEPT
-    assert sum(map(len, provider.requests)) == KEPT + 5
+    assert run(scenario()) == VECTORS_IN_MEMORY
+    assert sum(map(len, provider.requests)) == VECTORS_IN_MEMORY + 5
 
 
 def test_only_the_text_to_blame_fails(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_only_the_text_to_blame_fails(tmp_path: Path) -> None:
     assert str(outcomes[1]) == "bad one is too long"
 
 
-def test_a_request_that_no_text_makes_right_is_not_asked_for_every_text(tmp_path: Path) -> None:
+def test_request_that_always_fails_is_not_repeated_for_every_text(tmp_path: Path) -> None:
     provider = Lengths(refuse=lambda _text: Failure("bad_request", "no such model"), texts_at_once=100)
     outcomes = run(together(make_embedder(provider, tmp_path), *([f"text {number}"] for number in range(50))))
     assert {str(outcome) for outcome in outcomes} == {"no such model"}
@@ -205,7 +205,7 @@ def test_a_failure_is_not_kept(tmp_path: Path) -> None:
     assert run(scenario()) == 4
 
 
-def test_whoever_gives_up_takes_nothing_from_the_others(tmp_path: Path) -> None:
+def test_cancelled_caller_does_not_affect_the_others(tmp_path: Path) -> None:
     async def scenario() -> Any:
         began, go = asyncio.Event(), asyncio.Event()
 
@@ -268,16 +268,16 @@ def test_a_target_without_embeddings_is_refused(tmp_path: Path) -> None:
         async def invoke(self, request: ProviderRequest) -> ProviderResponse:
             raise AssertionError(request)
 
-    with pytest.raises(TargetError, match="makes no embeddings"):
+    with pytest.raises(TargetError, match="cannot make embeddings"):
         make_embedder(Chat(), tmp_path)
 
 
 @pytest.mark.parametrize(("takes_s", "is_late"), [(10.0, False), (20.0, True)])
 def test_the_request_is_on_the_clock_and_the_wait_for_its_turn_is_not(takes_s: float, *, is_late: bool) -> None:
-    """Virtual time: the turn comes after 100 s, and nobody may take more than 15."""
+    """Virtual time: the permit comes after 100 s, and each caller has a deadline of 15 s."""
 
     async def scenario() -> None:
-        wanted = Wanted("text")
+        wanted = PendingText("text")
         waiting = asyncio.create_task(call_user_code(wanted.wait, timeout_s=15.0))
         await let_pass(100)
         wanted.began.set()

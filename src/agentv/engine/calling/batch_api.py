@@ -1,4 +1,4 @@
-"""The vendors' half-price batch APIs. The ticket of a batch is saved before the wait, so that no batch is paid twice."""
+"""The vendors' half-price batch APIs. A batch's ticket is saved before the wait, so that no batch is paid twice."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence

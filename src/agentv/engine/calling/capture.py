@@ -22,7 +22,7 @@ PATTERN_TIMEOUT_S = 1.0
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _pack = msgspec.msgpack.Encoder(order="deterministic").encode
 _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
-"""MessagePack writes a float as this byte and eight more; the first two of these identify a number that is not finite."""
+"""MessagePack writes a float as this byte and eight more; the first two of these identify a non-finite number."""
 
 _CONTAINERS = bytes([*range(0x80, 0xA0), 0xDC, 0xDD, 0xDE, 0xDF])
 _NO_CONTAINER = bytes(set(range(256)) - set(_CONTAINERS))

@@ -1,4 +1,4 @@
-"""Embeddings for evaluators: texts of several cases share requests, each is sent once, and vectors are cached on disk."""
+"""Embeddings for evaluators: texts of several cases share requests, and vectors are cached on disk."""
 
 import asyncio
 from collections import OrderedDict
@@ -46,7 +46,7 @@ class PendingText(Struct, eq=False):
     outcome: "asyncio.Future[Outcome]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     async def wait(self) -> Embedding:
-        """Return the embedding. Only the request itself counts towards the caller's deadline, not the wait before it."""
+        """Return the embedding. The wait before the request does not count towards the caller's deadline."""
         with off_the_clock():
             await self.began.wait()
         outcome = await asyncio.shield(self.outcome)  # other cases may await it as well

@@ -200,10 +200,10 @@ class Runtime:
         return self._limiters[account]
 
     def own_judge(self, target: ResolvedTarget, known: KnownTargets) -> ResilientProvider | None:
-        """Return the judge of a target's answers: its `judge_target`, else the target itself if it can judge, else None.
+        """Return the judge of a target's answers: its `judge_target`, else the target itself, or None.
 
-        Also None if the judge cannot be created: planning has rejected runs that need it, and other runs must not fail
-        over a missing key.
+        None if the target itself cannot judge, or if the judge cannot be created: planning has rejected runs that need
+        it, and other runs must not fail over a missing key.
         """
         if not target.judge_target:
             return self.provider(target) if self.specs.providers.get(target.provider).can_judge else None

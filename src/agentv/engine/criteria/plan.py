@@ -161,7 +161,7 @@ class _Planning(Struct):
         return TargetConfig(given["name"], given["provider"], settings, base_dir=str(self.config.base_dir))
 
     def _own_entry(self, given: GivenEvaluator, index: int, specs: Specs) -> object:
-        """Return a config dict copied, with a judge object replaced by its name; other entries as `as_evaluator` does."""
+        """Return a copied config dict with a judge object replaced by its name; convert other entries."""
         if isinstance(given, Mapping):
             return self._with_named_judge(_copied(given), index, specs)
         return given if isinstance(given, str) else as_evaluator(given, specs.evaluators)

@@ -97,7 +97,7 @@ class Fingerprints:
             yield from self._paths(member)
 
     def _runs(self, config: EvaluatorConfig) -> Iterator[str]:
-        """Yield the ids of the runs that a config and its members compare with: `latest` names another run each time."""
+        """Yield the ids of the runs that a config and its members compare with, for names such as `latest`."""
         settings = self._runtime.settings(config)
         for run in named_runs(settings):
             try:

@@ -201,7 +201,7 @@ class RunPlan(Struct, frozen=True):
             }
             for target in self.targets
         ]
-        # Relative to the parent of the .agentv folder, so that the path holds in a moved or another checked-out project.
+        # Relative to the parent of the .agentv folder, so that a project can be moved.
         folder = None if self.folder is None else os.path.relpath(self.folder, Path(self.home).parent)
         read_from: dict[str, JsonValue] = {} if folder is None else {"paths": list(self.paths), "folder": folder}
         shared_in: dict[str, JsonValue] = {} if self.store is None else {"store": self.store}

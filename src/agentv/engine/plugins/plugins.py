@@ -139,7 +139,7 @@ def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...
 
 
 def _class_parts(plugin: type) -> tuple[type, Callable[..., Any]]:
-    """Return settings and factory of a class. A class with fields is its own settings class, an instance the plug-in."""
+    """Return settings and factory of a class; a class with fields is its own settings class."""
     if has_fields(plugin):
         return plugin, lambda _config, settings, _tools: settings
     return defstruct("NoSettings", [], frozen=True), lambda _config, _settings, _tools: plugin()

@@ -295,7 +295,7 @@ class CaseRunner(Struct, frozen=True):
         return await self._judge(target_session, prepared, self._save(target_session, prepared, outcome))
 
     def has_nothing_to_score(self, task: CaseTask) -> bool:
-        """Return True if all evaluators of a case are excluded because they cost money; its target is then not called."""
+        """Return True if all evaluators of a case are excluded because they cost money."""
         if not task.only_free or isinstance(task.case, BrokenCase):
             return False
         evaluators, _ = applicable_evaluators(task.case, task.suite)
