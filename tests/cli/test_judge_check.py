@@ -31,7 +31,7 @@ def run_files(project: JudgedProject) -> dict[str, bytes]:
 
 
 def asked(project: JudgedProject) -> int:
-    return (project.folder / "asked").stat().st_size
+    return (project.folder / "judge_calls").stat().st_size
 
 
 def test_a_steady_judge_says_the_same_each_time_and_the_run_stays_as_it_was(project: JudgedProject) -> None:
@@ -120,7 +120,7 @@ def test_a_budget_over_unknown_prices_is_refused(project: JudgedProject) -> None
 def test_an_evaluator_that_asked_no_judge_is_named(project: JudgedProject) -> None:
     code, _, err = project.call("judge", "check", "--evaluator", "tune")
     assert code == 4
-    assert "'tune' asked no judge; evaluators that did: tone" in err
+    assert "evaluator 'tune' called no judge; evaluators with a judge: tone" in err
     project.evaluators = "{name: has, type: contains, value: good}"
     project.run()
     code, _, err = project.call("judge", "check")

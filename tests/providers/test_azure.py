@@ -63,11 +63,11 @@ def test_the_limit_is_called_as_the_version_has_it(version: str, key: str) -> No
         ({"base_url": "gate.example"}, "base_url must start with http:// or https://"),
         (
             {"endpoint": "https://r.openai.azure.com/openai/deployments/d"},
-            "endpoint must be the URL of the resource only, such as",
+            "endpoint must be the URL of the resource only",
         ),
         (
             {"endpoint": "https://r.openai.azure.com?api-version=1"},
-            "endpoint must be the URL of the resource only, such as",
+            "endpoint must be the URL of the resource only",
         ),
     ],
 )

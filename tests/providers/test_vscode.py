@@ -174,7 +174,7 @@ def test_an_editor_that_is_not_there_is_told_before_the_run(root: Path, command:
     with pytest.raises(ProviderError) as raised:
         with_provider(target, check)
     assert raised.value.failure.kind == "target_missing"
-    assert "name its path as `command`" in raised.value.failure.message
+    assert "set `command` to its path" in raised.value.failure.message
     assert failure_of(target).kind == "target_missing"
 
 

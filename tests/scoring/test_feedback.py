@@ -1,4 +1,4 @@
-"""What annotators hand in, as they hand it in: JSON Lines and CSV, with their mistakes."""
+"""Feedback files as annotators write them: JSON Lines and CSV, with their mistakes."""
 
 import json
 from datetime import UTC, datetime
@@ -55,7 +55,7 @@ def test_blank_lines_and_scores_left_open_say_nothing() -> None:
     assert (len(found.feedback), found.problems) == (1, [])
 
 
-def test_every_bad_line_is_told_and_the_others_are_read() -> None:
+def test_every_bad_line_is_reported_and_the_others_are_read() -> None:
     found = lines(
         GOOD,
         "{oops",
@@ -128,7 +128,7 @@ def test_a_spreadsheet_that_cannot_be_read_says_why(text: str, message: str) -> 
     assert problems(parse_feedback(text.encode(), source="said.csv")) == [message]
 
 
-def test_text_that_is_not_utf_8_is_told_with_its_line() -> None:
+def test_text_that_is_not_utf_8_is_reported_with_its_line() -> None:
     found = parse_feedback("eval_id,criterion,score\né".encode("latin-1"), source="said.csv")
     assert problems(found) == ["said.csv:2:1  $  byte 0xe9 is not UTF-8; save the file as UTF-8"]
 
@@ -139,7 +139,7 @@ def test_what_has_no_suffix_is_known_by_its_first_character() -> None:
 
 
 @given(st.binary() | st.text().map(str.encode), st.sampled_from(["x.jsonl", "x.csv", "-"]))
-def test_any_bytes_at_all_are_read_or_told(data: bytes, source: str) -> None:
+def test_any_bytes_are_read_or_reported(data: bytes, source: str) -> None:
     found = parse_feedback(data, source=source)
     assert all(problem.path == source and problem.line >= 1 for problem in found.problems)
 

@@ -1,4 +1,4 @@
-"""What gates ask for by name is counted, however many other groups there are."""
+"""Groups that gates name are counted, however many other groups there are."""
 
 from datetime import UTC, datetime
 
@@ -22,7 +22,7 @@ def criterion(number: int) -> EvaluationResult:
     return EvaluationResult(f"c{number}", None, 0.5)
 
 
-def test_a_criterion_that_a_gate_asks_for_is_counted_by_itself_however_late_it_comes() -> None:
+def test_a_criterion_named_by_a_gate_always_has_its_own_tally() -> None:
     gate = parse_gate(f"criterion(c{MAX_GROUPS + 5}).mean >= 0.5")
     summary = summary_for([ScopedGate(gate, "evals/s.yaml"), ScopedGate(gate)], has_targets=False)
     for number in range(MAX_GROUPS + 10):

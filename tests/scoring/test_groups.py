@@ -65,7 +65,7 @@ def test_criteria_are_counted_by_their_own_values_and_errors() -> None:
     }
 
 
-def test_a_criterion_that_two_evaluators_of_a_row_judge_is_one_case_in_its_interval() -> None:
+def test_a_criterion_judged_by_two_evaluators_is_one_case_per_row() -> None:
     def row(case: str, value: float) -> CaseResult:
         polite = EvaluationResult("polite", value, value)
         judged = [
@@ -89,7 +89,7 @@ def test_evaluators_and_targets_are_groups_too() -> None:
     assert {name: each.mean_score for name, each in grouped("target", *rows).items()} == {"t": 1.0, "u": 0.0}
 
 
-def test_after_a_thousand_groups_the_others_are_counted_together_but_every_tag_is_kept() -> None:
+def test_groups_beyond_a_thousand_are_merged_except_tags() -> None:
     rows = [replace(make_row(str(n), tags=(str(n),)), metadata={"n": n}) for n in range(MAX_GROUPS + 5)]
     by_number = grouped("metadata.n", *rows)
     assert (len(by_number), by_number[OTHERS].rows) == (MAX_GROUPS + 1, 5)

@@ -1,4 +1,4 @@
-"""What gates and reports ask of a stream, in memory that does not grow with it."""
+"""The summary of a stream for gates and reports, in memory that does not grow with it."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -95,8 +95,8 @@ def test_lines_that_a_judge_failed_on_change_no_number_and_are_counted(scores: l
     clean = [line(number, score, EvaluationResult("tone", score, score)) for number, score in enumerate(scores)]
     broken = [line(0, None, EvaluationResult("tone", None, error="no answer")) for _ in range(errors)]
     without, summary = summed(*clean), summed(*broken[:2], *clean, *broken[2:])
-    for asked in (None, "mean"), (None, "pass_rate"), ("tone", "mean"), ("tone", "pass_rate"):
-        name = "criterion", *asked
+    for metric in (None, "mean"), (None, "pass_rate"), ("tone", "mean"), ("tone", "pass_rate"):
+        name = "criterion", *metric
         assert summary.measure(*name) == without.measure(*name)
         assert summary.interval(*name) == without.interval(*name)
     assert (summary.all.counts["error"], sum(each.errors for each in summary.criteria())) == (errors, errors)

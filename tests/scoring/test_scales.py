@@ -74,7 +74,7 @@ def test_a_custom_text_scale_is_kept_and_not_averaged() -> None:
     assert normalize("lavender", on("colour")) is None
 
 
-def test_a_number_on_a_scale_of_ones_own_is_averaged_only_when_its_bounds_are_known() -> None:
+def test_a_custom_numeric_scale_is_averaged_only_with_known_bounds() -> None:
     assert normalize(4, on("stars")) is None
     assert normalize("4", on("stars")) is None
     assert normalize(4, on("stars", min=0, max=8)) == 0.5

@@ -1,4 +1,4 @@
-"""Wilson's interval against statsmodels', and what holds of all intervals."""
+"""Wilson's interval against statsmodels', and properties of all intervals."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from agentv.scoring.statistics.intervals import mean_interval, rate_interval, effective_n, wilson_bounds
+from agentv.scoring.statistics.intervals import effective_n, mean_interval, rate_interval, wilson_bounds
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.summaries import Interval
 

@@ -1,4 +1,4 @@
-"""The sign-flip test counts what it says it counts."""
+"""The permutation test against a count of all sign patterns."""
 
 import itertools
 import random
@@ -28,7 +28,7 @@ fractions = st.sampled_from([-1, -2 / 3, -0.5, -1 / 3, -0.25, -0.1, 0, 0.05, 0.1
 
 
 @given(st.lists(fractions, max_size=10))
-def test_it_is_the_share_of_all_sign_patterns_that_lie_as_far_from_0_ties_included(differences: list[float]) -> None:
+def test_p_is_the_share_of_sign_patterns_as_far_from_0_with_ties(differences: list[float]) -> None:
     assert p_of(differences) == pytest.approx(counted(differences), abs=1e-12)
 
 

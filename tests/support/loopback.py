@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback in a thread of its own, that answers as it is told."""
+"""A real HTTP server on loopback, in its own thread, with given answers."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ Answer = Callable[[Writer], Awaitable[None]]
 
 @dataclass
 class ReceivedRequest:
-    """One request as it arrived. Header names are in lower case."""
+    """One request as received. Header names are in lower case."""
 
     line: str
     headers: Mapping[str, str]
@@ -21,7 +21,7 @@ class ReceivedRequest:
 
 @dataclass
 class Server:
-    """Where the server listens, what it was asked, and what it answers: one answer a request, the last one again."""
+    """A server's port, its received requests, and its answers: one per request, the last one repeatedly."""
 
     answers: list[Answer]
     requests: list[ReceivedRequest] = field(default_factory=list)
@@ -105,7 +105,7 @@ def reply(
 
 
 def endless(chunk: bytes, *, head: str = "", times: int = 1_000_000, pause_s: float = 0.0) -> Answer:
-    """Answer with the same bytes again and again, as fast as they are taken or with a pause between."""
+    """Answer with the same bytes again and again, as fast as they are read or with a pause between."""
 
     async def answer(writer: Writer) -> None:
         writer.write(f"HTTP/1.1 200 OK\r\n{head}\r\n".encode())

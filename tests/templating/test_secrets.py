@@ -23,7 +23,7 @@ def test_names_that_do_not_look_secret(name: str) -> None:
 
 
 def test_secret_values_are_long_and_named_so() -> None:
-    variables = {"API_KEY": "sk-12345678", "HOME": "/home/somebody", "PIN_KEY": "1234"}
+    variables = {"API_KEY": "sk-12345678", "HOME": "/home/user", "PIN_KEY": "1234"}
 
     assert secret_values(variables) == {"sk-12345678"}
 

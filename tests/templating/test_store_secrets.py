@@ -1,4 +1,4 @@
-"""The password of a database's URL is struck, and nothing that stands in texts for other reasons."""
+"""The password of a database's URL is redacted, but not words that occur in texts for other reasons."""
 
 import pytest
 
