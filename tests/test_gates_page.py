@@ -1,4 +1,4 @@
-"""docs/gates.md lists what gates can ask for: all of it, for each command, with what has an interval."""
+"""docs/gates.md lists all metrics of gates, for each command, and which of them have an interval."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ DOORS = {"run": METRICS, "score": STREAM_METRICS, "compare": COMPARE_METRICS}
 
 
 def documented(door: str) -> dict[str, bool]:
-    """Return how each metric of a command is written, and whether the page says that it has an interval."""
+    """Return each metric of a command, and whether the page lists it with an interval."""
     found: dict[str, bool] = {}
     for line in PAGE.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]

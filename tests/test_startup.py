@@ -1,4 +1,4 @@
-"""Starting is fast because little is imported: these lists are the budget."""
+"""Start-up is fast because little is imported: these lists limit the imports."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ print(json.dumps(imported), file=sys.stderr)
 
 
 def imported_by(work: str, *arguments: str, cwd: Path | None = None) -> set[str]:
-    """Do `work` in a new interpreter; return the top-level modules it imported."""
+    """Run `work` in a new interpreter; return the top-level modules that it imports."""
     code = f"import sys; sys.argv = ['agentv', *{list(arguments)!r}]\n" + REPORT.format(work=work)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=cwd, check=True, timeout=60)
     return set(json.loads(done.stderr.splitlines()[-1]))

@@ -1,4 +1,4 @@
-"""The benchmarks work, and their table says what was measured. How fast anything is, no test asserts."""
+"""The benchmarks run, and their table names each measurement. No test asserts how fast anything is."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The environments of peers are pinned, and a peer that cannot be measured says why. None is made here."""
+"""The environments of peers are pinned, and a peer that cannot be measured is reported. None is created here."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The server of the benchmarks answers as models do, and judges' requests with what each judge looks for."""
+"""The server of the benchmarks answers like a model, and judges' requests in the form that each judge expects."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""An evaluator is written once: whichever door an answer comes through, it gets the same score."""
+"""An answer gets the same score from an eval file and from `run_evaluation`."""
 
 import asyncio
 import copy
@@ -40,7 +40,7 @@ def settings_of(type_: str) -> dict[str, Any]:
 
 
 def named_by(type_: str) -> tuple[str, ...]:
-    """Return the criteria that the settings of the contract suite name."""
+    """Return the criteria named by the settings of the contract suite."""
     if type_ == "composite":
         return ()
     settings = read_settings(EVALUATORS.get(type_), SETTINGS[type_], where=type_)

@@ -1,4 +1,4 @@
-"""What every registered provider keeps to. A new provider joins by a line in `CASES`."""
+"""The contract of every registered provider. A new provider joins by a line in `CASES`."""
 
 import asyncio
 import dataclasses
@@ -39,7 +39,7 @@ from agentv.types.struct_fields import has_fields, struct_fields
 
 EDITOR = Path(__file__).parent.parent / "fixtures" / "editor.py"
 ANSWER = "On its way."
-REPLY = json.dumps(  # each API finds its own part
+REPLY = json.dumps(  # each API reads its own part
     {
         "choices": [{"message": {"content": ANSWER}, "finish_reason": "stop"}],
         "content": [{"type": "text", "text": ANSWER}],
@@ -50,7 +50,7 @@ REPLY = json.dumps(  # each API finds its own part
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a provider finds what it talks to."""
+    """The server and the files that a provider uses."""
 
     folder: Path
     server: Server
@@ -79,7 +79,7 @@ def model_api(settings: Callable[[str], object]) -> "Case":
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Settings with which a provider answers, fails, and (where it can) hangs."""
+    """Settings with which a provider answers, fails, and (if possible) hangs."""
 
     answers: Callable[[Place], object]
     fails: Callable[[Place], object]

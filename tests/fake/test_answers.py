@@ -1,4 +1,4 @@
-"""What the fake model says, with no server around it."""
+"""The replies of the fake model, without a server."""
 
 import json
 from typing import Any

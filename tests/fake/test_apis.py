@@ -1,4 +1,4 @@
-"""Each API: what it answers, what it demands, and what it refuses."""
+"""Each API: its replies, its required parameters, and its refusals."""
 
 from typing import Any
 

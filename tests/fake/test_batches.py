@@ -1,4 +1,4 @@
-"""Batches: files in and out, message batches, and what can go wrong with one."""
+"""Batches: input and output files, message batches, and their faults."""
 
 import json
 from typing import Any

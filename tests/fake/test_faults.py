@@ -1,4 +1,4 @@
-"""Faults by model name: what each of them puts on the wire."""
+"""Faults by model name, as a client receives them."""
 
 import http.client
 import json

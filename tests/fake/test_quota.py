@@ -1,4 +1,4 @@
-"""Quotas: on a clock of the test, and over HTTP."""
+"""Quotas: with a test clock, and over HTTP."""
 
 import pytest
 from tests.fake.client import chat, open_chat, post, until

@@ -1,4 +1,4 @@
-"""The server itself: what it logs and keeps, how it starts and stops, and who may ask it how."""
+"""The server itself: its log, starting and stopping, and API keys."""
 
 import asyncio
 import json

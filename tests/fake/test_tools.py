@@ -1,4 +1,4 @@
-"""Tools, structured replies and limits, in the words of each API."""
+"""Tools, structured replies and limits, in the form of each API."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The vendors' own clients understand the fake server: the judges of whether it speaks their languages."""
+"""The vendors' own clients work with the fake server, which shows that it implements their APIs."""
 
 import json
 import warnings

@@ -1,4 +1,4 @@
-"""What the fake server says to agentv's own judges' prompts."""
+"""The fake server's replies to the prompts of agentv's judges."""
 
 import json
 from typing import Any

@@ -101,7 +101,7 @@ def test_the_least_recently_used_files_are_evicted(tmp_path: Path) -> None:
         save(big, number)
     for number, file in enumerate(files(tmp_path)):
         os.utime(file, (1000 + number, 1000 + number))
-    big.load(key_of(0))  # used just now, so that it stays
+    big.load(key_of(0))  # just used, so it is not evicted
     small = AnswerCache(tmp_path, most_bytes=6000)
     save(small, 8)
     left = [number for number in range(9) if small.load(key_of(number), touch=False)]

@@ -1,4 +1,4 @@
-"""Calibrations in their files."""
+"""Files of calibrations."""
 
 from pathlib import Path
 

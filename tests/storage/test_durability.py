@@ -1,4 +1,4 @@
-"""What is left when the writer is killed or the disk is full: every acknowledged row, and nothing torn."""
+"""After a kill or on a full disk every acknowledged row is there, and no torn line."""
 
 import json
 import signal
@@ -63,7 +63,7 @@ def writer(writes: str, work: str, runs: Path) -> subprocess.Popen[str]:
 
 
 def kill_after_hundred_rows(writes: str, runs: Path) -> tuple[int, bytes]:
-    """Return how many rows the writer said are written when it was killed, and the file it left."""
+    """Return the number of rows that a killed writer acknowledged, and its file."""
     process = writer(writes, WRITE_FOR_EVER, runs)
     with process:
         assert process.stdout is not None

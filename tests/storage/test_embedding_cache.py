@@ -104,7 +104,7 @@ def test_the_least_recently_used_files_are_evicted(tmp_path: Path) -> None:
         big.save("model", str(number), Embedding(vector))
         (path,) = (file for file in files(tmp_path) if file.stat().st_mtime > 10_000)
         os.utime(path, (1000 + number, 1000 + number))
-    assert big.load("model", "0")  # used just now, so that it stays
+    assert big.load("model", "0")  # just used, so it is not evicted
     small = EmbeddingCache(tmp_path, most_bytes=6000)
     small.save("model", "8", Embedding(vector))
     assert sum(file.stat().st_size for file in files(tmp_path)) <= 6000

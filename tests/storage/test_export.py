@@ -1,4 +1,4 @@
-"""Exported rows: the keys of the format, in its order, and the single form flat."""
+"""Exported results: the keys of the format in order, and the flat single form."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What people type finds the run they mean, or says which there are."""
+"""A reference finds the run it names, or the error lists the runs."""
 
 from datetime import datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The index answers as the run folders would, and never stands in the way."""
+"""The index gives the same answers as the run folders, and its failure stops no command."""
 
 import fcntl
 import os
@@ -53,7 +53,7 @@ def index(home: Path, notes: list[str]) -> Iterator[RunIndex]:
 
 
 def keep(home: Path, rows: Iterable[Row], *, run_id: str = RUN.run_id, state: str = "finished") -> StoredRun:
-    """Append rows to a run as a writer does, and close it."""
+    """Append rows to a run and close it."""
     store = RunFolder(runs_folder(home), run_id, clock=at_noon)
     store.begin(make_run(run_id=run_id))
     for row in rows:
@@ -74,7 +74,7 @@ def bodies(stored: StoredRun, page: RowPage) -> list[Row]:
     return list(stored.results_at((entry.line, entry.offset, entry.size) for entry in page.rows))
 
 
-# The law: a page of the index is the page that a reader of the whole run would make.
+# The property: a page of the index equals the page that is made from the whole run.
 
 few = st.sampled_from
 slots = st.builds(
@@ -152,7 +152,7 @@ def ordered(rows: list[Row], query: RowQuery) -> list[Row]:
 
 
 def read_page(stored: StoredRun, query: RowQuery) -> tuple[list[Row], int, Facets]:
-    """Make the page that the index must give, from all rows of the folder."""
+    """Return the expected page, made from all rows of the folder."""
     current = list(stored.results())
     found = ordered([row for row in current if fits(row, query)], query)
     start = 0 if query.page_size is None else (query.page - 1) * query.page_size
@@ -188,7 +188,7 @@ def test_a_page_of_the_index_is_the_page_of_the_files_however_the_run_grew(
         index.close()
 
 
-# What changes on disk.
+# Changes on disk.
 
 
 def test_a_run_that_grew_is_read_from_where_it_was_left(home: Path, index: RunIndex) -> None:
@@ -196,7 +196,7 @@ def test_a_run_that_grew_is_read_from_where_it_was_left(home: Path, index: RunIn
     assert ids(index.page(stored, ALL)) == ["a"] + ["b"] * 99
     path = stored.folder / "results.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
-    # Only who reads the first line again sees that it is another.
+    # Only reading the first line again shows the change.
     lines[0] = lines[0].replace(b'"eval_id":"a"', b'"eval_id":"z"')
     path.write_bytes(b"".join((*lines, lines[0])))
     assert ids(index.page(stored, ALL)) == ["a"] + ["b"] * 99 + ["z"]
@@ -287,7 +287,7 @@ def test_a_run_folder_is_not_written_to(home: Path, index: RunIndex) -> None:
     assert look() == before
 
 
-# What may happen to the index.
+# Failures of the index.
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_an_index_that_another_process_holds_is_done_without(home: Path, notes: 
     index.page(stored, ALL)
     with closing(sqlite3.connect(home / "index.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        assert ids(index.page(stored, ALL)) == ["a"]  # nothing is new: reading needs no lock
+        assert ids(index.page(stored, ALL)) == ["a"]  # without new lines reading needs no lock
         keep(home, [row("b")])
         assert notes == []
         assert ids(index.page(stored, ALL)) == ["a", "b"]
@@ -421,7 +421,7 @@ def test_two_processes_that_find_a_broken_index_replace_it_once(home: Path, note
     assert reader.stdout is not None
     assert reader.stdout.readline() == "ready\n"
     print(RUN.run_id, file=reader.stdin, flush=True)
-    # The other waits for us, who replace the file; it then takes what it finds.
+    # The other process waits while this one replaces the file, and then uses the new one.
     (home / "index.db").unlink()
     index = RunIndex(home, note=notes.append)
     assert index.page(stored, RowQuery()).total == 1

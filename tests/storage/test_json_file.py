@@ -1,4 +1,4 @@
-"""Judgements in a file of JSON lines."""
+"""Judgements in a JSON Lines file."""
 
 import asyncio
 import fcntl
@@ -16,7 +16,7 @@ def test_a_locked_file_does_not_block_the_event_loop(tmp_path: Path) -> None:
     async def save_while_held() -> None:
         holder = os.open(path, os.O_RDWR | os.O_CREAT)
         fcntl.flock(holder, fcntl.LOCK_EX)
-        # A store that waits in the event loop would wait for the line below it for ever.
+        # A store that blocks the event loop would wait for ever for the line below.
         saving = asyncio.create_task(JsonFileStorageProvider(path).save_result(result))
         await asyncio.sleep(0)
         assert path.read_bytes() == b""

@@ -1,4 +1,4 @@
-"""Every record survives its way to a line of JSON and back; newer ones are refused, unknown keys ignored."""
+"""Every record survives a round trip through a line of JSON; newer schemas are refused, unknown keys ignored."""
 
 import math
 from datetime import timedelta

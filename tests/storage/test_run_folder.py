@@ -1,4 +1,4 @@
-"""The run folder: what stands where, who may write, and what is left after the worst."""
+"""The run folder: its files, the lock, and recovery after failures."""
 
 import json
 import os
@@ -200,7 +200,7 @@ def test_run_ids_sort_by_time_and_differ_by_chance() -> None:
     assert new_run_id(at_noon, Random(2)) != new_run_id(at_noon, Random(1))
     moments = iter(NOON + timedelta(milliseconds=ms) for ms in range(0, 3500, 7))
     ids = [new_run_id(moments.__next__, Random(number)) for number in range(500)]
-    # An id without milliseconds, as they were once, stands before the others of its second.
+    # An id without milliseconds (an older format) sorts before the others of its second.
     assert sorted(ids) == ids
     assert next(each for each in ids if "T120001" in each) > "20260131T120001-ffffff"
 
@@ -222,7 +222,7 @@ class Disk:
             raise self.error
 
     def has_synced(self, path: Path) -> bool:
-        """Wait until a file was synced; False when that takes ten seconds."""
+        """Wait until a file was synced; return False after ten seconds."""
         with self._news:
             return self._news.wait_for(lambda: path.stat().st_ino in self._synced, timeout=10)
 

@@ -1,4 +1,4 @@
-"""The scores of a stored run are those of its rows, and a baseline's those of its run."""
+"""The scores of a stored run equal those of its results, and a baseline's those of its run."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A run that version 1 wrote, committed as it was written: every later version must read it.
+"""A run that version 1 wrote: every later version must read it.
 
 The files under tests/fixtures/runs-v1 are never changed. Its results.jsonl ends in a torn line on purpose.
 """

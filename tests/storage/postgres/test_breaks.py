@@ -1,4 +1,4 @@
-"""Whatever becomes of the database in mid-run, the run goes on, says so, and loses nothing."""
+"""When the database fails during a run, the run continues, reports it, and loses nothing."""
 
 import os
 import signal
@@ -58,7 +58,7 @@ def eventually(is_so: Callable[[], bool]) -> None:
 
 
 def cut_off(url: StoreUrl) -> None:
-    """End every connection of agentv's to a database."""
+    """Terminate every connection of agentv to a database."""
     with psycopg.connect(url.text) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -77,7 +77,7 @@ def test_a_connection_that_is_cut_is_opened_again(tmp_path: Path) -> None:
     run.store.close("finished")
     assert run.kept() == 9
     lost, back = run.messages
-    assert "cannot store run" in lost  # then the server's own words, which are not always the same
+    assert "cannot store run" in lost  # followed by the server's own message, which varies
     assert lost.endswith("The run continues; its folder has every result")
     assert back.endswith("is reachable again and up to date with this run")
 

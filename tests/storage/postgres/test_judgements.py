@@ -1,4 +1,4 @@
-"""Judgements of the criteria door go into the team's database."""
+"""Criteria judgements are stored in the team's database."""
 
 import asyncio
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""A run goes into the database and comes out of it on another machine as it was."""
+"""A run that is pushed to the database and pulled on another machine is unchanged."""
 
 import shutil
 from collections.abc import Callable
@@ -56,7 +56,7 @@ def pull(url: StoreUrl, runs: Path, run_id: str = RUN.run_id) -> Pulled:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return what is kept of a run: every file with something in it, locks apart."""
+    """Return the content of all files of a run that are not empty, without locks."""
     files = (path for path in folder.rglob("*") if path.is_file() and "lock" not in path.name)
     return {str(path.relative_to(folder)): path.read_bytes() for path in files if path.stat().st_size}
 

@@ -1,4 +1,4 @@
-"""A run is taken out of the database with what it alone has, and of the others nothing."""
+"""Removing a run from the database deletes its own data, and none of other runs."""
 
 import threading
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A store's URL is used whole and shown without what is secret in it."""
+"""A store's URL is shown without its secrets."""
 
 import pytest
 from hypothesis import given
