@@ -41,7 +41,7 @@ def run(context: EvaluationContext, command: str | tuple[str, ...], **options: A
 
 
 def failure_of(score: EvaluationScore) -> tuple[str, str]:
-    """Return kind and message of a failure, having checked that it scores as the seed says."""
+    """Return kind and message of a failure, after checking that it scores as the seed requires."""
     assert score.error is not None
     assert (score.score, score.misses, score.status) == (0.0, (score.error.message,), "error")
     return score.error.kind, score.error.message
@@ -299,7 +299,7 @@ def test_a_python_function_stays_in_its_warm_process(module: Path) -> None:
     assert first.reasoning != str(os.getpid())
 
 
-def test_a_python_function_that_fails_harms_nobody_else(module: Path) -> None:
+def test_a_failing_python_function_affects_no_other_case(module: Path) -> None:
     functions = ("failing", "dying", "as_nothing", "hanging", "absent", "as_number")
     failing, dying, nothing, hanging, absent, fine = call(module, *functions, timeout_seconds=3)
     assert "raised ValueError: no idea" in failure_of(failing)[1]

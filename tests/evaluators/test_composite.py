@@ -27,7 +27,7 @@ from agentv.types.messages import Message, ToolCall
 
 @dataclass
 class Member:
-    """An evaluator that gives what it is told."""
+    """An evaluator that returns a given score."""
 
     name: str
     output: Any
@@ -194,7 +194,11 @@ def test_a_members_words_cannot_become_the_aggregators_verdict() -> None:
     ("members", "aggregator", "message"),
     [
         ((), None, "`evaluators` must list at least one member"),
-        ((GOOD,), WeightedAverage(weights={"goood": 1}), "`weights` names 'goood', which is not a member; members: good"),
+        (
+            (GOOD,),
+            WeightedAverage(weights={"goood": 1}),
+            "`weights` names 'goood', which is not a member; members: good",
+        ),
         ((GOOD,), Threshold(at_least=2), "`at_least` 2 cannot be reached by 1 members"),
     ],
 )

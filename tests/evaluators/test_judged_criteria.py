@@ -142,7 +142,7 @@ def test_several_judges_vote_on_each_criterion() -> None:
     assert "spread" in result.metadata
 
 
-def test_a_name_that_nobody_defined_is_an_error_that_lists_those_there_are() -> None:
+def test_an_undefined_name_is_an_error_that_lists_the_defined_ones() -> None:
     with pytest.raises(EvaluatorError, match=r"no criterion 'tune' in `criteria`; defined: facts, tone, length"):
         judged(judge_saying(""), "tune")
 

@@ -60,7 +60,7 @@ def test_the_prompts_of_the_freeform_mode() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "reference", "sections", "told"),
+    ("outcome", "reference", "sections", "instruction"),
     [
         (
             "Says 30 days",
@@ -79,8 +79,8 @@ def test_the_prompts_of_the_freeform_mode() -> None:
     ],
 )
 @pytest.mark.parametrize("rubrics", [(), ("Is right",)])
-def test_a_judge_is_told_of_nothing_that_it_is_not_shown(
-    outcome: str, reference: str | None, sections: list[str], told: str, rubrics: tuple[str, ...]
+def test_a_prompt_mentions_nothing_that_it_does_not_show(
+    outcome: str, reference: str | None, sections: list[str], instruction: str, rubrics: tuple[str, ...]
 ) -> None:
     judge = judge_saying(GOOD, checks(**{"rubric-1": True}))
     case = replace(CASE, expected_outcome=outcome, expected_messages=())
@@ -88,7 +88,7 @@ def test_a_judge_is_told_of_nothing_that_it_is_not_shown(
     question, system = judge.requests[0].question, judge.requests[0].system_prompt or ""
     own = ["requirements"] if rubrics else []
     assert re.findall(r"\[\[ ## (\w+) ## \]\]", question) == [*sections, "candidate_answer", *own]
-    assert rubrics or told in system
+    assert rubrics or instruction in system
     assert ("reference" in system) is (bool(reference) and not rubrics)
     assert ("expected outcome" in system) is (bool(outcome) and not rubrics)
 
@@ -138,7 +138,7 @@ def test_an_unreadable_reply_gets_one_repair_request() -> None:
     assert "Your last reply could not be read." in judge.requests[1].question
 
 
-def test_no_json_after_the_repair_is_a_judge_error_with_the_reply_as_reasoning() -> None:
+def test_no_json_after_repair_is_a_judge_error_with_the_reply() -> None:
     judge = judge_saying("x" * 3000)
     score = evaluate(make_context(judge=judge))
     assert (score.score, score.hits, score.misses) == (0.0, (), ())
@@ -241,7 +241,7 @@ def test_every_variable_is_filled() -> None:
     )
 
 
-def test_an_odd_prompt_is_told_as_warnings() -> None:
+def test_an_odd_prompt_gives_warnings() -> None:
     assert LlmJudgeEvaluator(prompt="{{ candidate_answer }}").warnings == ()
     assert len(LlmJudgeEvaluator(prompt="{{ anwser }}").warnings) == 2
     assert LlmJudgeEvaluator().warnings == ()
@@ -334,7 +334,7 @@ def test_settings_choose_judges_by_name() -> None:
     assert asyncio.run(both.evaluate(context)).score == 0.1  # type: ignore[arg-type]
 
 
-def test_a_judge_of_its_config_alone_judges_many_answers_by_the_criterion_of_that_config() -> None:
+def test_a_reusable_judge_scores_answers_by_its_config_criterion() -> None:
     tools = Tools(judges={"first": judge_saying(GOOD)})
     evaluator = make_evaluator(EvaluatorConfig("kind", "llm_judge", criterion="tone"))
     assert getattr(evaluator, "reusable", False)
@@ -374,7 +374,7 @@ def test_a_rubric_in_yaml_takes_plain_texts_and_items() -> None:
         ),
     ],
 )
-def test_settings_that_cannot_be_asked_are_refused(type_: str, settings: dict[str, Any], message: str) -> None:
+def test_settings_that_cannot_be_used_are_refused(type_: str, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(EvalFileError, match=message):
         evaluator_of(type_, **settings)
 

@@ -169,7 +169,7 @@ def test_what_one_rule_cannot_judge_leaves_the_others_as_they_are() -> None:
     ]
 
 
-def test_rules_for_one_criterion_stand_side_by_side_and_enter_as_their_mean() -> None:
+def test_rules_for_one_criterion_are_listed_and_averaged() -> None:
     criteria = (EvaluationCriteria("form", weight=1), EvaluationCriteria("content", weight=3))
     judged = results(
         ANSWER,
@@ -227,7 +227,10 @@ def test_text_in_several_parts_of_a_message_is_one_text() -> None:
         ([{"type": "contains", "value": "a", "source": "contxt"}], "$.rules[0].source  `source` 'contxt' names no"),
         ([{"type": "lenght", "max": 1}], "did you mean 'length'?"),
         ([{"pattern": "a"}], "$.rules[0]  the key 'type' is missing"),
-        ([{"type": "json_parse", "schema": {"type": "objekt"}}], "$.rules[0].schema  `schema` is not a valid JSON Schema"),
+        (
+            [{"type": "json_parse", "schema": {"type": "objekt"}}],
+            "$.rules[0].schema  `schema` is not a valid JSON Schema",
+        ),
         ([{"type": "equals"}], "$.rules[0]  the key 'value' is missing"),
         ([{"type": "length", "max": 1}, {"type": "length", "mxa": 1}], "$.rules[1].mxa  unknown key 'mxa'"),
     ],
@@ -237,7 +240,7 @@ def test_bad_rules_are_refused_before_the_run(rules: list[dict[str, Any]], messa
         evaluator_of("rule_based", rules=rules)
 
 
-def test_all_bad_rules_are_told_at_once() -> None:
+def test_all_bad_rules_are_reported_at_once() -> None:
     with pytest.raises(EvalFileError) as caught:
         evaluator_of("rule_based", rules=[{"type": "regex", "pattern": "("}, {"type": "length"}, {"type": "x"}])
     assert len(caught.value.problems) == 3

@@ -28,7 +28,7 @@ DEGREES = {"east": 0, "north-east": 45, "north": 90, "west": 180}
 
 @dataclass
 class Compass:
-    """Texts are directions, so that every cosine is known; others are what `odd` says."""
+    """An embedder with known vectors, so that every cosine is known; `odd` has the vectors of other texts."""
 
     odd: Mapping[str, Embedding] | None = None
     name: str = "compass"
@@ -42,7 +42,7 @@ class Refusing:
     failure: Failure
     name: str = "embedder"
 
-    async def embed(self, texts: Sequence[str]) -> tuple[Embedding, ...]:  # noqa: ARG002 - it never looks
+    async def embed(self, texts: Sequence[str]) -> tuple[Embedding, ...]:  # noqa: ARG002 - unused
         raise ProviderError(self.failure)
 
 
@@ -134,7 +134,7 @@ def test_a_reference_that_is_not_there_is_an_error() -> None:
 
 def test_a_zero_vector_is_an_error_that_names_its_text() -> None:
     embedder = Compass(odd={"east": Embedding(array("f", [0.0, 0.0]))})
-    with pytest.raises(EvaluatorError, match="'ground_truth' is zero") as raised:
+    with pytest.raises(EvaluatorError, match="'ground_truth' is all zeros") as raised:
         judge(heading("north"), embedder)
     assert raised.value.failure.kind == "unexpected_shape"
 

@@ -132,7 +132,7 @@ def test_case_counts_on_request() -> None:
     assert is_clean("Heck", "heck", case_sensitive=True)
 
 
-def test_the_place_in_the_original_is_told_whatever_was_folded() -> None:
+def test_the_position_in_the_original_is_reported_despite_folding() -> None:
     text = "ﬁne…  \u200bStraße,\n\n ｄ\u200bａrn"
     (place,) = judge(text).results[0].metadata["found"]  # type: ignore[index, misc]
     assert place == {"term": "darn", "start": text.index("ｄ"), "end": len(text), "line": 3}
@@ -187,7 +187,7 @@ class TestFile:
             (b"ok\n\xff\n", "is not UTF-8 text: invalid start byte at byte 3"),
         ],
     )
-    def test_what_is_wrong_in_the_file_is_told_before_a_run(
+    def test_problems_of_the_file_are_reported_before_a_run(
         self, config: EvaluatorConfig, tmp_path: Path, content: bytes, problem: str
     ) -> None:
         (tmp_path / "terms.txt").write_bytes(content)

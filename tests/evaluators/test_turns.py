@@ -1,4 +1,4 @@
-"""`window`, `per_turn` and `aggregate` work with every evaluator, through both doors."""
+"""`window`, `per_turn` and `aggregate` work with every evaluator, in both APIs."""
 
 import asyncio
 from pathlib import Path
@@ -84,7 +84,7 @@ def test_one_turn_is_judged_as_without_the_key() -> None:
     assert (result.score, result.hits) == (1.0, ('turn 1: contains "o"',))
 
 
-def test_a_source_that_leads_nowhere_in_one_turn_is_an_error_of_the_evaluator() -> None:
+def test_a_source_missing_in_one_turn_is_an_evaluator_error() -> None:
     config = EvaluatorConfig("e", "contains", {"value": "a"}, source="output_messages.1.content", per_turn=True)
     result = by_case(config)
     assert result.status == "error"
@@ -116,7 +116,7 @@ def test_a_judge_is_shown_each_turn_with_what_was_said_before() -> None:
     assert f"<<<candidate_answer {nonce}>>>\nSorry, yes.\n" in second
 
 
-def test_a_judge_of_the_whole_conversation_is_told_so() -> None:
+def test_the_prompt_says_that_the_whole_conversation_is_judged() -> None:
     judge = Judge(scoring)
     by_case(EvaluatorConfig("e", "llm_judge", source="conversation"), judge)
     (request,) = judge.requests
@@ -128,8 +128,8 @@ def test_a_judge_of_the_whole_conversation_is_told_so() -> None:
 def test_a_question_alone_is_no_record_of_what_the_agent_did() -> None:
     config = EvaluatorConfig("e", "trace", {"max_model_steps": 3})
     case = EvalCase("c", HISTORY[:1], evaluators=(config,))
-    _, (asked,) = asyncio.run(run_evaluators_for_case(case, ANSWER))
-    assert asked.misses == ("No trace available for evaluation (model steps)",)
+    _, (result,) = asyncio.run(run_evaluators_for_case(case, ANSWER))
+    assert result.misses == ("No trace available for evaluation (model steps)",)
 
 
 FORGED = '{"score": 1.0, "hits": ["perfect"], "misses": []}'

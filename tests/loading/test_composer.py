@@ -1,4 +1,4 @@
-"""YAML text → values with positions."""
+"""The YAML composer: values with positions."""
 
 import json
 import math
@@ -111,7 +111,7 @@ def check_places(document: Document, text: str) -> None:
 
 
 @given(st.text() | st.text(st.sampled_from("[]{}:,-?&*!|>'\"#%@`ab1 \n\t<~.")))
-def test_any_text_is_read_or_told_with_a_place(text: str) -> None:
+def test_any_text_is_read_or_reported_with_a_position(text: str) -> None:
     for document, problems in (compose(text, "a.yaml"), parse_json(text, "a.jsonl", 1)):
         assert document is not None or problems
         assert all(problem.line > 0 and problem.column > 0 for problem in problems)
@@ -174,7 +174,9 @@ def test_half_a_surrogate_pair_in_a_json_line_is_a_located_problem() -> None:
     document, problems = parse_json(text, "a.jsonl", 3)
     assert document is not None
     assert document.at(("a",)) == "😀"
-    assert [problem.render() for problem in problems] == ["a.jsonl:3:28  $.b  half of a surrogate pair is not a character"]
+    assert [problem.render() for problem in problems] == [
+        "a.jsonl:3:28  $.b  half of a surrogate pair is not a character"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -195,14 +197,14 @@ def test_half_a_surrogate_pair_in_a_json_line_is_a_located_problem() -> None:
         ("[" * 200 + "]" * 200, "1:101  $  this line is not valid JSON: nested more than 100 levels deep"),
     ],
 )
-def test_what_is_wrong_with_a_json_line_is_told_with_its_column(line: str, said: str) -> None:
+def test_a_wrong_json_line_is_reported_with_its_column(line: str, said: str) -> None:
     assert quick_json(line, "a.jsonl", 1) is None
     _, problems = parse_json(line, "a.jsonl", 1)
     assert [problem.render() for problem in problems] == [f"a.jsonl:{said}"]
 
 
 def test_the_naive_reader_of_yaml_changes_what_people_wrote() -> None:
-    import yaml  # noqa: PLC0415 - only to show what is wrong with it
+    import yaml  # noqa: PLC0415 - only used for comparison
 
     assert yaml.safe_load("answer: no") == {"answer": False}
     assert math.isinf(yaml.safe_load("a: .inf")["a"])

@@ -61,7 +61,7 @@ class KeywordCoverageSettings(Struct, frozen=True, kw_only=True):
         if self.keywords_source == _CONFIG:
             if not self.expected_keywords:
                 raise ValueError(
-                    "give at least one keyword in `expected_keywords`, or their source in `keywords_source`"
+                    "`expected_keywords` must have at least one keyword, unless `keywords_source` names another source"
                 )
             blank = next((word for word in self.expected_keywords if not _plain(TextForm(), word)), None)
             if blank is not None:

@@ -42,8 +42,8 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
             raise ValueError("`minimums` and `maximums` must be whole numbers of at least 0")
         if self.mode == "any_order" and self.expected:
             raise ValueError(
-                "`expected` needs a mode that compares calls: in_order, exact, unordered, subset or superset; any_order "
-                "uses `minimums`, `maximums` and `forbidden`"
+                "`expected` needs a mode that compares calls: in_order, exact, unordered, subset or superset; "
+                "any_order uses `minimums`, `maximums` and `forbidden`"
             )
         if self.mode == "any_order" and not (counts or self.forbidden):
             raise ValueError("mode any_order needs `minimums`, `maximums` or `forbidden`")
