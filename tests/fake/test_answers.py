@@ -94,7 +94,7 @@ def test_calls_without_last_words_end_with_what_the_tool_said() -> None:
 
 
 def test_a_step_that_is_no_json_is_said() -> None:
-    assert answer(asking("@call lookup {order: 7}")).text.startswith("The arguments of @call lookup are no JSON")
+    assert answer(asking("@call lookup {order: 7}")).text.startswith("The arguments of @call lookup are not valid JSON")
 
 
 def test_four_characters_are_a_token() -> None:

@@ -323,7 +323,7 @@ def _scripted(question: Question) -> Reply | None:
     try:
         arguments = as_object(json.loads(given)) if given else example_object(tool.schema)
     except ValueError as error:
-        return Reply(f"The arguments of @call {name} are no JSON: {error}")
+        return Reply(f"The arguments of @call {name} are not valid JSON: {error}")
     return Reply(tool_uses=(ToolUse(name, arguments, _id(question, done), tool.custom),), finish="tool")
 
 

@@ -20,7 +20,7 @@ from agentv.fake.openai_responses import OPENAI_RESPONSES
 from agentv.types.json_value import JsonObject, JsonValue
 
 
-class Shelf(Struct):
+class FileStore(Struct):
     """The stored files, and a counter for names. `polls` is how often a batch is polled before it is done."""
 
     polls: int
@@ -99,7 +99,7 @@ class OpenAIBatches(Struct):
     """The handlers of OpenAI's files and batches."""
 
     endpoints: Endpoints
-    shelf: Shelf
+    store: FileStore
     _batches: dict[str, Batch] = field(default_factory=dict)
 
     async def upload(self, request: web.Request) -> web.StreamResponse:
@@ -112,12 +112,12 @@ class OpenAIBatches(Struct):
 
     async def show_file(self, request: web.Request) -> web.StreamResponse:
         """Describe a file."""
-        found = self.shelf.files.get(request.match_info["file"])
+        found = self.store.files.get(request.match_info["file"])
         return json_response(found[0]) if found else _refuse(refused("No such File object.", status=404))
 
     async def read_file(self, request: web.Request) -> web.StreamResponse:
         """Return a file's bytes."""
-        found = self.shelf.files.get(request.match_info["file"])
+        found = self.store.files.get(request.match_info["file"])
         if found is None:
             return _refuse(refused("No such File object.", status=404))
         return web.Response(body=found[1], content_type="application/octet-stream")
@@ -126,13 +126,13 @@ class OpenAIBatches(Struct):
         """Create a batch from `input_file_id`, `endpoint` and `completion_window`."""
         try:
             body = await read_object(request)
-            stored = self.shelf.files.get(as_text(body.get("input_file_id")))
+            stored = self.store.files.get(as_text(body.get("input_file_id")))
             api = _APIS.get(as_text(body.get("endpoint")).removeprefix("/v1"))
             if stored is None or api is None or body.get("completion_window") != "24h":
                 raise refused("The batch needs an existing input_file_id, an endpoint, and completion_window '24h'.")
         except RefusedError as error:
             return _refuse(error)
-        batch = Batch(self.shelf.name("batch"), body, Wait(self.shelf.polls))
+        batch = Batch(self.store.name("batch"), body, Wait(self.store.polls))
         self._batches[batch.id] = batch
         self._answer(batch, stored[1], api, replace(start_call(request, api.name), batch=batch.id))
         return json_response({**self._show(batch), "status": "validating"})
@@ -161,7 +161,7 @@ class OpenAIBatches(Struct):
         return json_response({"object": "list", "data": data, "has_more": False})
 
     def _save(self, content: bytes, name: str, purpose: str) -> JsonObject:
-        identifier = self.shelf.name("file")
+        identifier = self.store.name("file")
         about: JsonObject = {
             "id": identifier,
             "object": "file",
@@ -171,7 +171,7 @@ class OpenAIBatches(Struct):
             "purpose": purpose,
             "status": "processed",
         }
-        self.shelf.files[identifier] = (about, content)
+        self.store.files[identifier] = (about, content)
         return about
 
     def _answer(self, batch: Batch, content: bytes, api: Api, call: Call) -> None:
@@ -192,7 +192,7 @@ class OpenAIBatches(Struct):
     def _answer_line(self, batch: Batch, line: JsonObject, api: Api, call: Call) -> None:
         body = as_object(line["body"])
         fault = batch_fault(body)
-        row: dict[str, JsonValue] = {"id": self.shelf.name("batch_req"), "custom_id": line["custom_id"]}
+        row: dict[str, JsonValue] = {"id": self.store.name("batch_req"), "custom_id": line["custom_id"]}
         if fault == "batch-expired":
             batch.expired = True
             error = {"code": "batch_expired", "message": "This request was not executed before the batch expired."}
@@ -264,7 +264,7 @@ class MessageBatches(Struct):
     """The handlers of Anthropic's message batches."""
 
     endpoints: Endpoints
-    shelf: Shelf
+    store: FileStore
     _batches: dict[str, MessageBatch] = field(default_factory=dict)
 
     async def create(self, request: web.Request) -> web.StreamResponse:
@@ -279,10 +279,10 @@ class MessageBatches(Struct):
                 raise refused("requests: this batch cannot be created")
         except RefusedError as error:
             return _refuse_messages(error)
-        identifier = self.shelf.name("msgbatch")
+        identifier = self.store.name("msgbatch")
         call = replace(start_call(request, ANTHROPIC.name), batch=identifier)
         rows = [row for one in requests for row in self._rows(one, call)]
-        batch = self._batches[identifier] = MessageBatch(identifier, Wait(self.shelf.polls), rows)
+        batch = self._batches[identifier] = MessageBatch(identifier, Wait(self.store.polls), rows)
         return json_response(_show(batch, request))
 
     async def show(self, request: web.Request) -> web.StreamResponse:

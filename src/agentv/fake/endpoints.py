@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agentv.fake.api import Api, Problem, RefusedError, as_text, refused
 from agentv.fake.conversation import Question, Reply
-from agentv.fake.faults import Chosen, OddBody, OddSending, Refusal, choose_fault, reply_for
+from agentv.fake.faults import ChosenFault, OddBody, OddSending, Refusal, choose_fault, reply_for
 from agentv.fake.log import Call, CallLog, fingerprint, key_of
 from agentv.fake.quota import Permit, Quotas
 from agentv.fake.sending import Outgoing
@@ -27,7 +27,7 @@ _EVENTS = "text/event-stream"
 _BLOCKED = Problem(400, "The prompt was refused by the content filter.", "content_filter")
 
 
-class Manner(Struct, frozen=True):
+class Behavior(Struct, frozen=True):
     """The behaviour of the server: its replies, its latency, and the wait that a refusal requests."""
 
     answer: Callable[[Question], Reply]
@@ -39,13 +39,13 @@ class ParsedRequest(NamedTuple):
     """A valid request, and the fault that applies to it."""
 
     question: Question
-    chosen: Chosen | None
+    chosen: ChosenFault | None
 
 
 class Endpoints(Struct):
     """The handler of model requests. `closing` is set when the server stops."""
 
-    manner: Manner
+    behavior: Behavior
     quotas: Quotas
     log: CallLog
     closing: asyncio.Event
@@ -83,7 +83,7 @@ class Endpoints(Struct):
 
     def reply_to(self, api: Api, parsed: ParsedRequest) -> Reply:
         """Return the model's reply. Raises RefusedError when the fault is a refusal."""
-        reply = self.manner.answer(parsed.question) if api.speaks else Reply()
+        reply = self.behavior.answer(parsed.question) if api.speaks else Reply()
         if parsed.chosen is None:
             return reply
         fault = parsed.chosen.fault
@@ -155,7 +155,7 @@ class Endpoints(Struct):
                     request.transport.abort()
         return task.result() if task.done() else web.Response(status=503)
 
-    def _applies(self, chosen: Chosen | None, body: JsonObject) -> bool:
+    def _applies(self, chosen: ChosenFault | None, body: JsonObject) -> bool:
         """Count a request (requests with equal bodies are the same), and return True if its fault still applies."""
         if chosen is None or chosen.times is None:
             return chosen is not None
@@ -164,7 +164,7 @@ class Endpoints(Struct):
         return self._faulted[digest] <= chosen.times
 
     def _retry_after(self, form: str) -> Mapping[str, str]:
-        wait_s = self.manner.retry_after_s
+        wait_s = self.behavior.retry_after_s
         if form == "date":
             return {"Retry-After": format_datetime(datetime.now(UTC) + timedelta(seconds=wait_s), usegmt=True)}
         if form == "ms":
@@ -172,9 +172,9 @@ class Endpoints(Struct):
         return {"Retry-After": f"{wait_s:g}"} if form else {}
 
     async def _wait(self) -> None:
-        if self.manner.latency_s:
+        if self.behavior.latency_s:
             try:
-                async with asyncio.timeout(self.manner.latency_s):
+                async with asyncio.timeout(self.behavior.latency_s):
                     await self.closing.wait()
             except TimeoutError:
                 pass

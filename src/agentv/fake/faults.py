@@ -152,7 +152,7 @@ FILLED: frozenset[str] = frozenset({"not-utf8", "huge", "gzip-bomb"})
 """Faults that replace a placeholder, which is the text of the reply."""
 
 
-class Chosen(Struct, frozen=True):
+class ChosenFault(Struct, frozen=True):
     """A fault, and how many times it applies to each request; None for always."""
 
     name: str
@@ -160,7 +160,7 @@ class Chosen(Struct, frozen=True):
     times: int | None = None
 
 
-def choose_fault(model: str) -> Chosen | None:
+def choose_fault(model: str) -> ChosenFault | None:
     """Return the fault in a model's name: after the last @, or the whole name. Raises RefusedError if unknown."""
     _, at, suffix = model.rpartition("@")
     found = _NAME.fullmatch(suffix)
@@ -170,7 +170,7 @@ def choose_fault(model: str) -> Chosen | None:
             known = ", ".join(FAULTS)
             raise refused(f"Unknown fault {suffix!r}; known: {known}, each also as NAME-xN.", status=404)
         return None
-    return Chosen(found.group(1), fault, int(found.group(2)) if found.group(2) else None)
+    return ChosenFault(found.group(1), fault, int(found.group(2)) if found.group(2) else None)
 
 
 def reply_for(name: str, fault: Fault, reply: Reply) -> Reply:

@@ -14,9 +14,9 @@ from agentv.fake.answers import CALLS_TOOL
 from agentv.fake.answers import answer as usual_answer
 from agentv.fake.anthropic import ANTHROPIC, ANTHROPIC_COUNT
 from agentv.fake.api import CREATED, Api, Problem
-from agentv.fake.batches import MessageBatches, OpenAIBatches, Shelf
+from agentv.fake.batches import FileStore, MessageBatches, OpenAIBatches
 from agentv.fake.conversation import Question, Reply
-from agentv.fake.endpoints import Endpoints, Manner, json_response, start_call
+from agentv.fake.endpoints import Behavior, Endpoints, json_response, start_call
 from agentv.fake.faults import FAULTS
 from agentv.fake.gemini import GEMINI, GEMINI_COUNT, GEMINI_EVENTS
 from agentv.fake.log import Call, CallLog
@@ -66,14 +66,14 @@ def add_routes(app: web.Application, endpoints: Endpoints, polls: int) -> None:
             app.router.add_post(
                 "/{version:v1|v1beta|v1beta1|v1alpha}/" + folder + "models/{model}:" + method, handler(api)
             )
-    _add_batches(app, endpoints, Shelf(polls))
+    _add_batches(app, endpoints, FileStore(polls))
     _add_log(app, endpoints)
     app.router.add_get("/v1/models", _models)
     app.router.add_get("/", _describe)
 
 
-def _add_batches(app: web.Application, endpoints: Endpoints, shelf: Shelf) -> None:
-    batches, messages = OpenAIBatches(endpoints, shelf), MessageBatches(endpoints, shelf)
+def _add_batches(app: web.Application, endpoints: Endpoints, store: FileStore) -> None:
+    batches, messages = OpenAIBatches(endpoints, store), MessageBatches(endpoints, store)
     for base in ("/v1", "/openai", "/openai/v1"):
         app.router.add_post(f"{base}/files", batches.upload)
         app.router.add_get(f"{base}/files/{{file}}", batches.show_file)
@@ -166,7 +166,7 @@ class FakeServer:
         self._keep_requests = keep_requests
         self._numbers = count(1)
         self._log = CallLog()
-        self._manner = Manner(answer, latency_s, retry_after_s)
+        self._behavior = Behavior(answer, latency_s, retry_after_s)
         self._quotas = Quotas(quota)
         self._closing = asyncio.Event()
         self._runner: web.AppRunner | None = None
@@ -183,7 +183,7 @@ class FakeServer:
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=_MAX_REQUEST_BYTES, middlewares=[self._receive])
-        add_routes(app, Endpoints(self._manner, self._quotas, self._log, self._closing), self._batch_polls)
+        add_routes(app, Endpoints(self._behavior, self._quotas, self._log, self._closing), self._batch_polls)
         app.on_response_prepare.append(self._name_request)
         # A request is cancelled when its client disconnects.
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)

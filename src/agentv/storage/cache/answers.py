@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.storage.cache.folder import MOST_BYTES, CacheFile, CacheFolder, CacheRoom
+from agentv.storage.cache.folder import MOST_BYTES, CacheFile, CacheFolder, CacheLimit
 from agentv.storage.records.json_line import decode, encode, time_text
 from agentv.storage.records.narrow import (
     optional_number,
@@ -50,7 +50,7 @@ class AnswerCache:
     def __init__(self, folder: Path, *, oldest: datetime | None = None, most_bytes: int = MOST_BYTES) -> None:
         self._files = CacheFolder(folder, ANSWER_SUFFIX)
         self._oldest = oldest
-        self._room = CacheRoom(self._files, most_bytes)
+        self._limit = CacheLimit(self._files, most_bytes)
 
     def load(self, key: str, *, touch: bool = True) -> ProviderResponse | None:
         """Return the response under a key, or None. `touch` marks it as used now."""
@@ -71,8 +71,8 @@ class AnswerCache:
     def save(self, answer: CachedAnswer) -> None:
         """Store an answer; ignore one that cannot be written."""
         content = encode(_head(answer)) + b"\n" + encode(_body(answer.response)) + b"\n"
-        if len(content) <= self._room.most_bytes and self._files.write(answer.source.key, content):
-            self._room.take(len(content))
+        if len(content) <= self._limit.most_bytes and self._files.write(answer.source.key, content):
+            self._limit.add(len(content))
 
 
 def read_head(file: CacheFile) -> JsonObject | None:

@@ -9,7 +9,7 @@ import sys
 from array import array
 from pathlib import Path
 
-from agentv.storage.cache.folder import MOST_BYTES, CacheFolder, CacheRoom
+from agentv.storage.cache.folder import MOST_BYTES, CacheFolder, CacheLimit
 from agentv.types.provider import Embedding, Vector
 
 _MARK = b"agentv embedding 1\n"
@@ -30,7 +30,7 @@ class EmbeddingCache:
 
     def __init__(self, folder: Path, *, most_bytes: int = MOST_BYTES) -> None:
         self._files = CacheFolder(folder, VECTOR_SUFFIX)
-        self._room = CacheRoom(self._files, most_bytes)
+        self._limit = CacheLimit(self._files, most_bytes)
 
     def load(self, space: str, text: str) -> Embedding | None:
         """Return the embedding of a text in a vector space, or None when there is no readable one."""
@@ -45,8 +45,8 @@ class EmbeddingCache:
     def save(self, space: str, text: str, embedding: Embedding) -> None:
         """Store an embedding; ignore one that cannot be written."""
         content = _written(embedding)
-        if len(content) <= self._room.most_bytes and self._files.write(_digest(space, text), content):
-            self._room.take(len(content))
+        if len(content) <= self._limit.most_bytes and self._files.write(_digest(space, text), content):
+            self._limit.add(len(content))
 
 
 def _digest(space: str, text: str) -> str:

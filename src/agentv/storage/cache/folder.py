@@ -105,18 +105,18 @@ LEFT_SHARE = 0.9
 """The share of the limit that eviction leaves, so that not every further file has to evict."""
 
 
-class CacheRoom:
+class CacheLimit:
     """Keeps the files of one cache within `most_bytes` by deleting the least recently used. Thread-safe."""
 
     def __init__(self, files: CacheFolder, most_bytes: int) -> None:
         self.most_bytes = most_bytes
         self._files = files
         self._bytes: int | None = None
-        self._making_room = threading.Lock()
+        self._lock = threading.Lock()
 
-    def take(self, written: int) -> None:
+    def add(self, written: int) -> None:
         """Count written bytes; on the first call and above the limit, measure the folder and evict files."""
-        with self._making_room:
+        with self._lock:
             if self._bytes is not None and self._bytes + written <= self.most_bytes:
                 self._bytes += written
                 return
