@@ -31,8 +31,8 @@ class Stream(io.StringIO):
 @pytest.mark.parametrize(
     ("is_terminal", "told"),
     [
-        (True, "\r1 of 60 asked · 0.1/s · 00:10 · about 09:50 left\x1b[K\r2 of 60 asked · 0.1/s · 00:20"),
-        (False, "3 of 60 asked · 0.1/s · 00:30 · about 09:30 left\n"),
+        (True, "\r1 of 60 verdicts · 0.1/s · 00:10 · about 09:50 left\x1b[K\r2 of 60 verdicts · 0.1/s · 00:20"),
+        (False, "3 of 60 verdicts · 0.1/s · 00:30 · about 09:30 left\n"),
     ],
 )
 def test_a_terminal_is_redrawn_and_a_log_gets_a_line_each_half_minute(is_terminal: bool, told: str) -> None:

@@ -35,7 +35,7 @@ def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
 
 def test_a_suite_without_problems_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     write("evals/a.yaml", CASE)
-    assert check(capsys) == (0, "1 file checked: no problem found\n")
+    assert check(capsys) == (0, "1 file checked: no problems found\n")
 
 
 def test_gates_on_what_no_row_can_have_are_told_with_their_place(capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,8 +60,8 @@ def test_a_configuration_of_the_criteria_door_is_checked_when_it_is_named(
 ) -> None:
     write("evals/a.yaml", CASE)
     write("evals/score.yaml", f"{key}: [{{type: contains, value: x}}]\ngates: [criterion(contains).mean > 0]\n")
-    assert check(capsys, "evals") == (0, "1 file checked: no problem found\n")
-    assert check(capsys, "evals/score.yaml") == (0, "1 file checked: no problem found\n")
+    assert check(capsys, "evals") == (0, "1 file checked: no problems found\n")
+    assert check(capsys, "evals/score.yaml") == (0, "1 file checked: no problems found\n")
     write("evals/score.yaml", f"gates: [tag(x).mean > 0]\n{key}: [{{type: contians}}]\nworkers: 3\n")
     code, out = check(capsys, "evals/score.yaml")
     assert code == 4
@@ -125,7 +125,7 @@ def test_warnings_alone_pass(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_nothing_to_check_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
     Path("evals").mkdir()
-    assert check(capsys) == (5, "0 files checked: no problem found\n")
+    assert check(capsys) == (5, "0 files checked: no problems found\n")
 
 
 def test_json_lines_are_read_to_their_end(capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,7 +167,7 @@ def test_the_target_in_use_is_checked_with_the_environment(
     assert code == 4
     assert "targets.yaml:2:44  $.targets[0].delay_ms  must be a number, but is text" in out
     monkeypatch.setenv("DELAY_OF_TEST", "3")
-    assert check(capsys) == (0, "1 file checked: no problem found\n")
+    assert check(capsys) == (0, "1 file checked: no problems found\n")
 
 
 def test_a_target_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,7 +195,7 @@ def test_targets_and_project_files_may_be_named_themselves(capsys: pytest.Captur
 def test_validate_is_the_same_command(capsys: pytest.CaptureFixture[str]) -> None:
     write("evals/a.yaml", CASE)
     assert agentv.main(["validate"], standalone_mode=False) == 0
-    assert capsys.readouterr().out == "1 file checked: no problem found\n"
+    assert capsys.readouterr().out == "1 file checked: no problems found\n"
 
 
 def test_every_format_is_offered() -> None:

@@ -67,7 +67,7 @@ def test_all_that_two_runs_differ_in(project: Project, keep: Keep) -> None:
         == """\
 before  r1
 after   r2
-paired  3 cases judged in both
+paired  3 cases scored in both
 
             before   after  difference        95 % interval  p  cases
 mean score    0.57    0.53       -0.03       -1.00 to +1.00  1      3
@@ -76,9 +76,9 @@ tone          0.57    0.53       -0.03       -1.00 to +1.00  1      3
 
 1 win, 1 loss, 1 tie at a threshold of 0.1
 1 pass more often, 1 less often
-3 cases cannot show any difference; it takes 6 at least
+3 cases: too few to detect any difference; at least 6 are needed
 
-what differs
+differences in setup
   model of target t: small -> large
   system_prompt of target t: none -> Be kind.
   agentv: 0.1.0 -> 0.2.0
@@ -214,7 +214,7 @@ def test_more_runs_are_a_matrix_against_the_first_corrected_for_their_number(pro
         0,
         """\
 before  r1
-after   2 runs, each by itself
+after   2 runs, each compared separately
 
 run  mean  difference   95 % interval      p  wins  losses  regressed  cases
 r2   0.90       +0.70  +0.04 to +0.82  0.062     6       0          0      6

@@ -66,7 +66,7 @@ def ids_of(path: str) -> list[str]:
 
 def test_a_document_becomes_an_eval_file(agentv: Call) -> None:
     code, out, err = agentv(mock(CASE), "--in", "faq.md", "--out", "cases.yaml")
-    assert (code, err, out) == (0, "", "faq.md:1  1 case\nwrote cases.yaml\n")
+    assert (code, err, out) == (0, "", "faq.md:1  1 case\nWrote cases.yaml\n")
     assert Path("cases.yaml").read_text() == WRITTEN
     with pytest.raises(SystemExit) as left:
         main(("check", "cases.yaml"))
@@ -88,8 +88,8 @@ def test_ids_are_unique_and_a_question_that_was_asked_is_left_out(agentv: Call) 
     assert (code, ids_of("cases.yaml")) == (0, ["opening", "opening-2"])
     assert out.splitlines() == [
         "faq.md:1  2 cases",
-        "1 case left out: another one asks the same",
-        "wrote cases.yaml",
+        "1 case skipped as duplicates",
+        "Wrote cases.yaml",
     ]
 
 
@@ -136,7 +136,7 @@ def test_keep_going_writes_the_others_in_the_order_of_the_records(agentv: Call) 
 
 def test_count_and_limit_bound_what_is_asked_for(agentv: Call) -> None:
     code, out, _ = agentv(None, "--in", "log.jsonl", "--out", "c.yaml", "--limit", "1", "--count", "1")
-    assert (code, out.splitlines()) == (0, ["log.jsonl:1  1 case", "wrote c.yaml"])
+    assert (code, out.splitlines()) == (0, ["log.jsonl:1  1 case", "Wrote c.yaml"])
     _, out, _ = agentv(
         None, "--in", "log.jsonl", "--out", "d.yaml", "--limit", "2", "--count", "7", "--dry-run", "--json"
     )
@@ -176,9 +176,9 @@ def test_whatever_a_model_writes_reads_back_as_it_was(agentv: Call, name: str, t
     ("arguments", "code", "message"),
     [
         (("--in", "faq.md", "--out", "c.txt"), 4, "its name must end in .yaml, .yml, .jsonl"),
-        (("--in", "faq.md", "--out", "no/c.yaml"), 4, "there is no folder no"),
+        (("--in", "faq.md", "--out", "no/c.yaml"), 4, "folder no does not exist"),
         (("--in", "log.jsonl", "--out", "log.jsonl", "--append"), 4, "--in and --out are the same file"),
-        (("--in", "empty.md", "--out", "c.yaml"), 5, "empty.md has nothing in it"),
+        (("--in", "empty.md", "--out", "c.yaml"), 5, "empty.md has no records"),
         (("--in", "faq.md", "--out", "c.yaml", "--prompt-path", "empty.md"), 4, "the prompt must use {{ record }}"),
         (("--in", "faq.md", "--out", "broken.yaml", "--append"), 4, "broken.yaml:1:1"),
         (

@@ -95,8 +95,8 @@ def test_cases_without_rubrics_get_them_and_nothing_else_changes(agentv: Call, f
     assert out.splitlines() == [
         "refund-1  2 requirements",
         "refund-3  2 requirements",
-        "refund-2  has rubrics already",
-        "wrote suite.yaml",
+        "refund-2  already has rubrics",
+        "Wrote suite.yaml",
     ]
     assert (folder / "suite.yaml").read_text() == WRITTEN
     assert agentv(mock(), "check", "suite.yaml")[0] == 0
@@ -105,7 +105,7 @@ def test_cases_without_rubrics_get_them_and_nothing_else_changes(agentv: Call, f
 def test_a_second_time_there_is_nothing_to_do(agentv: Call, folder: Path) -> None:
     agentv(mock(), "generate", "rubrics", "suite.yaml")
     code, out, _ = agentv(mock(fail_every=1), "generate", "rubrics", "suite.yaml")
-    assert (code, out.splitlines()[-1]) == (0, "nothing to do: suite.yaml is as it was")
+    assert (code, out.splitlines()[-1]) == (0, "nothing to do: suite.yaml is unchanged")
     assert (folder / "suite.yaml").read_text() == WRITTEN
 
 
@@ -274,7 +274,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anybody_is_asked(folder:
         pytest.skip("root may write everywhere")
     (folder / "suite.yaml").chmod(0o400)
     code, _, err = agentv(mock(fail_every=1), "generate", "rubrics", "suite.yaml")
-    assert (code, err) == (4, "error: suite.yaml cannot be written; nobody was asked\n")
+    assert (code, err) == (4, "error: suite.yaml cannot be written; no request was sent\n")
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_a_signal_leaves_the_file_as_it_was_and_no_process(folder: Path, number:
         agent = int((folder / "fifo").read_text())
         program.send_signal(number)
         _, err = program.communicate(timeout=30)
-    assert (program.returncode, err.strip()) == (code, f"stopped by {number.name}; suite.yaml is as it was")
+    assert (program.returncode, err.strip()) == (code, f"stopped by {number.name}; suite.yaml is unchanged")
     assert (folder / "suite.yaml").read_text() == SUITE
     with pytest.raises(ProcessLookupError):
         os.kill(agent, 0)
@@ -365,7 +365,7 @@ def test_a_terminal_sees_how_far_it_is(folder: Path) -> None:
     shown = os.read(master, 10_000).decode()
     os.close(master)
     assert shown == "\r0 of 2 cases\r1 of 2 cases\r\x1b[K\r\x1b[K"
-    assert done.stdout.endswith("wrote suite.yaml\n")
+    assert done.stdout.endswith("Wrote suite.yaml\n")
 
 
 def test_the_fake_server_is_asked_as_a_model_is(agentv: Call, folder: Path) -> None:

@@ -39,8 +39,8 @@ def test_files_that_exist_are_kept_and_named(tmp_path: Path) -> None:
     mine.write_text("mine")
     done = agentv("init", cwd=tmp_path)
     assert mine.read_text() == "mine"
-    assert "kept   evals/first.yaml" in done.stdout
-    assert "wrote  .agentv/targets.yaml" in done.stdout
+    assert "exists  evals/first.yaml" in done.stdout
+    assert "Wrote .agentv/targets.yaml" in done.stdout
 
 
 def test_a_second_init_changes_nothing(tmp_path: Path) -> None:
@@ -118,10 +118,10 @@ def test_a_plugin_package_is_named_throughout(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("contains", "'contains' would stand in the way of agentv's evaluator type 'contains'"),
-        ("agentv", "'agentv' would stand in the way of the module 'agentv'"),
-        ("json", "'json' would stand in the way of the module 'json'"),
-        ("class", "'class' cannot be the name of a package and a module"),
+        ("contains", "'contains' conflicts with agentv's evaluator type 'contains'"),
+        ("agentv", "'agentv' conflicts with the module 'agentv'"),
+        ("json", "'json' conflicts with the module 'json'"),
+        ("class", "'class' is not a valid package name"),
         ("7up", "'7up' cannot be"),
         ("a--b", "'a--b' cannot be"),
         ("../evil", "'../evil' cannot be"),
@@ -196,8 +196,8 @@ def test_ci_jobs_install_agentv_from_the_given_url(given: str, installed: str, t
     [
         ("nowhere", "--from nowhere: no such file or folder"),
         (".", "--from .: no pyproject.toml in this folder"),
-        ("https://me:secret@example.org/a.git", "--from: a URL with a password or token would be committed"),
-        ("https://token@example.org/a.git", "--from: a URL with a password or token would be committed"),
+        ("https://me:secret@example.org/a.git", "--from: the URL contains a password or token"),
+        ("https://token@example.org/a.git", "--from: the URL contains a password or token"),
         ("https://example.org/a b", "--from https://example.org/a b: not a URL"),
         ("https://[example/a", "--from https://[example/a: not a URL"),
     ],

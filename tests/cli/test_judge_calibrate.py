@@ -8,12 +8,12 @@ import pytest
 from tests.support.judged import JudgedProject, make_judged_project
 
 CARD = """\
-The judge agrees with people on 88.8 % of 80 answers.
+The judge agrees with human labels on 88.8 % of 80 answers.
 
 agreement                            value            95 %  answers  cases
 the same verdict                    88.8 %      80 to 94 %       80     80
-sensitivity: passes that it passes  89.6 %  77.8 to 95.5 %       48     48
-specificity: fails that it fails    87.5 %    71.9 to 95 %       32     32
+sensitivity: human passes it passes  89.6 %  77.8 to 95.5 %       48     48
+specificity: human fails it fails    87.5 %    71.9 to 95 %       32     32
 Cohen's kappa                         0.77    0.58 to 0.88       80     80
 
               people pass  people fail
@@ -104,7 +104,7 @@ def test_a_judge_that_was_edited_since_the_run_gets_no_calibration(project: Judg
     code, out, err = project.call("judge", "calibrate")
     assert (code, project.files()) == (0, [])
     assert "The judge agrees with people" in out
-    assert "no calibration is kept: 80 labelled answers of 80 were judged by another 'tone'" in err
+    assert "calibration not saved: 80 labelled answers of 80 were scored by a different 'tone'" in err
 
 
 def test_labels_of_a_file_are_taken_and_not_kept(project: JudgedProject) -> None:

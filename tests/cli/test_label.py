@@ -129,7 +129,7 @@ def test_when_one_line_is_wrong_nothing_is_kept_and_every_wrong_line_is_told(run
     ):
         assert line in err
     assert "said.jsonl:1:" not in err
-    assert err.endswith("nothing was kept: all scores of a file are, or none\n")
+    assert err.endswith("nothing was imported: a file is imported completely or not at all\n")
     assert not (run.folder / "labels.jsonl").exists()
 
 

@@ -74,7 +74,7 @@ def test_runs_of_other_options_are_no_parts_of_one(project: Project) -> None:
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
     assert project.call("run", "suite.yaml", "--display", "none", "--trials", "2")[0] == 0
     first, second = (run.run_id for run in runs(project))
-    assert "were started with other options" in project.call("merge", first, second)[1]
+    assert "were started with different options" in project.call("merge", first, second)[1]
     assert project.call("merge", first, first)[0] == 4
 
 

@@ -136,9 +136,9 @@ def test_who_presses_ctrl_c_twice_gets_the_cursor_back(terminal: Pty, tmp_path: 
     with running(tmp_path, "stubborn", output=terminal.theirs) as (run, _):
         terminal.hand_over()
         run.send_signal(signal.SIGINT)
-        terminal.read_until("Ctrl-C again leaves at once")
+        terminal.read_until("Ctrl-C again exits at once")
         run.send_signal(signal.SIGINT)
         terminal.read_to_the_end()
         assert run.wait() == 130
     assert terminal.screen.shows_cursor
-    assert "stopping, rows under way are given up: SIGINT" in terminal.screen.lines()
+    assert "stopping, cancelling running cases: SIGINT" in terminal.screen.lines()

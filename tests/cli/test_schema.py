@@ -50,7 +50,7 @@ def test_the_schemas_of_a_project_are_written_again_after_a_clone(
     monkeypatch.chdir(tmp_path / "evals")
     folder = tmp_path / ".agentv" / "schemas"
     written = [str(folder / name) for name in (".gitignore", "eval.schema.json", "targets.schema.json")]
-    assert run(capsys, "--write").splitlines() == [f"wrote {path}" for path in written]
+    assert run(capsys, "--write").splitlines() == [f"Wrote {path}" for path in written]
     (folder / "eval.schema.json").write_text("of an older agentv")
     report = json.loads(run(capsys, "--write", "--json"))
     assert report == {"schema": "agentv-schema-1", "written": written}

@@ -120,7 +120,7 @@ def test_a_page_of_text_says_what_it_is_a_part_of(call: Call) -> None:
 def test_a_case_with_options_that_no_row_of_it_fits_says_so(call: Call) -> None:
     code, _, err = call("show", "latest", "a", "--target", "v2")
     assert code == 4
-    assert "has no row that the other options ask for" in err
+    assert "has no result that matches the other options" in err
 
 
 def test_what_contradicts_or_is_unknown_is_refused(call: Call) -> None:

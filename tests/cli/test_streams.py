@@ -79,7 +79,7 @@ def test_an_export_whose_folder_goes_away_is_told_after_the_verdict(folder: Path
     ended = shell(folder, f"mkdir out; {AGENTV} run suite.yaml --target loud -o out/rows.jsonl")
     assert ended.returncode == 3
     assert "PASS: 2 of 2" in ended.stdout
-    assert "wrote" not in ended.stdout
+    assert "Wrote" not in ended.stdout
     assert ended.stderr == "error: -o out/rows.jsonl: cannot be written: No such file or directory. Exit code 3.\n"
 
 

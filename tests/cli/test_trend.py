@@ -122,7 +122,7 @@ def test_a_run_that_is_being_written_is_marked_and_grows(project: Project, home:
 def test_it_is_written_as_a_page_and_as_markdown(project: Project, home: Path) -> None:
     keep_run(home, 1, passing(20))
     code, said = project.call("trend", "-o", "trend.html", "-o", "trend.md", "--by", "commit")
-    assert (code, said.endswith("wrote   trend.html\nwrote   trend.md\n"), " commit" in said) == (0, True, False)
+    assert (code, said.endswith("Wrote trend.html\nWrote trend.md\n"), " commit" in said) == (0, True, False)
     for name in ("trend.html", "trend.md"):
         assert "0.50 of 40" in (project.folder / name).read_text("utf-8")
     code, said = project.call("trend", "-o", "trend.doc")
@@ -140,7 +140,7 @@ def test_a_run_of_some_cases_says_so_and_is_no_change(project: Project, home: Pa
     assert found["points"][5]["difference"] is None
     said = project.call("trend")[1]
     assert "+0.00 since" not in said
-    assert "0.00 since the run before of the same cases" in said
+    assert "0.00 since the previous run with the same cases" in said
     assert "with --tag easy -k 'not slow'" in said
 
 

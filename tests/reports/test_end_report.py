@@ -28,7 +28,7 @@ agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
 target    pass@3            95 %  pass^3          95 %  cases
 agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180
 
-scores  0 │▁▁▁      ▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂   ███│ 1   highest bar 402 of 568 rows
+scores  0 │▁▁▁      ▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂   ███│ 1   largest bin: 402 of 568
 
 evaluator  mean          95 %  rows  errors       type
 contains   0.81  0.78 to 0.84   560       0   contains
@@ -48,11 +48,11 @@ flaky   refund-3 (agent-v1)
 
 note    the price of 'small' is not known
 
-took    02:41
-wrote   out.jsonl
-kept    /project/.agentv/runs/20260131T120000-7f3a2b
-look    agentv show 20260131T120000-7f3a2b
-retry   agentv retry 20260131T120000-7f3a2b
+Took 02:41
+Wrote out.jsonl
+Saved to /project/.agentv/runs/20260131T120000-7f3a2b
+Details: agentv show 20260131T120000-7f3a2b
+Retry errors: agentv retry 20260131T120000-7f3a2b
 
 FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result.
 Exit code 1.
@@ -73,7 +73,7 @@ agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
 target    pass@3            95 %  pass^3          95 %  cases
 agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180
 
-scores  0 |...      ............:::   ###| 1   highest bar 402 of 568 rows
+scores  0 |...      ............:::   ###| 1   largest bin: 402 of 568
 
 evaluator  mean          95 %  rows  errors       type
 contains   0.81  0.78 to 0.84   560       0   contains
@@ -93,10 +93,10 @@ flaky   refund-3 (agent-v1)
 
 note    the price of 'small' is not known
 
-took    02:41
-kept    /project/.agentv/runs/20260131T120000-7f3a2b
-look    agentv show 20260131T120000-7f3a2b
-retry   agentv retry 20260131T120000-7f3a2b
+Took 02:41
+Saved to /project/.agentv/runs/20260131T120000-7f3a2b
+Details: agentv show 20260131T120000-7f3a2b
+Retry errors: agentv retry 20260131T120000-7f3a2b
 
 FAIL: 404 of 560 judged rows passed (72.14 %). 4 rows without a result.
 Exit code 1.
@@ -150,7 +150,7 @@ def test_colours_change_nothing_but_colour() -> None:
 
 def test_a_run_without_rows_is_its_verdict() -> None:
     empty = RunReport("r", "finished", 0, (), (), (0,) * 10, RunVerdict(5, "NOTHING SELECTED: no case matches."))
-    assert end_report(empty) == "took    00:00\n\nNOTHING SELECTED: no case matches. Exit code 5.\n"
+    assert end_report(empty) == "Took 00:00\n\nNOTHING SELECTED: no case matches. Exit code 5.\n"
 
 
 def test_skipped_rows_get_a_column_when_there_are_any() -> None:

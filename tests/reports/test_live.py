@@ -26,14 +26,14 @@ BLOCK = """\
 │ agent-v1 ━━━━━━━━━━━━━╸      77 %  561/720  ✓ 420 ~ 0 ✗ 141 ! 0  pass 74.9 % │
 │ agent-v2                      0 %  1/720    ✓ 0   ~ 0 ✗ 0   ! 1  pass -      │
 │ 12/16 workers · 3.5/s · retries 7 · $0.84 of $5.00 · 02:41 · 04:12 left      │
-╰ Ctrl-C stops cleanly; agentv resume 7f3a2b goes on ──────────────────────────╯\
+╰ Ctrl-C stops cleanly; resume: agentv resume 7f3a2b ──────────────────────────╯\
 """  # noqa: RUF001 - as it is shown
 BLOCK_IN_ASCII = """\
 + refunds | 240 cases x 2 targets x 3 trials = 1,440 -------------- run 7f3a2b +
 | agent-v1 =============>      77 %  561/720  + 420 ~ 0 x 141 ! 0  pass 74.9 % |
 | agent-v2                      0 %  1/720    + 0   ~ 0 x 0   ! 1  pass -      |
 | 12/16 workers | 3.5/s | retries 7 | $0.84 of $5.00 | 02:41 | 04:12 left      |
-+ Ctrl-C stops cleanly; agentv resume 7f3a2b goes on --------------------------+\
++ Ctrl-C stops cleanly; XX\
 """
 
 

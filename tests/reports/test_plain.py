@@ -68,7 +68,7 @@ FAIL refund-7   0.33  contains: expected "30 days", got "We will look into it."
 ERROR order-9    error target: HTTP 503 after 3 attempts (12.4 s)
 4/20 (20 %)  pass 2  fail 1  error 1  0/16 workers · 0.5/s · $0.0016 · 00:08 · about 00:32 left
 note: `grader` is deprecated\\x07
-stopping, rows under way are given up: Ctrl-C
+stopping, cancelling running cases: Ctrl-C
 """
 
 

@@ -66,8 +66,8 @@ def test_when_all_is_done_no_time_is_left() -> None:
 
 
 def test_a_stop_says_what_becomes_of_the_rows_under_way() -> None:
-    assert stopping_text(RunStopping("SIGINT")) == "stopping, rows under way are given up: SIGINT"
-    assert stopping_text(RunStopping("enough", drains=True)) == "stopping, rows under way are finished: enough"
+    assert stopping_text(RunStopping("SIGINT")) == "stopping, cancelling running cases: SIGINT"
+    assert stopping_text(RunStopping("enough", drains=True)) == "stopping, finishing running cases: enough"
 
 
 class Looking(Progress):

@@ -59,7 +59,7 @@ evals/refunds.yaml, agent-v2: pass_rate
         ██▇██·█▃▃▂▃▃▃·▁
                ^   |
 runs    15 runs, 2 gaps, 50 % to 90 %
-last    50 % of 40 (95 %: 35.2 to 64.8 %), -10.0 pp since the run before
+last    50 % of 40 (95 %: 35.2 to 64.8 %), -10.0 pp since the previous run
         20260131T121400.000-00000e, nightly, 1 day ago, commit 0001b112, merged
         from 2 runs
 change  88.3 % -> 60 % at 20260131T120700.000-000007, commit 0000d889, 7 runs
@@ -144,7 +144,7 @@ def test_a_page_and_markdown_tell_the_same_as_the_terminal() -> None:
 
 
 def test_a_series_without_a_measured_run_says_so() -> None:
-    assert "no run was measured" in VIEW.render([series(run(1, None))])
+    assert "no run has a value" in VIEW.render([series(run(1, None))])
 
 
 @pytest.mark.parametrize(
