@@ -15,7 +15,7 @@ def last_run(project: Project) -> Path:
     return max((project.folder / ".agentv" / "runs").iterdir())
 
 
-def test_the_same_run_gives_the_same_file_a_line_a_case_without_what_was_said(project: Project) -> None:
+def test_the_same_run_gives_the_same_file_with_a_line_per_case(project: Project) -> None:
     project.cases = {"b": "question b", "a": "question a"}
     project.call("run", "suite.yaml", "--trials", "2")
     assert project.call("baseline", "save")[0] == 0
@@ -54,7 +54,7 @@ def test_a_damaged_baseline_is_refused_and_hides_no_regression(
         assert (code, f"error: baseline.jsonl{said}" in told) == (4, True), told
 
 
-def test_a_baseline_that_did_not_finish_is_told_to_whoever_is_held_against_it(project: Project) -> None:
+def test_an_unfinished_baseline_is_reported_by_the_comparison(project: Project) -> None:
     project.call("run", "suite.yaml", "--name", "half", "--fail-fast")
     said = project.call("run", "suite.yaml", "--baseline", "half")[1]
     assert "did not finish" not in said
@@ -89,7 +89,7 @@ def test_a_run_is_held_against_a_run_a_tag_or_a_file(project: Project) -> None:
         project.call("runs", "rm", "latest", "--yes")
 
 
-def test_a_case_that_is_gone_is_no_regression_and_is_told(project: Project) -> None:
+def test_a_missing_case_is_no_regression_and_is_reported(project: Project) -> None:
     project.call("run", "suite.yaml")
     project.cases = {"a": "question a", "new": "question n"}
     code, said = project.call("run", "suite.yaml", "--baseline", "latest", "--gate", "regressions <= 0", "-o", "r.md")
@@ -152,7 +152,7 @@ def test_a_file_that_cannot_be_read_is_named_with_its_line(project: Project) -> 
         assert (code, problem in said) == (4, True), said
 
 
-def test_parts_and_rows_done_again_are_held_against_the_baseline_as_one_run(project: Project) -> None:
+def test_shards_and_retries_are_compared_with_the_baseline_as_one_run(project: Project) -> None:
     project.call("run", "suite.yaml")
     project.call("baseline", "save")
     held = ("--baseline", "baseline.jsonl", "--gate", "regressions <= 0", "--display", "none")

@@ -38,7 +38,7 @@ def test_a_suite_without_problems_says_so(capsys: pytest.CaptureFixture[str]) ->
     assert check(capsys) == (0, "1 file checked: no problems found\n")
 
 
-def test_gates_on_what_no_row_can_have_are_told_with_their_place(capsys: pytest.CaptureFixture[str]) -> None:
+def test_gates_on_unknown_names_are_reported_with_their_place(capsys: pytest.CaptureFixture[str]) -> None:
     write("targets.yaml", "targets: [{name: shop, provider: mock, response: x}]")
     judges = "    evaluators: [{name: tone, type: contains, value: x}]\n    tags: [refund]\n"
     gates = "gates: [tag(refnd).mean > 0, evaluator(tone).mean > 0, 'target(shp).mean > 0', dataset(b).mean > 0]\n"
@@ -136,7 +136,7 @@ def test_json_lines_are_read_to_their_end(capsys: pytest.CaptureFixture[str]) ->
     assert "a.jsonl:2001:1  $  the key 'expected_outcome' is missing" in out
 
 
-def test_an_unknown_type_is_a_warning_where_plug_ins_are_declared_and_nothing_is_imported(
+def test_an_unknown_type_is_a_warning_where_plug_ins_are_declared(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     write("plugin.py", "raise SystemExit('imported')\n")
@@ -170,7 +170,7 @@ def test_the_target_in_use_is_checked_with_the_environment(
     assert check(capsys) == (0, "1 file checked: no problems found\n")
 
 
-def test_a_target_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_target_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     write("evals/a.yaml", "execution: {target: agnet}\n" + CASE)
     write("targets.yaml", "targets: [{name: agent, provider: mock}]\n")
     code, out = check(capsys)

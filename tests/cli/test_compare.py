@@ -141,7 +141,7 @@ def test_gates_decide_with_the_codes_of_a_run(project: Project, keep: Keep) -> N
     assert project.call("compare", "r1", "r1", "--gate", "improvement >= 1")[0] == 4
 
 
-def test_a_run_that_did_not_come_to_its_end_passes_no_gate_and_is_told(project: Project, keep: Keep) -> None:
+def test_an_unfinished_run_passes_no_gate_and_is_reported(project: Project, keep: Keep) -> None:
     keep("r1", scores(1.0, 1.0, 0.0))
     keep("r2", scores(1.0, 1.0), state="interrupted")
     code, said = project.call("compare", "r1", "r2")
@@ -158,7 +158,7 @@ def test_a_run_that_did_not_come_to_its_end_passes_no_gate_and_is_told(project: 
     assert project.call("compare", "baseline.jsonl", "r1", "--gate", "regressions <= 0")[0] == 3
 
 
-def test_a_gate_on_an_evaluator_that_no_run_has_is_refused_where_it_is_written(project: Project, keep: Keep) -> None:
+def test_a_gate_on_an_unknown_evaluator_is_refused_at_its_column(project: Project, keep: Keep) -> None:
     keep("r1", scores(1.0))
     code, said = project.call("compare", "r1", "r1", "--gate", "evaluator(tome).mean>0")
     assert (code, said.splitlines()[0]) == (
@@ -205,7 +205,7 @@ def test_two_targets_of_one_run(project: Project, keep: Keep) -> None:
     assert (code, said) == (4, "error: r1 has no result of a target 'c'; its targets are a, b\n")
 
 
-def test_more_runs_are_a_matrix_against_the_first_corrected_for_their_number(project: Project, keep: Keep) -> None:
+def test_several_runs_are_a_matrix_corrected_for_their_number(project: Project, keep: Keep) -> None:
     keep("r1", scores(*[0.2] * 6))
     keep("r2", scores(*[0.9] * 6))
     keep("r3", scores(*[0.2] * 6))
@@ -226,7 +226,7 @@ r3: no evidence of a difference (n needed: not known, the means are equal)
     )
 
 
-def test_runs_of_a_matrix_are_called_so_that_they_can_be_told_apart(project: Project, keep: Keep) -> None:
+def test_runs_of_a_matrix_have_distinct_labels(project: Project, keep: Keep) -> None:
     ids = [f"20261120T15024{number}.647-49{number}b66" for number in range(5)]
     for run_id, name in zip(ids, ("first", "quick", None, "twice", "twice"), strict=True):
         keep(run_id, scores(*[0.5] * 6), name=name, state="stopped" if name == "quick" else "finished")

@@ -65,7 +65,7 @@ def test_an_eval_file_becomes_json_lines_with_a_side_file_and_back() -> None:
     assert Path("lines.jsonl").read_text().count("\n") == 2
 
 
-def test_a_suite_without_other_keys_still_gets_a_side_file_that_makes_it_one() -> None:
+def test_a_suite_without_other_keys_still_gets_a_side_file() -> None:
     Path("suite.yaml").write_text("cases: [{id: a}]\n")
     convert("suite.yaml", "lines.jsonl")
     assert Path("lines.yaml").read_text() == "$schema: agentv-eval-v2\n"
@@ -130,7 +130,7 @@ def test_a_suite_is_not_overwritten_by_its_own_side_file() -> None:
     assert Path("suite.yaml").read_text() == SUITE
 
 
-def test_what_cannot_be_converted_is_told() -> None:
+def test_invalid_conversions_are_refused() -> None:
     Path("a.yaml").write_text("targets: []\n")
     Path("b.yaml").write_text("evalcases: more/*.jsonl\n")
     Path("c.yaml").write_text("evalcases: [1]\n")

@@ -21,7 +21,7 @@ def test_every_row_that_is_begun_is_finished(project: Project) -> None:
     assert (told["row_begun"], told["row_finished"], told["row_left"]) == (3, 3, 0)
 
 
-def test_a_row_that_the_budget_has_no_room_for_is_left_and_why_the_run_stops_is_told(project: Project) -> None:
+def test_a_case_beyond_the_budget_is_left_and_the_stop_is_explained(project: Project) -> None:
     (project.folder / "agent.py").write_text(PAID)
     (project.folder / "targets.yaml").write_text(TARGET)
     code, said = project.call("run", "suite.yaml", "--json", "--budget-usd", "0.015")
@@ -36,7 +36,7 @@ def test_a_row_that_the_budget_has_no_room_for_is_left_and_why_the_run_stops_is_
     assert told[0]["budget_usd"] == 0.015
 
 
-def test_who_goes_on_with_a_run_is_told_what_it_cost_before(project: Project) -> None:
+def test_a_resumed_run_reports_its_earlier_cost(project: Project) -> None:
     (project.folder / "agent.py").write_text(PAID)
     (project.folder / "targets.yaml").write_text(TARGET)
     project.call("run", "suite.yaml", "--budget-usd", "0.015")

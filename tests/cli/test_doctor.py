@@ -26,7 +26,7 @@ def findings(cwd: Path, **environment: str) -> dict[str, dict[str, str]]:
     return {finding["about"]: finding for finding in told}
 
 
-def test_a_bare_folder_is_told_how_to_begin(tmp_path: Path) -> None:
+def test_an_empty_folder_gets_a_hint_how_to_begin(tmp_path: Path) -> None:
     done = doctor(cwd=tmp_path)
     assert done.returncode == 0
     assert "`agentv init` writes one." in done.stdout

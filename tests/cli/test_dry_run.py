@@ -60,7 +60,7 @@ def test_prompts_are_written_and_counted(capsys: pytest.CaptureFixture[str]) -> 
     assert [path.name for path in Path("out").iterdir()] == ["suite.yaml.a.mock.md".replace(".a.", ".NAME.")]
 
 
-def test_a_file_where_prompts_should_go_is_told() -> None:
+def test_a_file_in_place_of_the_prompts_folder_is_refused() -> None:
     Path("out").write_text("mine")
     with pytest.raises(ConfigError, match=r"--dump-prompts needs a folder to write into; .*out: File exists"):
         agentv.main(["run", "suite.yaml", "--dump-prompts", "out"], standalone_mode=False)
@@ -101,14 +101,14 @@ def test_what_a_run_will_cost_is_drawn_from_what_it_cost_before(capsys: pytest.C
 
 
 @pytest.mark.usefixtures("desk")
-def test_other_settings_since_then_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_changed_settings_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "suite.yaml", "--display", "none")
     Path("targets.yaml").write_text(DESK % f"{PRICE}, timeout_seconds: 9")
     assert "the settings of target 'desk' have changed since" in run(capsys, "suite.yaml", "--dry-run")
 
 
 @pytest.mark.usefixtures("desk")
-def test_a_cost_that_nobody_knows_is_unknown_and_not_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_cost_is_not_zero(capsys: pytest.CaptureFixture[str]) -> None:
     Path("targets.yaml").write_text(DESK % "")
     run(capsys, "suite.yaml", "--display", "none")
     found = forecast(capsys)
@@ -130,7 +130,7 @@ def test_a_pilot_goes_with_a_dry_run() -> None:
 
 
 @pytest.mark.usefixtures("desk")
-def test_a_stored_run_that_cannot_be_read_tells_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_stored_run_gives_no_estimate(capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "suite.yaml", "--display", "none")
     (folder,) = Path(".agentv/runs").iterdir()
     (folder / "run.json").write_text("{")

@@ -50,7 +50,7 @@ def test_each_command_points_at_what_is_wrong_and_asks_nothing(project: Project,
     assert project.calls() == []
 
 
-def test_in_a_file_it_is_told_with_line_and_column(project: Project) -> None:
+def test_in_a_file_it_is_reported_with_line_and_column(project: Project) -> None:
     (project.folder / ".agentv.yaml").write_text(f"allow_outside: false\ngates:\n  - mean >= 0.5\n  - {WRONG}\n")
     for command in "run", "check":
         code, said = project.call(command, "suite.yaml")
@@ -58,7 +58,7 @@ def test_in_a_file_it_is_told_with_line_and_column(project: Project) -> None:
     assert project.calls() == []
 
 
-def test_no_gate_cannot_be_asked_for_beside_one(project: Project) -> None:
+def test_gate_none_cannot_be_combined_with_a_gate(project: Project) -> None:
     code, said = project.call("run", "suite.yaml", "--gate", "none", "--gate", "mean >= 0.5")
     assert (code, "none" in said) == (4, True)
 

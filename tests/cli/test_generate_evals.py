@@ -81,7 +81,7 @@ def test_in_a_project_with_schemas_the_first_line_names_its_own(agentv: Call) ->
     assert first == "# yaml-language-server: $schema=../.agentv/schemas/eval.schema.json"
 
 
-def test_ids_are_unique_and_a_question_that_was_asked_is_left_out(agentv: Call) -> None:
+def test_ids_are_unique_and_duplicates_are_skipped(agentv: Call) -> None:
     again = {**CASE, "input": "  when do you OPEN? "}
     other = {**CASE, "input": "And on Sundays?"}
     code, out, _ = agentv(mock(CASE, again, other), "--in", "faq.md", "--out", "cases.yaml")
@@ -94,7 +94,7 @@ def test_ids_are_unique_and_a_question_that_was_asked_is_left_out(agentv: Call) 
 
 
 @pytest.mark.parametrize("name", ["cases.yaml", "cases.jsonl"])
-def test_an_existing_file_is_added_to_only_when_asked_and_stays_as_it_is(agentv: Call, name: str) -> None:
+def test_an_existing_file_is_appended_to_only_with_append(agentv: Call, name: str) -> None:
     case = '{"id": "opening", "expected_outcome": "x", "input_messages": [{"role": "user", "content": "hi"}]}'
     before = f"# mine\nevalcases:\n- {case}   # first\n\n# end\n" if name.endswith("yaml") else case
     Path(name).write_text(before)
@@ -134,7 +134,7 @@ def test_keep_going_writes_the_others_in_the_order_of_the_records(agentv: Call) 
     assert [case["id"] for each in told["cases"] for case in each["cases"]] == [case.id for case in cases]
 
 
-def test_count_and_limit_bound_what_is_asked_for(agentv: Call) -> None:
+def test_count_and_limit_bound_the_requests(agentv: Call) -> None:
     code, out, _ = agentv(None, "--in", "log.jsonl", "--out", "c.yaml", "--limit", "1", "--count", "1")
     assert (code, out.splitlines()) == (0, ["log.jsonl:1  1 case", "Wrote c.yaml"])
     _, out, _ = agentv(
@@ -189,7 +189,7 @@ def test_whatever_a_model_writes_reads_back_as_it_was(agentv: Call, name: str, t
         (("--in", "bytes.md", "--out", "c.yaml"), 4, "bytes.md:1:1"),
     ],
 )
-def test_what_cannot_work_is_told_before_anybody_is_asked(
+def test_invalid_input_is_refused_before_any_call(
     agentv: Call, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     Path("empty.md").write_text("\n")

@@ -94,7 +94,7 @@ def test_options_of_a_run_that_are_none_are_named(project: Project, name: str, v
         ("store", "***", "--store none"),
     ],
 )
-def test_a_plan_that_cannot_be_followed_is_told(project: Project, key: str, value: object, message: str) -> None:
+def test_an_invalid_plan_is_reported(project: Project, key: str, value: object, message: str) -> None:
     project.call("run", "suite.yaml", "--display", "none")
     path = project.run / "run.json"
     record = json.loads(path.read_text())

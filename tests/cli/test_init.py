@@ -70,7 +70,7 @@ def everything_in(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
 
 
-def test_a_file_where_a_folder_belongs_is_told_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_folder_is_refused_before_writing(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "evals").write_text("mine")
     done = agentv("init", "sub", cwd=tmp_path)

@@ -96,7 +96,7 @@ def test_the_github_job_shows_its_summary_and_keeps_one_comment(tmp_path: Path, 
     assert ("**`FAIL: " if wrong else "**`PASS: ") in report
 
 
-def test_a_comment_of_somebody_else_is_left_alone(tmp_path: Path, tools: Path) -> None:
+def test_a_comment_of_another_user_is_left_alone(tmp_path: Path, tools: Path) -> None:
     project = made(tmp_path, tools)
     (tools / "comments.json").write_text(json.dumps([["mallory", "<!-- agentv-report --> mine"]]))
     (project / "report.md").write_text("<!-- agentv-report -->\n\nours\n")

@@ -140,7 +140,7 @@ def test_a_criterion_with_another_name_is_named_on_the_command_line(project: Jud
     assert [(card["criterion"], card["answers"]) for card in told["cards"]] == [("correct", 80)]
 
 
-def test_an_evaluator_that_the_run_does_not_have_is_told_with_what_was_meant(project: JudgedProject) -> None:
+def test_an_unknown_evaluator_is_reported_with_a_suggestion(project: JudgedProject) -> None:
     project.run()
     project.said()
     code, _, err = project.call("judge", "calibrate", "--labels", project.label(), "--evaluator", "tune")
@@ -158,7 +158,7 @@ def test_scores_on_a_scale_give_a_weighted_kappa(project: JudgedProject) -> None
     assert card["weighted_kappa"]["interval"]["low"] < card["weighted_kappa"]["value"] < 1
 
 
-def test_a_score_that_cannot_be_placed_is_told_with_what_to_do(project: JudgedProject) -> None:
+def test_a_label_without_a_match_is_reported_with_a_remedy(project: JudgedProject) -> None:
     project.run()
     project.said(score=4)
     code, _, err = project.call("judge", "calibrate", "--labels", project.label())

@@ -34,7 +34,7 @@ def asked(project: JudgedProject) -> int:
     return (project.folder / "judge_calls").stat().st_size
 
 
-def test_a_steady_judge_says_the_same_each_time_and_the_run_stays_as_it_was(project: JudgedProject) -> None:
+def test_a_steady_judge_is_consistent_and_the_run_is_unchanged(project: JudgedProject) -> None:
     before, calls = run_files(project), asked(project)
     code, out, err = project.call("judge", "check", "--repeats", "3")
     assert code == 0
@@ -117,7 +117,7 @@ def test_a_budget_over_unknown_prices_is_refused(project: JudgedProject) -> None
     assert "price" in err
 
 
-def test_an_evaluator_that_asked_no_judge_is_named(project: JudgedProject) -> None:
+def test_an_evaluator_without_a_judge_is_refused(project: JudgedProject) -> None:
     code, _, err = project.call("judge", "check", "--evaluator", "tune")
     assert code == 4
     assert "evaluator 'tune' called no judge; evaluators with a judge: tone" in err
@@ -128,7 +128,7 @@ def test_an_evaluator_that_asked_no_judge_is_named(project: JudgedProject) -> No
     assert "no evaluator asked a judge" in err
 
 
-def test_a_judge_that_is_a_model_is_asked_again_over_the_network(project: JudgedProject) -> None:
+def test_a_model_judge_is_called_again_over_the_network(project: JudgedProject) -> None:
     with serving_fake() as server:
         (project.folder / "targets.yaml").write_text(
             "targets:\n"

@@ -106,7 +106,7 @@ def test_a_spreadsheet_on_standard_input_signed_by_one_name(
     assert [(label.annotator, label.score) for label in run.labels()] == [("carl", "4"), ("carl", "yes")]
 
 
-def test_when_one_line_is_wrong_nothing_is_kept_and_every_wrong_line_is_told(run: StoredRun, call: Call) -> None:
+def test_invalid_lines_are_all_reported_and_nothing_is_imported(run: StoredRun, call: Call) -> None:
     file = write(
         said(4),
         said(4, eval_id="refund-8"),
@@ -141,7 +141,7 @@ def test_a_criterion_that_the_cases_do_not_have_is_kept_with_a_note(run: StoredR
     assert [label.criterion for label in run.labels()] == ["tonne"]
 
 
-def test_lines_that_cannot_be_read_are_told_and_a_missing_file_too(run: StoredRun, call: Call) -> None:
+def test_unreadable_lines_and_a_missing_file_are_reported(run: StoredRun, call: Call) -> None:
     Path("bad.jsonl").write_text("{\n")
     code, _, err = call("label", "--in", "bad.jsonl")
     assert code == 4
@@ -181,7 +181,7 @@ def test_show_prints_what_people_said_beside_the_judges(call: Call) -> None:
     assert [label["score"] for each in shown["cases"] for label in each["labels"]] == [5, "4/5"]
 
 
-def test_labels_of_one_run_have_one_writer_and_the_run_itself_is_not_in_the_way(run: StoredRun, call: Call) -> None:
+def test_labels_have_one_writer_which_does_not_block_the_run(run: StoredRun, call: Call) -> None:
     file = write(said(4))
     writing = RunLock(run.folder)
     assert call("label", "--in", file)[0] == 0

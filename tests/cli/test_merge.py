@@ -57,7 +57,7 @@ def test_a_missing_part_is_an_incomplete_run_that_resume_completes(project: Proj
     assert 0 < len(project.calls()) < 30
 
 
-def test_the_same_row_twice_is_taken_once_unless_it_was_made_of_other_things(project: Project) -> None:
+def test_a_result_in_two_shards_is_taken_once_unless_it_differs(project: Project) -> None:
     for _ in range(2):
         assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
     project.cases["b"] = "another question"

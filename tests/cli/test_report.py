@@ -49,7 +49,7 @@ def rounded(number: str) -> float:
     ],
 )
 @pytest.mark.parametrize("broken", ["", "b", "a b c"])
-def test_a_stored_run_is_told_as_it_was_at_its_end(project: Project, options: tuple[str, ...], broken: str) -> None:
+def test_a_stored_run_is_reported_as_at_its_end(project: Project, options: tuple[str, ...], broken: str) -> None:
     (project.folder / "broken").write_text(broken)
     code, _ = project.call("run", "suite.yaml", "-o", "then.json", "-o", "then.html", *options)
     write(project, "latest", "-o", "now.json", "-o", "now.html")
@@ -140,7 +140,7 @@ def told_in_sarif(text: str, like: RunNotes) -> RunNotes:
         (("--fail-fast", "--gate", "none"), "a", "", 2),
     ],
 )
-def test_every_format_tells_the_same(
+def test_every_format_has_the_same_numbers(
     project: Project, options: tuple[str, ...], wrong: str, broken: str, exit_code: int
 ) -> None:
     (project.folder / "broken").write_text(broken)
@@ -224,7 +224,7 @@ def total(report, rows):
 """
 
 
-def test_a_format_of_the_project_is_loaded_when_it_is_asked_for(project: Project) -> None:
+def test_a_format_of_the_project_is_loaded_on_demand(project: Project) -> None:
     project.call("run", "suite.yaml")
     (project.folder / ".agentv.yaml").write_text("plugins: [mine.py]")
     (project.folder / "mine.py").write_text(PLUGIN)
@@ -242,7 +242,7 @@ def test_without_a_file_the_end_of_the_run_is_printed_again(project: Project) ->
     assert said.endswith(told)
 
 
-def test_a_row_is_called_one_of_its_trials_only_where_all_cases_have_as_many(project: Project) -> None:
+def test_trials_are_counted_only_if_all_cases_have_as_many(project: Project) -> None:
     project.evaluators = "{name: no, type: contains, value: nothing}"
     for text, of_all in (("", " of 2"), ("execution: {trials: 3}, ", "")):
         project.cases = {"a": "question a", "b": "question b"}
@@ -255,13 +255,13 @@ def test_a_row_is_called_one_of_its_trials_only_where_all_cases_have_as_many(pro
             assert (" of 2 " in told, "2 cases, 5 rows" in said) == (bool(of_all), not of_all)
 
 
-def test_a_file_that_is_asked_for_twice_is_written_once(project: Project) -> None:
+def test_an_output_given_twice_is_written_once(project: Project) -> None:
     code, said = project.call("run", "suite.yaml", "-o", "r.html", "-o", "r.html")
     assert (code, said.count("Wrote ")) == (0, 1)
     assert project.call("report", "-o", "r.md", "-o", "r.md") == (0, "Wrote r.md\n")
 
 
-def test_a_run_that_was_killed_is_told_from_its_rows(project: Project) -> None:
+def test_a_killed_run_is_reported_from_its_results(project: Project) -> None:
     project.call("run", "suite.yaml", "--gate", "mean >= 0.5")
     project.forget("events.jsonl", [1, 2])
     project.forget("results.jsonl", [2])
@@ -271,7 +271,7 @@ def test_a_run_that_was_killed_is_told_from_its_rows(project: Project) -> None:
     assert [gate.expression for gate in report.verdict.gates] == ["mean >= 0.5"]
 
 
-def test_a_run_that_goes_on_is_not_told_with_the_verdict_of_before(project: Project) -> None:
+def test_a_running_run_is_not_reported_with_its_earlier_verdict(project: Project) -> None:
     project.call("run", "suite.yaml")
     stored = open_run(project.run)
     store = RunFolder(project.run.parent, project.run.name, clock=lambda: stored.run.created_at)

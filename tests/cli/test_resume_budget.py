@@ -37,7 +37,7 @@ def paid(project: Project) -> Project:
     return project
 
 
-def test_what_the_run_has_spent_counts_and_another_budget_is_for_this_leg(paid: Project) -> None:
+def test_spent_budget_counts_and_a_new_budget_is_for_the_rest(paid: Project) -> None:
     assert paid.call("run", "suite.yaml", "--target", "t", "--budget-usd", "0.035")[0] == 2
     assert len(paid.calls()) == 3
     code, said = paid.call("resume")

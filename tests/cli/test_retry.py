@@ -14,7 +14,7 @@ def rows(project: Project) -> dict[str, tuple[str, int]]:
     return {row.eval_id: (row.status, row.generation) for row in open_run(project.run).results()}
 
 
-def test_rows_with_errors_are_asked_again_and_every_attempt_is_kept(project: Project) -> None:
+def test_errors_are_retried_and_every_attempt_is_stored(project: Project) -> None:
     (project.folder / "broken").write_text("b")
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 3
     project.calls()
@@ -52,7 +52,7 @@ def test_where_there_is_nothing_to_do_again_it_is_said(project: Project) -> None
     assert (code, "is not finished; first run: agentv resume" in said) == (4, True)
 
 
-def test_a_row_that_a_broken_judge_left_is_judged_again_and_its_target_is_not_asked(project: Project) -> None:
+def test_an_answer_with_a_broken_judge_is_judged_again_without_its_target(project: Project) -> None:
     judge = project.folder / "judge.py"
     working = judge.read_text()
     judge.write_text(BROKEN_JUDGE)
@@ -77,7 +77,7 @@ def test_rescore_judges_stored_answers_and_asks_no_target(project: Project) -> N
     assert rows(project) == {"a": ("pass", 0), "b": ("pass", 1), "c": ("fail", 1)}
 
 
-def test_rescore_takes_other_evaluators_from_a_file_and_uses_scores_that_hold_again(project: Project) -> None:
+def test_rescore_takes_evaluators_from_a_file_and_reuses_valid_scores(project: Project) -> None:
     judge = f"{{name: code, type: code_judge, script: [{sys.executable}, judge.py]}}"
     project.evaluators = judge
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
@@ -136,7 +136,7 @@ def test_the_evaluators_of_a_rescore_are_found_from_another_folder(
     assert (code, "new.yaml" in said) == (4, True)
 
 
-def test_a_retry_that_was_cut_short_goes_on_with_the_rows_that_it_has_not_done(project: Project) -> None:
+def test_an_interrupted_retry_continues_with_the_remaining_cases(project: Project) -> None:
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
     project.calls()
     assert project.call("retry", "--case", "[ab]")[0] == 0

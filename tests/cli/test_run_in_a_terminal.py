@@ -93,7 +93,7 @@ def in_terminal(terminal: Pty, folder: Path, *options: str) -> Iterator[subproce
         yield run
 
 
-def test_a_run_leaves_failures_and_its_report_on_the_screen_and_the_block_is_gone(
+def test_a_run_leaves_failures_and_report_without_the_block(
     terminal: Pty, tmp_path: Path
 ) -> None:
     with in_terminal(terminal, tmp_path, "-v") as run:

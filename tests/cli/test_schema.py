@@ -35,7 +35,7 @@ def test_the_json_form_has_a_versioned_shape(capsys: pytest.CaptureFixture[str])
     assert shape["json_schema"]["title"] == "agentv config"
 
 
-def test_an_unknown_kind_and_a_place_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+def test_an_unknown_kind_and_an_unwritable_place_are_reported(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'results'"):
         agentv.main(["schema", "result"], standalone_mode=False)
     with pytest.raises(StorageError, match="cannot write"):

@@ -111,7 +111,7 @@ def test_the_gate_decides(folder: Path, score: Call, gates: list[str], code: int
     assert score("log.jsonl", *(part for gate in gates for part in ("--gate", gate)))[0] == code
 
 
-def test_gates_of_the_configuration_hold_unless_others_are_asked_for(folder: Path, score: Call) -> None:
+def test_gates_of_the_configuration_apply_unless_overridden(folder: Path, score: Call) -> None:
     write_lines(folder / "log.jsonl", *answers(GOOD, LONG))
     config = CONFIG + 'gates: ["mean >= 0.6"]\n'
     assert score("log.jsonl", config=config)[0] == 0
@@ -206,7 +206,7 @@ def test_a_session_is_kept_or_left_whole_and_the_seed_says_which(folder: Path, s
     assert sessions(2) != drawn
 
 
-def test_a_key_that_no_line_has_is_told_for_sessions_are_not_whole_then(folder: Path, score: Call) -> None:
+def test_a_sampling_key_that_no_line_has_is_reported(folder: Path, score: Call) -> None:
     rows = [{"response": GOOD, "sessionId": f"s-{number % 5}"} for number in range(50)]
     write_lines(folder / "log.jsonl", *rows)
     note = "no line has the sampling key 'sesion_id': each line was sampled independently"
@@ -263,7 +263,7 @@ def test_wrong_usage_is_refused_before_anything_is_judged(
     assert (folder / "log.jsonl").read_text() == before
 
 
-def test_everything_wrong_with_the_configuration_is_told_at_once(folder: Path, score: Call) -> None:
+def test_all_problems_of_the_configuration_are_reported_at_once(folder: Path, score: Call) -> None:
     write_lines(folder / "log.jsonl", *answers(GOOD))
     code, _, err = score(
         "log.jsonl", config="gates: [tag(x).mean > 1]\nevaluators: [{type: contians}, {type: regex, pattern: '('}]\n"
@@ -292,7 +292,7 @@ def test_nothing_to_judge_is_no_success(
     assert (code, last_line(out)) == (5, said)
 
 
-def test_a_judge_is_named_on_the_command_line_and_its_cost_is_told(folder: Path, score: Call) -> None:
+def test_a_judge_is_named_on_the_command_line_and_its_cost_is_shown(folder: Path, score: Call) -> None:
     (folder / "targets.yaml").write_text(
         'targets: [{name: kind, provider: mock, response: \'{"score": 1.0, "hits": [], "misses": []}\'}]'
     )
@@ -354,7 +354,7 @@ def next_judgement(running: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stream_without_an_end_is_judged_as_it_comes_and_stopped_by_a_signal(
+def test_an_endless_stream_is_scored_as_it_arrives_until_a_signal(
     folder: Path, number: signal.Signals, code: int
 ) -> None:
     with scoring(folder, "-o", "-", "--gate", "mean >= 0.9") as running:
@@ -414,7 +414,7 @@ def test_a_second_signal_leaves_at_once(folder: Path) -> None:
     assert kept(folder / "out.jsonl") == []
 
 
-def test_a_stream_that_nobody_reads_any_more_ends_quietly(folder: Path) -> None:
+def test_a_stream_to_a_closed_pipe_ends_quietly(folder: Path) -> None:
     with scoring(folder, "-o", "-", "--gate", "none") as running:
         assert running.stdin is not None
         assert running.stdout is not None
@@ -431,7 +431,7 @@ def test_a_stream_that_nobody_reads_any_more_ends_quietly(folder: Path) -> None:
     assert last_line(report).startswith("STOPPED: standard output was closed; 2 lines are made.")
 
 
-def test_a_screen_that_nobody_reads_costs_no_judgement(folder: Path) -> None:
+def test_a_closed_screen_costs_no_score(folder: Path) -> None:
     with scoring(folder, "-o", "out.jsonl") as running:
         assert running.stdout is not None
         running.stdout.close()

@@ -137,7 +137,7 @@ def test_the_targets_that_it_prints_are_good_ones(tmp_path: Path) -> None:
     assert names == ["default", "fake-azure", "fake-anthropic", "fake-gemini", "busy"]
 
 
-def test_people_are_told_where_everything_is() -> None:
+def test_the_start_message_lists_every_url() -> None:
     shown = welcome("http://127.0.0.1:8808").splitlines()
     assert shown[:8] == [
         "The fake model server is ready; Ctrl-C stops it.",

@@ -142,7 +142,7 @@ def test_runs_list_json_has_a_versioned_shape(call: Call) -> None:
     assert listed["runs"][0]["counts"] == {"pass": 1, "fail": 1}
 
 
-def test_runs_list_shows_a_broken_run_as_unreadable_and_the_others_as_they_are(call: Call, project: Path) -> None:
+def test_runs_list_shows_a_broken_run_as_unreadable(call: Call, project: Path) -> None:
     results = runs_folder(project / ".agentv") / RUN.run_id / "results.jsonl"
     results.write_bytes(results.read_bytes() + b"not json\n")
     code, out, err = call("runs", "list")

@@ -129,7 +129,7 @@ def test_what_contradicts_or_is_unknown_is_refused(call: Call) -> None:
     assert call("show", "--state", "broken")[0] == 4
 
 
-def test_an_index_that_cannot_be_used_is_told_with_v_alone(call: Call, home: Path) -> None:
+def test_an_unusable_index_is_reported_only_with_v(call: Call, home: Path) -> None:
     before = call("show", "--failed"), call("runs", "list")
     for file in home.glob("index.db*"):
         file.unlink()
@@ -141,7 +141,7 @@ def test_an_index_that_cannot_be_used_is_told_with_v_alone(call: Call, home: Pat
     assert (code, out, err.count("their folders are read instead")) == (0, before[1][1], 1)
 
 
-def test_a_line_that_cannot_be_read_is_an_error_with_its_place_as_in_every_reader(call: Call, home: Path) -> None:
+def test_an_unreadable_line_is_an_error_with_its_place(call: Call, home: Path) -> None:
     path = runs_folder(home) / RUN.run_id / "results.jsonl"
     path.write_bytes(path.read_bytes() + b"not json\n")
     code, out, err = call("show", "--failed")
@@ -149,6 +149,6 @@ def test_a_line_that_cannot_be_read_is_an_error_with_its_place_as_in_every_reade
     assert "results.jsonl:5: " in err
 
 
-def test_the_options_offer_what_can_be_asked() -> None:
+def test_the_options_offer_all_states_and_sort_keys() -> None:
     assert _SORTS == SORT_KEYS
     assert (*JUDGED_STATES, "error", "skipped") == _STATES

@@ -133,7 +133,7 @@ def test_a_run_that_was_kept_here_alone_stays_here(call: Call, project: Path, mo
     assert len(rows(url)) == 5
 
 
-def test_the_password_of_a_run_that_goes_on_comes_from_where_the_same_database_is_named(
+def test_the_password_of_a_resumed_run_comes_from_the_configured_url(
     call: Call, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = upgraded_database()
@@ -201,7 +201,7 @@ def test_upgrade_says_what_it_did(call: Call) -> None:
     assert json.loads(call("store", "upgrade", url, "--json")[1])["applied"] == []
 
 
-def test_the_url_comes_from_the_option_then_the_environment_then_the_project(
+def test_the_url_comes_from_option_then_environment_then_project(
     call: Call, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     urls = [upgraded_database() for _ in range(3)]
@@ -227,7 +227,7 @@ def test_a_variable_that_is_not_set_is_named(call: Call, project: Path) -> None:
     assert call("check", "suite.yaml")[0] == 0
 
 
-def test_no_store_and_no_url_are_told(call: Call) -> None:
+def test_a_missing_store_url_is_reported(call: Call) -> None:
     code, _, err = call("store", "list")
     assert (code, "no store is named" in err) == (4, True)
     code, _, err = call("store", "list", "--store", "mysql://ann:secret-pw@host/db")
@@ -297,7 +297,7 @@ def test_runs_are_deleted_from_the_database_and_their_folders_stay(
     assert len(list((project / ".agentv" / "runs").iterdir())) == 3
 
 
-def test_on_a_terminal_a_deletion_for_everybody_is_asked_for(
+def test_on_a_terminal_a_deletion_needs_confirmation(
     call: Call, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = upgraded_database()

@@ -37,7 +37,7 @@ def test_a_project_without_runs_has_no_trend(project: Project) -> None:
     assert told(project)["series"] == []
 
 
-def test_each_run_is_a_point_with_its_interval_its_denominator_and_its_difference(project: Project, home: Path) -> None:
+def test_each_run_is_a_point_with_interval_denominator_and_difference(project: Project, home: Path) -> None:
     keep_run(home, 1, passing(20))
     keep_run(home, 2, passing(30), git={"commit": "0123456789abcdef", "dirty": True})
     first, second = points(project)
@@ -55,7 +55,7 @@ def test_each_run_is_a_point_with_its_interval_its_denominator_and_its_differenc
         (("--metric", "evaluator(tome).mean"), "unknown evaluator 'tome'; known: contains, tone. Did you mean 'tone'?"),
     ],
 )
-def test_what_no_run_has_is_told_with_what_was_meant(
+def test_an_unknown_name_is_reported_with_a_suggestion(
     project: Project, home: Path, asked: tuple[str, str], said: str
 ) -> None:
     assert project.call("trend", *asked)[0] == 0  # there is no run yet

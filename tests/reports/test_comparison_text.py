@@ -51,7 +51,7 @@ def test_the_last_line_is_one_of_three(cases: int) -> None:
         assert expected in (None, last)
 
 
-def test_a_case_that_several_targets_were_asked_is_one_case() -> None:
+def test_a_case_with_several_targets_is_one_case() -> None:
     rows = [make_row(case, target=target) for case in "abc" for target in ("v1", "v2")]
     shown = ComparisonView().render(compared(rows, rows), no_reasons).splitlines()
     assert shown[2] == "paired  3 cases scored in both, 6 pairs of case and target"

@@ -179,12 +179,12 @@ def test_ten_flaky_cases_are_named_and_the_others_counted() -> None:
     assert lines[9:] == ["flaky   case-10", "flaky   and 1,002 more: -o report.json lists them"]
 
 
-def test_rows_of_several_suites_and_trials_are_told_apart() -> None:
+def test_results_of_several_suites_and_trials_have_distinct_labels() -> None:
     shown = end_report(REPORT, labels=RowLabels(with_suite=True, trials=3))
     assert "✗ refund-7 (evals/refunds.yaml) trial 1 of 3  agent-v2  0.33" in shown
 
 
-def test_a_run_with_a_baseline_tells_how_far_each_evaluator_moved() -> None:
+def test_a_run_with_a_baseline_shows_the_change_of_each_evaluator() -> None:
     baseline = BaselineSummary(
         baseline="nightly \x1b[2J" + "x" * 90,
         cases=180,

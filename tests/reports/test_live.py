@@ -135,7 +135,7 @@ def test_the_thread_that_redraws_says_nothing_when_the_terminal_is_gone(monkeypa
     assert said == []
 
 
-def test_a_ctrl_c_that_the_terminal_shows_does_not_wrap_the_block_and_a_blank_line_follows_it() -> None:
+def test_an_echoed_ctrl_c_does_not_wrap_the_block() -> None:
     stream = EncodedStream("ascii")
     console = Console(file=stream, force_terminal=True, width=80, height=24, color_system=None, legacy_windows=False)
     screen = LiveScreen(stream, clock=at_noon, console=console)

@@ -126,7 +126,7 @@ class Closing(Log):
         raise BrokenPipeError(32, "Broken pipe")
 
 
-def test_the_heartbeat_ends_in_silence_when_nobody_reads_it(clock: Hand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_heartbeat_ends_quietly_when_the_stream_is_closed(clock: Hand, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[object] = []
     monkeypatch.setattr(threading, "excepthook", said.append)
     log = Closing()
@@ -186,7 +186,7 @@ def test_a_failure_with_much_to_say_is_cut(plain: PlainLines, log: Log) -> None:
     assert line.endswith("…")
 
 
-def test_rows_that_a_run_had_before_are_counted_and_not_told(plain: PlainLines, log: Log) -> None:
+def test_results_of_an_earlier_run_are_counted_and_not_printed(plain: PlainLines, log: Log) -> None:
     plain.notify(SMALL)
     for _ in range(12):
         plain.notify(RowKept(FAILED))

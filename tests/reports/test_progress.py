@@ -23,7 +23,7 @@ def progress_of(*events: AnswerArrived | RowBegun | RowFinished | RowKept | RowL
     return progress
 
 
-def test_a_run_that_is_taken_up_again_tells_its_own_pace() -> None:
+def test_a_resumed_run_shows_its_own_pace() -> None:
     pace = progress_of(*[RowKept(PASSED)] * 90, *[RowFinished(PASSED)] * 5).pace(LATER)
     assert (pace["rate"], pace["left"]) == ("0.5/s", "about 00:10 left")
 

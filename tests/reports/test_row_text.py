@@ -17,7 +17,7 @@ def reason(*evaluators: EvaluatorResult) -> str:
     return row_reason(make_result(evaluator_results=evaluators))
 
 
-def test_a_broken_requirement_is_told_first() -> None:
+def test_a_broken_requirement_is_shown_first() -> None:
     short = replace(JUDGE, name="short", score=0.9, verdict="pass", misses=("a bit long",))
     required = replace(CONTAINS, name="r", required=True, weight=0.0)
     assert reason(short, FINE, required) == f"required r: {MISSED} | short: a bit long"
@@ -54,7 +54,7 @@ def test_what_weighs_nothing_and_is_not_required_is_no_reason() -> None:
         (RowLabels(with_suite=True), 0, "refund-7 (evals/refunds.yaml)"),
     ],
 )
-def test_rows_are_called_so_that_they_can_be_told_apart(labels: RowLabels, trial: int, label: str) -> None:
+def test_labels_of_results_are_distinct(labels: RowLabels, trial: int, label: str) -> None:
     assert labels.label(replace(FAILED, slot=replace(SLOT, trial=trial))) == label
 
 

@@ -87,7 +87,7 @@ def test_a_run_looks_as_it_did(name: str) -> None:
         assert text == (FOLDER / file).read_text("utf-8"), f"{file}: see the docstring of this file"
 
 
-def test_there_is_no_transcript_that_nobody_compares() -> None:
+def test_every_transcript_is_compared() -> None:
     assert {path.name for path in FOLDER.iterdir()} == {file for name in RUNS for file in transcripts_of(name)}
 
 
@@ -106,7 +106,7 @@ def test_no_line_is_wider_than_the_terminal(name: str, width: int, encoding: str
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_the_last_line_gives_the_exit_code_and_plain_output_the_whole_verdict(name: str) -> None:
+def test_the_last_line_gives_the_exit_code_and_plain_verdict(name: str) -> None:
     run = RUNS[name]()
     told = f"{run.report.verdict.sentence} Exit code {run.report.exit_code}."
     assert plain(run, "utf-8").splitlines()[-1] == told

@@ -98,7 +98,7 @@ run                            commit         value            95 %    change
 )
 
 
-def test_a_trend_says_where_it_stands_where_it_changed_and_why_there_are_gaps() -> None:
+def test_a_trend_shows_its_last_value_changes_and_gaps() -> None:
     assert VIEW.render([STORY]) == TEXT
 
 
@@ -159,5 +159,5 @@ def test_a_series_without_a_measured_run_says_so() -> None:
         (86_400 * 60, "2026-01-31"),
     ],
 )
-def test_an_age_is_told_in_its_largest_unit(seconds: int, told: str) -> None:
+def test_an_age_is_shown_in_its_largest_unit(seconds: int, told: str) -> None:
     assert age_text(NOON, NOON + timedelta(seconds=seconds)) == told
