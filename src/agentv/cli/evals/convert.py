@@ -68,10 +68,10 @@ def _write(records: "Records", paths: list[Path]) -> int:
     """Write all files completely or none; return the number of records."""
     from contextlib import ExitStack
 
-    from agentv.loading.files.atomic_write import written_whole
+    from agentv.loading.files.atomic_write import open_atomically
 
     with ExitStack() as stack:
-        files = [stack.enter_context(written_whole(path)) for path in paths]
+        files = [stack.enter_context(open_atomically(path)) for path in paths]
         if paths[0].suffix == ".jsonl":
             for side in files[1:]:
                 side.write(_top_text(records))

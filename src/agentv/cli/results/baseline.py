@@ -25,7 +25,7 @@ def save_command(run: str, *, output: str, as_json: bool) -> int:
     import json
     from pathlib import Path
 
-    from agentv.loading.files.atomic_write import written_whole
+    from agentv.loading.files.atomic_write import open_atomically
     from agentv.loading.files.places import find_home
     from agentv.reports.text.amounts import count_text
     from agentv.reports.text.printable import one_line
@@ -33,7 +33,7 @@ def save_command(run: str, *, output: str, as_json: bool) -> int:
     from agentv.storage.run.scores import find_scores
 
     found = find_scores(find_home(Path.cwd()), run)
-    with written_whole(Path(output)) as file:
+    with open_atomically(Path(output)) as file:
         for line in baseline_lines(found.side):
             file.write(line.decode())
     if found.stored is not None and found.stored.state() != "finished":

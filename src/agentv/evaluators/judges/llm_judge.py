@@ -214,12 +214,12 @@ the criterion allows) and "reasoning" (one sentence)
 def named_criteria(context: EvaluationContext, names: Iterable[str]) -> tuple[EvaluationCriteria, ...]:
     """Return the criteria with these names, in this order. Raises EvaluatorError for an unknown name."""
     known = {criterion.name: criterion for criterion in context.criteria}
-    wanted = tuple(dict.fromkeys(names))
-    unknown = [name for name in wanted if name not in known]
+    requested = tuple(dict.fromkeys(names))
+    unknown = [name for name in requested if name not in known]
     if unknown:
         defined = ", ".join(known) or "none"
         raise EvaluatorError(f"no criterion {', '.join(map(repr, unknown))} in `criteria`; defined: {defined}")
-    return tuple(known[name] for name in wanted)
+    return tuple(known[name] for name in requested)
 
 
 def _line(criterion: EvaluationCriteria) -> str:

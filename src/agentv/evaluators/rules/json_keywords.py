@@ -52,8 +52,8 @@ def _unevaluated_properties(validator: Any, allowed: JsonValue, instance: JsonVa
         yield ValidationError(f"Unevaluated properties are not allowed ({_unexpected(extra)})")
 
 
-def _unique_items(_validator: Any, wanted: JsonValue, instance: JsonValue, _schema: Schema) -> Problems:
-    if wanted is True and isinstance(instance, list) and len(set(map(_hashable, instance))) < len(instance):
+def _unique_items(_validator: Any, unique: JsonValue, instance: JsonValue, _schema: Schema) -> Problems:
+    if unique is True and isinstance(instance, list) and len(set(map(_hashable, instance))) < len(instance):
         yield ValidationError(f"{instance!r} has non-unique elements")
 
 
@@ -112,7 +112,7 @@ def _unexpected(keys: list[str]) -> str:
 
 
 def _hashable(value: JsonValue) -> object:
-    """Return something that is equal for equal JSON: 1 is 1.0, and not true; the order of keys does not matter."""
+    """Return a hashable value that is equal for equal JSON: 1 equals 1.0, but not true; key order does not matter."""
     if isinstance(value, Mapping):
         return frozenset((key, _hashable(item)) for key, item in value.items())
     if isinstance(value, list):
@@ -127,4 +127,6 @@ def _matches(pattern: str, text: str) -> bool:
         message = f"the pattern {pattern!r} of the schema did not finish within {PATTERN_TIMEOUT_S:g} s"
         raise EvaluatorError(message, kind="regex_timeout") from error
     except regex.error as error:
-        raise EvaluatorError(f"the pattern {pattern!r} of the schema is no regular expression: {error}") from error
+        raise EvaluatorError(
+            f"the pattern {pattern!r} of the schema is not a valid regular expression: {error}"
+        ) from error

@@ -47,14 +47,14 @@ class KeywordCountSettings(Struct, frozen=True, kw_only=True):
 
 def includes_check(settings: IncludesSettings) -> Check:
     """Return a check of which keywords a text includes."""
-    wanted = tuple(dict.fromkeys(settings.keywords))
+    keywords = tuple(dict.fromkeys(settings.keywords))
     form = literal_form(case_sensitive=settings.case_sensitive)
-    formed = tuple(map(form, wanted))
+    formed = tuple(map(form, keywords))
 
     def check(text: str) -> Finding:
         searched = form(text)
-        found = tuple(keyword for keyword, plain in zip(wanted, formed, strict=True) if plain in searched)
-        absent = tuple(keyword for keyword in wanted if keyword not in found)
+        found = tuple(keyword for keyword, plain in zip(keywords, formed, strict=True) if plain in searched)
+        absent = tuple(keyword for keyword in keywords if keyword not in found)
         included, missing = _lines("includes", found), _lines("does not include", absent)
         if settings.expect == "none":
             return Finding(not found, hits=missing, misses=included)

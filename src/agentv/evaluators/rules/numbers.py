@@ -78,7 +78,7 @@ def make_length(config: EvaluatorConfig, settings: LengthSettings, _tools: Evalu
 def numeric_check(settings: NumericSettings) -> Check:
     """Return a check of the last number in a text, in decimal arithmetic; commas may separate thousands."""
     values = settings.value if isinstance(settings.value, tuple) else (settings.value,)
-    wanted = [Decimal(repr(value)) for value in values]
+    expected_values = [Decimal(repr(value)) for value in values]
     tolerance = Decimal(repr(settings.tolerance))
     expected = " or ".join(f"{value:.15g}" for value in values)
     if settings.tolerance:
@@ -88,7 +88,7 @@ def numeric_check(settings: NumericSettings) -> Check:
         number = last_number(text)
         if number is None:
             return Finding(passed=False, misses=(f"expected {expected}, found no number in {quoted(text)}",))
-        if any(_WIDE.subtract(number, each).copy_abs() <= tolerance for each in wanted):
+        if any(_WIDE.subtract(number, each).copy_abs() <= tolerance for each in expected_values):
             return Finding(passed=True, hits=(f"is {_shown(number)}",))
         return Finding(passed=False, misses=(f"expected {expected}, got {_shown(number)}",))
 
@@ -101,7 +101,7 @@ def last_number(text: str) -> Decimal | None:
     Commas separate thousands only if three digits follow each: `1,2,3` ends with 3.
     """
     last = None
-    for last in _NUMBER.finditer(text.replace("\N{MINUS SIGN}", "-")):  # noqa: B007 - only the last one is wanted
+    for last in _NUMBER.finditer(text.replace("\N{MINUS SIGN}", "-")):  # noqa: B007 - only the last match is used
         pass
     if last is None:
         return None

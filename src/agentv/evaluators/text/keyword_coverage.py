@@ -107,19 +107,19 @@ class KeywordCoverageEvaluator:
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Search for every keyword. Raises EvaluatorError when there are none."""
-        wanted = self._own or self._found_keywords(context)
+        keywords = self._own or self._found_keywords(context)
         text = _plain(self._form, judged_text(context, self._source))
         hits, misses = [], []
-        for keyword in wanted:
+        for keyword in keywords:
             if self._is_there(text, keyword.plain):
                 hits.append(f"has {quoted(keyword.written)}")
             else:
                 misses.append(f"does not have {quoted(keyword.written)}")
         return EvaluationScore(
-            score=len(hits) / len(wanted),
+            score=len(hits) / len(keywords),
             hits=tuple(hits),
             misses=tuple(misses),
-            expected_aspect_count=len(wanted),
+            expected_aspect_count=len(keywords),
             reasoning=_summary(hits, misses),
         )
 

@@ -83,17 +83,17 @@ class TraceEvaluator:
         return EvaluationScore(len(hits) / len(checks), hits, misses, len(checks))
 
     def _checks(self, context: EvaluationContext) -> Iterator[_BoundCheck]:
-        wanted = self._settings
+        bounds = self._settings
         calls = recorded_calls(context) if self._looks_at_calls else None
-        yield from _counted(wanted.max_tool_calls, lambda: count_calls(context, calls), "tool call")
-        yield from _counted(wanted.max_errors, lambda: count_errors(context, calls), "error")
-        yield from _counted(wanted.max_model_steps, lambda: count_model_steps(context), "model step")
-        if wanted.no_repeated_calls is not None:
-            yield _repeated(wanted.no_repeated_calls, most_repeated_call(calls))
-        yield from _measured(wanted.max_duration_ms, context.duration_ms, "{:g} ms", "the duration of the answer")
-        yield from _measured(wanted.max_cost_usd, context.cost_usd, "${:g}", "the cost of the answer")
+        yield from _counted(bounds.max_tool_calls, lambda: count_calls(context, calls), "tool call")
+        yield from _counted(bounds.max_errors, lambda: count_errors(context, calls), "error")
+        yield from _counted(bounds.max_model_steps, lambda: count_model_steps(context), "model step")
+        if bounds.no_repeated_calls is not None:
+            yield _repeated(bounds.no_repeated_calls, most_repeated_call(calls))
+        yield from _measured(bounds.max_duration_ms, context.duration_ms, "{:g} ms", "the duration of the answer")
+        yield from _measured(bounds.max_cost_usd, context.cost_usd, "${:g}", "the cost of the answer")
         tokens = None if context.usage is None else context.usage.total or context.usage.input + context.usage.output
-        yield from _measured(wanted.max_tokens, tokens, "{:d} tokens", "the number of tokens of the answer")
+        yield from _measured(bounds.max_tokens, tokens, "{:d} tokens", "the number of tokens of the answer")
 
 
 def _counted(bound: int | None, count: Callable[[], int | None], what: str) -> Iterator[_BoundCheck]:

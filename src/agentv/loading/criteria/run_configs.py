@@ -207,10 +207,10 @@ def _free_name(entry: object, taken: set[str], scope: EvaluatorScope) -> str:
     places = (entry, nested) if isinstance(nested, Mapping) else (entry,)
     named = (place[key] for place in places if (key := names.written(place, "criterion")) is not None)
     type_ = str(entry.get("type"))
-    wanted = str(next(named, scope.registry.canonical(type_) or type_))
-    name, number = wanted, 2
+    base_name = str(next(named, scope.registry.canonical(type_) or type_))
+    name, number = base_name, 2
     while name in taken:
-        name, number = f"{wanted}-{number}", number + 1
+        name, number = f"{base_name}-{number}", number + 1
     taken.add(name)
     return name
 

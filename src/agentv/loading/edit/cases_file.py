@@ -235,8 +235,8 @@ class CasesFile(Struct, frozen=True):
             return self._lines_with(keys)
         entries = {index: Entry(new.key, new.yaml, new.line) for index, new in keys.items()}
         text = add_entries(self._text(), shown(self.path), entries)
-        wanted = [{**case, keys[i].key: keys[i].value} if i in keys else case for i, case in enumerate(self.cases)]
-        return self._checked(text, wanted, specs)
+        expected = [{**case, keys[i].key: keys[i].value} if i in keys else case for i, case in enumerate(self.cases)]
+        return self._checked(text, expected, specs)
 
     def with_cases(self, items: Sequence[JsonObject], yaml: Sequence[str], specs: Specs) -> bytes:
         """Return the file's bytes with more cases at the end; `yaml` has the same items as YAML, starting at column 1.
@@ -254,7 +254,7 @@ class CasesFile(Struct, frozen=True):
     def _text(self) -> str:
         return decode(self.data, shown(self.path))
 
-    def _checked(self, text: str, wanted: Sequence[JsonValue], specs: Specs) -> bytes:
+    def _checked(self, text: str, expected: Sequence[JsonValue], specs: Specs) -> bytes:
         """Return a new text as bytes, after checking that it is the expected suite."""
         name = shown(self.path)
         document, _ = compose(text, name)
@@ -265,8 +265,8 @@ class CasesFile(Struct, frozen=True):
         key = _cases_key(top)
         got = document.at((key,))
         others = _without(top.value, key) == _without(document.value, key)
-        if not others or got != list(wanted):
-            raise EvalFileError(name, [_not_alone(top, key, got, wanted)])
+        if not others or got != list(expected):
+            raise EvalFileError(name, [_shared_value_problem(top, key, got, expected)])
         mark = BYTE_ORDER_MARK if self.data.startswith(BYTE_ORDER_MARK) else b""
         data = mark + text.encode()
         raise_errors(name, read_suite(self.path, specs, content=data).problems)
@@ -340,10 +340,10 @@ def _without(value: JsonValue, key: str) -> JsonValue:
     return {name: inner for name, inner in value.items() if name != key} if isinstance(value, Mapping) else value
 
 
-def _not_alone(document: Document, key: str, got: JsonValue, wanted: Sequence[JsonValue]) -> Problem:
+def _shared_value_problem(document: Document, key: str, got: JsonValue, expected: Sequence[JsonValue]) -> Problem:
     """Return the problem of an addition that also changed another case, through an anchor or merge key."""
     listed = got if isinstance(got, list) else []
-    index = next((i for i, (a, b) in enumerate(zip(listed, wanted, strict=False)) if a != b), 0)
+    index = next((i for i, (a, b) in enumerate(zip(listed, expected, strict=False)) if a != b), 0)
     place = document.mark((key, index))
     advice = "write out the values that this case takes from an anchor, alias or merge key"
     message = "an addition to another case would also change this one"

@@ -44,8 +44,8 @@ def _json_lines(path: Path) -> Records:
         raise EvalFileError(shown(path), (Problem(shown(path), "the file is empty"),))
     if first.keys() >= _RESULT_KEYS:
         return Records("results", _chain(first, items))
-    beside = side_file(path)
-    top = open_yaml(beside).document.value if beside is not None else {}
+    side = side_file(path)
+    top = open_yaml(side).document.value if side is not None else {}
     return Records("eval", _chain(first, items), top if isinstance(top, Mapping) else {})
 
 

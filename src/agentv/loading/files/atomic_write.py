@@ -11,7 +11,7 @@ from agentv.types.errors import StorageError
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[TextIO]:
+def open_atomically(path: Path) -> Iterator[TextIO]:
     """Open a temporary text file that replaces `path` on success only. Raises StorageError."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -33,7 +33,7 @@ def written_whole(path: Path) -> Iterator[TextIO]:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically."""
-    with written_whole(path) as file:
+    with open_atomically(path) as file:
         file.write(text)
 
 

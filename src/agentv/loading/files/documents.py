@@ -103,9 +103,9 @@ def shown_path(path: JsonPath) -> str:
     return "$" + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
 
 
-def find_container(value: JsonValue, wanted: object) -> JsonPath | None:
+def find_container(value: JsonValue, container: object) -> JsonPath | None:
     """Return the path to an object or list inside a value, found by identity."""
-    return next((path for path, inner in containers(value) if inner is wanted), None)
+    return next((path for path, inner in containers(value) if inner is container), None)
 
 
 def containers(value: JsonValue, path: JsonPath = ()) -> Iterator[tuple[JsonPath, JsonValue]]:

@@ -76,8 +76,8 @@ def targets_searched(suite_dir: Path, repository_root: Path, cwd: Path) -> str:
     """Return the places searched for a targets file, for the message that there is none."""
     *places, last = _targets_places(suite_dir, repository_root, cwd)
     folders = str(places[0]) if len(places) == 1 else f"{places[0]} and the folders above it up to {places[-1]}"
-    beside = "" if last.resolve() in places else f", and in {last}"
-    return f"looked for {', '.join(TARGETS_FILES)} in {folders}{beside}"
+    in_cwd = "" if last.resolve() in places else f", and in {last}"
+    return f"looked for {', '.join(TARGETS_FILES)} in {folders}{in_cwd}"
 
 
 def _targets_places(suite_dir: Path, repository_root: Path, cwd: Path) -> tuple[Path, ...]:

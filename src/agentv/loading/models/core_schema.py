@@ -113,16 +113,16 @@ def _marked(schema: CoreSchema, marks: Sequence[object]) -> CoreSchema:
 
 def _choice(hints: tuple[Any, ...]) -> CoreSchema:
     """Return the schema of a union; several Structs are distinguished by their literal `type`."""
-    wanted = [hint for hint in hints if hint is not type(None)]
-    kinds = [cast(type, hint) for hint in wanted if has_fields(hint)]
+    members = [hint for hint in hints if hint is not type(None)]
+    kinds = [cast(type, hint) for hint in members if has_fields(hint)]
     schema: CoreSchema
     if len(kinds) > 1:
-        schema = core_schema.tagged_union_schema(_by_tag(kinds, of=len(wanted)), "type")
-    elif len(wanted) > 1:
-        schema = core_schema.union_schema([_schema(hint) for hint in wanted])
+        schema = core_schema.tagged_union_schema(_by_tag(kinds, of=len(members)), "type")
+    elif len(members) > 1:
+        schema = core_schema.union_schema([_schema(hint) for hint in members])
     else:
-        schema = _schema(wanted[0])
-    return schema if len(wanted) == len(hints) else core_schema.nullable_schema(schema)
+        schema = _schema(members[0])
+    return schema if len(members) == len(hints) else core_schema.nullable_schema(schema)
 
 
 def _by_tag(kinds: Sequence[type], *, of: int) -> dict[Hashable, CoreSchema]:

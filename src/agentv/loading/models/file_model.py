@@ -25,7 +25,7 @@ class Names(Struct, frozen=True, eq=False):
         """Return the canonical name of a written key; None if it is unknown."""
         return self.spellings.get(written)
 
-    def beside(self, other: "Names") -> "Names":
+    def combined_with(self, other: "Names") -> "Names":
         """Return these names combined with others that are allowed in the same object."""
         spellings = {**other.spellings, **self.spellings}
         return Names((*self.canonical, *other.canonical), spellings, {**other.elsewhere, **self.elsewhere})

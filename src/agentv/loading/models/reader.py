@@ -23,7 +23,7 @@ class Sentence(NamedTuple):
     suggestion: str | None = None
 
 
-_WANTED = {
+_KINDS = {
     "string_type": "text",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -56,11 +56,11 @@ def kind_of(value: JsonValue) -> str:
     return "a list" if isinstance(value, list | tuple) else f"a {type(value).__name__}"  # a Python object among JSON
 
 
-def wanted_by(error: ErrorDetails) -> str | None:
+def expected_kind(error: ErrorDetails) -> str | None:
     """Return the expected kind of value in words, if an error is about the kind; else None."""
     if error["type"] == "literal_error":
         return f"one of {', '.join(_expected(error))}"
-    return _WANTED.get(error["type"])
+    return _KINDS.get(error["type"])
 
 
 def _expected(error: ErrorDetails) -> list[str]:
@@ -73,31 +73,31 @@ def mismatch(errors: Sequence[ErrorDetails], raw: JsonValue, *, as_written: bool
 
     Without `as_written` the value differs from the file, and the sentence has no advice on how to write it.
     """
-    wanted = list(dict.fromkeys(filter(None, map(wanted_by, errors))))
+    kinds = list(dict.fromkeys(filter(None, map(expected_kind, errors))))
     choices = [name for error in errors if error["type"] == "literal_error" for name in _expected(error)]
     if choices and isinstance(raw, str):
         allowed = f"allowed: {', '.join(choices)}"
         return Sentence(f"{raw[:60]!r} is not allowed here", allowed, nearest(raw, choices))
-    is_fraction = isinstance(raw, float) and wanted == ["a whole number"]
+    is_fraction = isinstance(raw, float) and kinds == ["a whole number"]
     kind = f"the fraction {raw}" if is_fraction else kind_of(raw)
-    return Sentence(f"must be {' or '.join(wanted)}, but is {kind}", _advice(wanted, raw) if as_written else None)
+    return Sentence(f"must be {' or '.join(kinds)}, but is {kind}", _advice(kinds, raw) if as_written else None)
 
 
-def _advice(wanted: Iterable[str], raw: JsonValue) -> str | None:
-    if "text" in wanted and (isinstance(raw, int | float)):
+def _advice(kinds: Iterable[str], raw: JsonValue) -> str | None:
+    if "text" in kinds and (isinstance(raw, int | float)):
         return "put it in quotes"
     if not isinstance(raw, str):
         return None
-    if "true or false" in wanted and raw.lower() in _YES:
+    if "true or false" in kinds and raw.lower() in _YES:
         return f"write {_YES[raw.lower()]}"
-    if {"a number", "a whole number"} & set(wanted) and _NUMBER.fullmatch(raw):
+    if {"a number", "a whole number"} & set(kinds) and _NUMBER.fullmatch(raw):
         return "remove the quotes"
-    return 'write it as a list: ["…"]' if "a list" in wanted and "an object" not in wanted else None
+    return 'write it as a list: ["…"]' if "a list" in kinds and "an object" not in kinds else None
 
 
 def sentence(error: ErrorDetails, raw: JsonValue) -> Sentence:
     """Return the sentence for one error about the value `raw`."""
-    if wanted_by(error) is not None:
+    if expected_kind(error) is not None:
         return mismatch([error], raw)
     context = error.get("ctx", {})
     match error["type"]:
@@ -165,11 +165,11 @@ class Reader:
         return self.validate(partial(reader_of(model), raw), raw, at)
 
     def validate(
-        self, run: Callable[[SpellingNotes], T], raw: JsonValue, at: JsonPath, *, beside: Names | None = None
+        self, run: Callable[[SpellingNotes], T], raw: JsonValue, at: JsonPath, *, other_names: Names | None = None
     ) -> T | None:
         """Run one validation of `raw`, the value at `at`; record its problems, or return the result.
 
-        `raw` may have only some of the keys of the object there; `beside` are then the names of the other keys.
+        `raw` may have only some of the keys of the object there; `other_names` are then the names of the other keys.
         """
         notes = SpellingNotes()
         result: T | None = None
@@ -179,7 +179,7 @@ class Reader:
             self._record_errors(error.errors(include_url=False, include_input=False), raw, notes, at)
         for owner, key, names in notes.unknown:
             path = () if owner is raw else find_container(raw, owner) or ()
-            known = names.beside(beside) if owner is raw and beside is not None else names
+            known = names.combined_with(other_names) if owner is raw and other_names is not None else names
             self._unknown_key((*at, *path, key), key, known)
         return None if notes.unknown else result
 
@@ -241,7 +241,7 @@ class Reader:
         for path, error in located:
             if self.is_open((*at, *path), error["type"]):
                 continue
-            if wanted_by(error) is None:
+            if expected_kind(error) is None:
                 self._record_error(at, path, raw, error)
             elif not any(_is_closer(other, path, known) for known, other in located):
                 groups.setdefault(path, []).append(error)
@@ -269,7 +269,7 @@ class Reader:
 
 def _is_closer(error: ErrorDetails, path: JsonPath, known: JsonPath) -> bool:
     """Return True if the error at `known` is more specific for `path`, as another branch of the union got further."""
-    return known[: len(path)] == path and (known != path or wanted_by(error) is None)
+    return known[: len(path)] == path and (known != path or expected_kind(error) is None)
 
 
 def locate(loc: Sequence[int | str], raw: JsonValue, notes: SpellingNotes) -> JsonPath:

@@ -44,13 +44,13 @@ def settings_type(reader: Reader, at: JsonPath, spec: Spec) -> type | None:
 
 
 def validate_settings(
-    reader: Reader, settings: type, raw: JsonObject, at: JsonPath, *, beside: Names | None = None
+    reader: Reader, settings: type, raw: JsonObject, at: JsonPath, *, other_names: Names | None = None
 ) -> object | None:
     """Return the typed settings for `raw`, the value at `at`; record its problems and return None if it has any.
 
-    `beside` are the names of the other keys in the same object, which are read separately.
+    `other_names` are the names of the other keys in the same object, which are read separately.
     """
-    return reader.validate(partial(reader_of(settings), raw), raw, at, beside=beside)
+    return reader.validate(partial(reader_of(settings), raw), raw, at, other_names=other_names)
 
 
 def named_files(settings: object, base_dir: str) -> tuple[str, ...]:

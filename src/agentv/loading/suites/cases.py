@@ -104,8 +104,8 @@ def _evaluators(
     if scope.criteria_names is not None and criteria:
         scope = replace(scope, criteria_names=scope.criteria_names | {criterion.name for criterion in criteria})
     under_execution = read_evaluators(reader, (*at, "execution", "evaluators"), scope)
-    beside = read_evaluators(reader, (*at, "evaluators"), scope)
-    return beside if under_execution is None else under_execution
+    top_level = read_evaluators(reader, (*at, "evaluators"), scope)
+    return top_level if under_execution is None else under_execution
 
 
 def _contents(reader: Reader, at: JsonPath, case: JsonObject, name: str, files: FileFinder) -> list[Content | None]:

@@ -137,7 +137,7 @@ def _settings(
         return {key: value for key, value in raw.items() if common.of(key) is None}
     own = names_of(dataclass)
     settings = {key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None}
-    made = validate_settings(reader, dataclass, settings, at, beside=common)
+    made = validate_settings(reader, dataclass, settings, at, other_names=common)
     for entry in struct_fields(dataclass):
         key = own.written(raw, entry.name)
         if entry.extra.get("evaluators") and key is not None:

@@ -225,10 +225,10 @@ def _open_top_level(path: Path, data: bytes) -> Reader:
     """Return a reader of the suite's top level; that of a JSON Lines file is in its side file, if there is one."""
     if path.suffix != ".jsonl":
         return open_yaml(path, data)
-    beside = side_file(path)
-    if beside is None:
+    side = side_file(path)
+    if side is None:
         return Reader(Document(shown(path), {}))
-    return open_yaml(beside)
+    return open_yaml(side)
 
 
 def _suite(

@@ -75,7 +75,7 @@ def _check_settings(
         lambda notes: validated(lambda value: read_own(value, notes), settings, whole, notes),
         settings,
         at,
-        beside=common,
+        other_names=common,
     )
 
 
