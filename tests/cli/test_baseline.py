@@ -49,9 +49,9 @@ def test_a_damaged_baseline_is_refused_and_hides_no_regression(
     project.call("baseline", "save")
     file = project.folder / "baseline.jsonl"
     file.write_text("".join(f"{line}\n" for line in damage(file.read_text().splitlines())))
-    for asked in (("compare", "baseline.jsonl", "latest"), ("run", "suite.yaml", "--baseline", "baseline.jsonl")):
-        code, told = project.call(*asked)
-        assert (code, f"error: baseline.jsonl{said}" in told) == (4, True), told
+    for arguments in (("compare", "baseline.jsonl", "latest"), ("run", "suite.yaml", "--baseline", "baseline.jsonl")):
+        code, printed = project.call(*arguments)
+        assert (code, f"error: baseline.jsonl{said}" in printed) == (4, True), printed
 
 
 def test_an_unfinished_baseline_is_reported_by_the_comparison(project: Project) -> None:
@@ -67,8 +67,11 @@ def test_an_unfinished_baseline_is_reported_by_the_comparison(project: Project) 
 
 def test_rows_of_another_program_are_held_to_the_range_of_scores(project: Project) -> None:
     (project.folder / "rows.jsonl").write_text('{"eval_id": "a", "score": 7}\n')
-    code, told = project.call("compare", "rows.jsonl", "rows.jsonl")
-    assert (code, told.startswith("error: rows.jsonl:1: expected a result with `eval_id` and a `score` of 0..1")) == (
+    code, printed = project.call("compare", "rows.jsonl", "rows.jsonl")
+    assert (
+        code,
+        printed.startswith("error: rows.jsonl:1: expected a result with `eval_id` and a `score` of 0..1"),
+    ) == (
         4,
         True,
     )

@@ -45,12 +45,12 @@ def test_gates_on_unknown_names_are_reported_with_their_place(capsys: pytest.Cap
     write("evals/a.yaml", f"{gates}{CASE}{judges}")
     code, out = check(capsys)
     assert code == 4
-    for told in (
+    for line in (
         "evals/a.yaml:1:9  $.gates[0]  gate 'tag(refnd).mean > 0', column 5: unknown tag 'refnd'; known: refund.",
         "evals/a.yaml:1:56  $.gates[2]  gate 'target(shp).mean > 0', column 8: unknown target 'shp'; known: shop.",
         "evals/a.yaml:1:80  $.gates[3]  gate 'dataset(b).mean > 0', column 9: unknown dataset 'b'; known: a.",
     ):
-        assert told in out
+        assert line in out
     assert "3 errors" in out
 
 

@@ -119,9 +119,9 @@ def test_gates_decide_with_the_codes_of_a_run(project: Project, keep: Keep) -> N
     keep("r3", [*scores(1.0, 1.0), make_row("case-2", score=None, error=BROKEN)])
     keep("r4", [make_row("other")])
 
-    def ends(*asked: str) -> tuple[int, str]:
-        code, said = project.call("compare", *asked)
-        return code, said.splitlines()[-3] if "--gate" in asked else ""
+    def ends(*options: str) -> tuple[int, str]:
+        code, said = project.call("compare", *options)
+        return code, said.splitlines()[-3] if "--gate" in options else ""
 
     assert ends("r1", "r2") == (0, "")
     assert ends("r1", "r2", "--gate", "regressions <= 0") == (
@@ -173,11 +173,17 @@ def test_json_has_every_case_and_the_reasons_of_those_that_changed(project: Proj
     keep("r1", scores(1.0, 0.5))
     keep("r2", scores(0.25, 0.5))
     code, said = project.call("compare", "r1", "r2", "--json")
-    told = json.loads(said)
-    assert (code, told["schema"], told["wins"], told["losses"], told["ties"]) == (0, "agentv-compare-1", 0, 1, 1)
-    assert told["measures"][0]["difference"] == -0.375
-    assert [case["eval_id"] for case in told["cases"]] == ["case-0", "case-1"]
-    assert told["regressed"][0]["reason_after"] == "tone: 0.25"
+    output = json.loads(said)
+    assert (code, output["schema"], output["wins"], output["losses"], output["ties"]) == (
+        0,
+        "agentv-compare-1",
+        0,
+        1,
+        1,
+    )
+    assert output["measures"][0]["difference"] == -0.375
+    assert [case["eval_id"] for case in output["cases"]] == ["case-0", "case-1"]
+    assert output["regressed"][0]["reason_after"] == "tone: 0.25"
 
 
 def test_the_older_json_and_its_exit_code(project: Project, keep: Keep) -> None:

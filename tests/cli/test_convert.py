@@ -19,7 +19,7 @@ from agentv.types.errors import ConfigError, EvalFileError
 
 SUITE = """
 # comments do not survive
-description: "A desk: refunds"
+description: "A shop: refunds"
 tags: [smoke, "no"]
 execution: {trials: 2}
 evalcases:
@@ -51,7 +51,7 @@ def names() -> list[str]:
 
 def cases_of(path: str) -> list[tuple[object, ...]]:
     suite = load_suite(path, specs=load_specs())
-    assert (suite.description, suite.tags, suite.trials) == ("A desk: refunds", ("smoke", "no"), 2)
+    assert (suite.description, suite.tags, suite.trials) == ("A shop: refunds", ("smoke", "no"), 2)
     cases = [case for case in suite.cases if isinstance(case, EvalCase)]
     return [(c.id, c.expected_outcome, c.input_messages, c.metadata, c.evaluators) for c in cases]
 

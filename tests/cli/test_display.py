@@ -1,4 +1,4 @@
-"""What a run tells those who watch it."""
+"""The progress displays of a run."""
 
 import json
 from collections import Counter
@@ -17,23 +17,23 @@ def events(said: str) -> list[dict[str, Any]]:
 
 def test_every_row_that_is_begun_is_finished(project: Project) -> None:
     _, said = project.call("run", "suite.yaml", "--json")
-    told = Counter(event["event"] for event in events(said))
-    assert (told["row_begun"], told["row_finished"], told["row_left"]) == (3, 3, 0)
+    counts = Counter(event["event"] for event in events(said))
+    assert (counts["row_begun"], counts["row_finished"], counts["row_left"]) == (3, 3, 0)
 
 
 def test_a_case_beyond_the_budget_is_left_and_the_stop_is_explained(project: Project) -> None:
     (project.folder / "agent.py").write_text(PAID)
     (project.folder / "targets.yaml").write_text(TARGET)
     code, said = project.call("run", "suite.yaml", "--json", "--budget-usd", "0.015")
-    told = events(said)
-    counted = Counter(event["event"] for event in told)
+    shown = events(said)
+    counted = Counter(event["event"] for event in shown)
     assert code == 2
     assert counted["row_begun"] == counted["row_finished"] + counted["row_left"]
     assert counted["row_left"] >= 1
-    (stopping,) = [event for event in told if event["event"] == "stopping"]
+    (stopping,) = [event for event in shown if event["event"] == "stopping"]
     assert stopping["drains"] is True
     assert "of the budget" in stopping["reason"]
-    assert told[0]["budget_usd"] == 0.015
+    assert shown[0]["budget_usd"] == 0.015
 
 
 def test_a_resumed_run_reports_its_earlier_cost(project: Project) -> None:

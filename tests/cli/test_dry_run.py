@@ -1,4 +1,4 @@
-"""`agentv run --dry-run` and `--dump-prompts`: what would be asked, without asking."""
+"""`agentv run --dry-run` and `--dump-prompts`: the plan and the prompts, without any call."""
 
 import json
 from pathlib import Path
@@ -68,17 +68,17 @@ def test_a_file_in_place_of_the_prompts_folder_is_refused() -> None:
 
 
 AGENT = 'def answer(question):\n    return {"text": "hi", "usage": {"input": 2000, "output": 500}}\n'
-DESK = "targets: [{name: desk, provider: python, callable: agent.py:answer%s}]"
+TARGETS = "targets: [{name: shop, provider: python, callable: agent.py:answer%s}]"
 PRICE = ", price: {input_per_million: 2.5, output_per_million: 10}"
 
 
 @pytest.fixture
-def desk() -> None:
+def shop() -> None:
     Path("agent.py").write_text(AGENT)
-    Path("targets.yaml").write_text(DESK % PRICE)
+    Path("targets.yaml").write_text(TARGETS % PRICE)
     cases = ", ".join(CASE.replace("NAME", name) for name in "abcd")
     Path("suite.yaml").write_text(
-        "execution: {target: desk, evaluators: [{name: greets, type: contains, value: hi}]}\n" + f"evalcases: [{cases}]"
+        "execution: {target: shop, evaluators: [{name: greets, type: contains, value: hi}]}\n" + f"evalcases: [{cases}]"
     )
 
 
@@ -86,7 +86,7 @@ def forecast(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return json.loads(run(capsys, "suite.yaml", "--dry-run", "--json", *arguments))["forecast"]
 
 
-@pytest.mark.usefixtures("desk")
+@pytest.mark.usefixtures("shop")
 def test_what_a_run_will_cost_is_drawn_from_what_it_cost_before(capsys: pytest.CaptureFixture[str]) -> None:
     assert forecast(capsys)["cost_usd"] is None
     run(capsys, "suite.yaml", "--sample", "2", "--display", "none")
@@ -100,23 +100,23 @@ def test_what_a_run_will_cost_is_drawn_from_what_it_cost_before(capsys: pytest.C
     assert "more than the budget of $0.02" in shown
 
 
-@pytest.mark.usefixtures("desk")
+@pytest.mark.usefixtures("shop")
 def test_changed_settings_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "suite.yaml", "--display", "none")
-    Path("targets.yaml").write_text(DESK % f"{PRICE}, timeout_seconds: 9")
-    assert "the settings of target 'desk' have changed since" in run(capsys, "suite.yaml", "--dry-run")
+    Path("targets.yaml").write_text(TARGETS % f"{PRICE}, timeout_seconds: 9")
+    assert "the settings of target 'shop' have changed since" in run(capsys, "suite.yaml", "--dry-run")
 
 
-@pytest.mark.usefixtures("desk")
+@pytest.mark.usefixtures("shop")
 def test_an_unknown_cost_is_not_zero(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("targets.yaml").write_text(DESK % "")
+    Path("targets.yaml").write_text(TARGETS % "")
     run(capsys, "suite.yaml", "--display", "none")
     found = forecast(capsys)
     assert (found["cost_usd"], found["tokens"]) == (None, 10_000)
     assert "Cost estimate: cost unknown, 10.0 k tokens" in run(capsys, "suite.yaml", "--dry-run")
 
 
-@pytest.mark.usefixtures("desk")
+@pytest.mark.usefixtures("shop")
 def test_a_pilot_runs_a_few_cases_and_the_forecast_is_drawn_from_them(capsys: pytest.CaptureFixture[str]) -> None:
     found = forecast(capsys, "--pilot", "2")
     assert found["cost_usd"] == pytest.approx(0.04)
@@ -129,7 +129,7 @@ def test_a_pilot_goes_with_a_dry_run() -> None:
         agentv.main(["run", "suite.yaml", "--pilot", "2"], standalone_mode=False)
 
 
-@pytest.mark.usefixtures("desk")
+@pytest.mark.usefixtures("shop")
 def test_an_unreadable_stored_run_gives_no_estimate(capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "suite.yaml", "--display", "none")
     (folder,) = Path(".agentv/runs").iterdir()

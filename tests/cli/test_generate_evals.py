@@ -41,7 +41,7 @@ import json, re
 def answer(request):
     said = re.search(r'"q": "(.*)"', request.question)
     text = said[1] if said else "When do you open?"
-    case = {"id": "asked", "input": text, "expected_outcome": "Answers " + text}
+    case = {"id": "generated", "input": text, "expected_outcome": "Answers " + text}
     return "?" if text.endswith("1") else json.dumps({"cases": [case, {**case, "input": text + " again"}]})
 """)
 
@@ -115,23 +115,23 @@ def test_one_failed_record_leaves_no_file(agentv: Call) -> None:
     code, _, err = agentv(None, "--in", "log.jsonl", "--out", "cases.yaml", "--concurrency", "1")
     assert (code, Path("cases.yaml").exists()) == (3, False)
     assert err.splitlines()[-1] == (
-        "1 of 3 failed (log.jsonl:2), 1 not asked: nothing was written; "
+        "1 of 3 failed (log.jsonl:2), 1 not attempted: nothing was written; "
         "--keep-going writes what can be made. Exit code 3."
     )
 
 
 def test_keep_going_writes_the_others_in_the_order_of_the_records(agentv: Call) -> None:
     code, out, _ = agentv(None, "--in", "log.jsonl", "--out", "cases.jsonl", "--keep-going", "--json")
-    told = json.loads(out)
-    assert (code, told["written"], [each["id"] for each in told["failed"]]) == (3, True, ["log.jsonl:2"])
+    output = json.loads(out)
+    assert (code, output["written"], [each["id"] for each in output["failed"]]) == (3, True, ["log.jsonl:2"])
     cases = [case for case in load_suite("cases.jsonl", specs=load_specs()).cases if isinstance(case, EvalCase)]
     assert [(case.id, case.metadata["source"]) for case in cases] == [
-        ("asked", "log.jsonl:1"),
-        ("asked-2", "log.jsonl:1"),
-        ("asked-3", "log.jsonl:3"),
-        ("asked-4", "log.jsonl:3"),
+        ("generated", "log.jsonl:1"),
+        ("generated-2", "log.jsonl:1"),
+        ("generated-3", "log.jsonl:3"),
+        ("generated-4", "log.jsonl:3"),
     ]
-    assert [case["id"] for each in told["cases"] for case in each["cases"]] == [case.id for case in cases]
+    assert [case["id"] for each in output["cases"] for case in each["cases"]] == [case.id for case in cases]
 
 
 def test_count_and_limit_bound_the_requests(agentv: Call) -> None:
@@ -197,11 +197,11 @@ def test_invalid_input_is_refused_before_any_call(
     Path("broken.yaml").write_text("evalcase: []\n")
     case = "{id: a, expected_outcome: x, input_messages: [{role: user, content: hi}]}"
     Path("flow.yaml").write_text(f"evalcases: [{case}]\n")
-    Path("model.py").write_text("def answer(request): open('asked', 'w')")
+    Path("model.py").write_text("def answer(request): open('called', 'w')")
     got, _, err = agentv(None, *arguments)
     assert got == code, err
     assert message in err
-    assert not Path("asked").exists()
+    assert not Path("called").exists()
 
 
 def test_the_fake_server_makes_cases_of_a_document(agentv: Call) -> None:

@@ -19,7 +19,7 @@ from agentv.types.cases import EvalCase
 
 AGENTV = [sys.executable, "-m", "agentv"]
 SUITE = """\
-# Refund desk
+# Refund shop
 evalcases:
   - id: refund-1   # the first
     expected_outcome: Refund granted within policy
@@ -33,7 +33,7 @@ evalcases:
 """
 REPLY = json.dumps({"rubrics": [{"id": "policy", "description": "Names the policy", "required": True}, "Is: short"]})
 WRITTEN = """\
-# Refund desk
+# Refund shop
 evalcases:
   - id: refund-1   # the first
     expected_outcome: Refund granted within policy
@@ -113,12 +113,12 @@ def test_the_json_form_says_the_same(agentv: Call) -> None:
     code, out, _ = agentv(
         mock({"refund-1": REPLY, "refund-3": "?"}), "generate", "rubrics", "suite.yaml", "--json", "--keep-going"
     )
-    told = json.loads(out)
-    assert (code, told["schema"], told["file"], told["written"]) == (3, "agentv-generate-1", "suite.yaml", True)
-    assert [each["id"] for each in told["rubrics"]] == ["refund-1"]
-    assert told["rubrics"][0]["rubrics"][0] == {"id": "policy", "description": "Names the policy", "required": True}
-    assert [(each["id"], each["kind"]) for each in told["failed"]] == [("refund-3", "malformed_reply")]
-    assert told["skipped"] == ["refund-2"]
+    output = json.loads(out)
+    assert (code, output["schema"], output["file"], output["written"]) == (3, "agentv-generate-1", "suite.yaml", True)
+    assert [each["id"] for each in output["rubrics"]] == ["refund-1"]
+    assert output["rubrics"][0]["rubrics"][0] == {"id": "policy", "description": "Names the policy", "required": True}
+    assert [(each["id"], each["kind"]) for each in output["failed"]] == [("refund-3", "malformed_reply")]
+    assert output["skipped"] == ["refund-2"]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_the_closing_line_names_failed_and_skipped_cases(agentv: Call) -> None:
     assert code == 3
     assert err.splitlines() == [
         f"error: refund-1: the reply of 'default' {NO_LIST} (2 attempts); it says: no idea",
-        f"1 of 2 failed (refund-1), 1 not asked: {NOTHING_WRITTEN}",
+        f"1 of 2 failed (refund-1), 1 not attempted: {NOTHING_WRITTEN}",
     ]
 
 
@@ -218,9 +218,9 @@ def test_whatever_a_model_writes_reads_back_as_it_was(agentv: Call, folder: Path
 
 
 def test_secrets_never_reach_the_file(agentv: Call, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_KEY", "sk-0123456789abcdef")
-    told = mock('{"rubrics": ["the key is ${{ DESK_KEY }}"]}')
-    assert agentv(told, "generate", "rubrics", "suite.yaml")[0] == 0
+    monkeypatch.setenv("SHOP_KEY", "sk-0123456789abcdef")
+    answering = mock('{"rubrics": ["the key is ${{ SHOP_KEY }}"]}')
+    assert agentv(answering, "generate", "rubrics", "suite.yaml")[0] == 0
     assert "description: the key is ***" in (folder / "suite.yaml").read_text()
     assert "sk-0123" not in (folder / "suite.yaml").read_text()
 
@@ -239,12 +239,12 @@ def test_a_file_that_changed_meanwhile_is_left_alone(agentv: Call, folder: Path)
     code = f"""
 from pathlib import Path
 def answer(request):
-    Path({str(folder / "suite.yaml")!r}).write_text("somebody else's")
+    Path({str(folder / "suite.yaml")!r}).write_text("another process's")
     return {REPLY!r}
 """
     code_, _, err = agentv(python(folder, code), "generate", "rubrics", "suite.yaml")
     assert (code_, err) == (3, "error: suite.yaml was changed by another program and was not overwritten\n")
-    assert (folder / "suite.yaml").read_text() == "somebody else's"
+    assert (folder / "suite.yaml").read_text() == "another process's"
     assert list(folder.glob(".suite*")) == []
 
 
@@ -262,11 +262,11 @@ def test_a_file_that_cannot_take_rubrics_is_refused_before_any_call(
     line = {"id": "a", "expected_outcome": "x", "input_messages": [{"role": "user", "content": "hi"}]}
     (folder / "other.jsonl").write_text(json.dumps(line))
     (folder / "suite.yaml").write_text(suite)
-    asked = python(folder, "def answer(request): open('asked', 'w')")
-    code, _, err = agentv(asked, "generate", "rubrics", "suite.yaml")
+    calling = python(folder, "def answer(request): open('called', 'w')")
+    code, _, err = agentv(calling, "generate", "rubrics", "suite.yaml")
     assert code == 4
     assert message in err
-    assert not (folder / "asked").exists()
+    assert not (folder / "called").exists()
 
 
 def test_an_unwritable_folder_is_reported_before_any_call(folder: Path, agentv: Call) -> None:

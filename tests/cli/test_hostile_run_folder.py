@@ -1,4 +1,4 @@
-"""A run's folder that somebody tampered with, or that is damaged: one clear error, nothing waits, nothing is cut."""
+"""A run folder that is damaged or was tampered with: one clear error, nothing hangs, nothing is cut."""
 
 import json
 import os

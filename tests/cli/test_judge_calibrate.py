@@ -64,11 +64,11 @@ def test_the_page_and_the_markdown_hold_what_the_judge_said_as_text(project: Jud
 
 
 def test_the_measured_mistakes_are_kept_for_this_judge_and_prompt(project: JudgedProject) -> None:
-    told = labelled(project).json("judge", "calibrate", "--json")
+    output = labelled(project).json("judge", "calibrate", "--json")
     (file,) = project.files()
-    (card,) = told["cards"]
+    (card,) = output["cards"]
     kept = json.loads(file.read_text())
-    assert (told["schema"], card["calibration"]) == ("agentv-judge-card-1", str(file))
+    assert (output["schema"], card["calibration"]) == ("agentv-judge-card-1", str(file))
     assert kept["schema"] == "agentv-calibration-1"
     assert kept["confusion"] == card["confusion"]
     assert kept["sensitivity"]["value"] == pytest.approx(card["sensitivity"]["value"])
@@ -133,11 +133,11 @@ def test_a_criterion_with_another_name_is_named_on_the_command_line(project: Jud
     project.said(criterion="correct")
     code, _, err = project.call("judge", "calibrate", "--labels", project.label())
     assert code == 4
-    assert "people judged 'correct', and no evaluator that is asked for judges that" in err
+    assert "no selected evaluator scores a labelled criterion; labelled criteria: 'correct'" in err
     assert "--evaluator tone --criterion correct" in err
-    asked = ("--evaluator", "tone", "--criterion", "correct")
-    told = project.json("judge", "calibrate", "--labels", project.label(), "--json", *asked)
-    assert [(card["criterion"], card["answers"]) for card in told["cards"]] == [("correct", 80)]
+    options = ("--evaluator", "tone", "--criterion", "correct")
+    output = project.json("judge", "calibrate", "--labels", project.label(), "--json", *options)
+    assert [(card["criterion"], card["answers"]) for card in output["cards"]] == [("correct", 80)]
 
 
 def test_an_unknown_evaluator_is_reported_with_a_suggestion(project: JudgedProject) -> None:

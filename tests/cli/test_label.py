@@ -28,7 +28,7 @@ LIKERT = {"name": "tone", "description": "", "scale": "likert5", "weight": 1.0}
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredRun:
-    """A stored run: refund-7 answered by two targets, lost-1 by nobody."""
+    """A stored run: refund-7 answered by two targets, lost-1 by none."""
     store = RunFolder(runs_folder(tmp_path / ".agentv"), RUN.run_id, clock=at_noon)
     store.begin(make_run())
     store.append_case(make_case(criteria=(LIKERT,)))

@@ -17,7 +17,7 @@ def runs(project: Project) -> list[StoredRun]:
 
 
 def make_parts(project: Project, count: int, *options: str) -> list[str]:
-    """Make all parts; return the cases that were asked."""
+    """Run all shards; return the cases that were called."""
     for number in range(1, count + 1):
         code, said = project.call("run", "suite.yaml", "--shard", f"{number}/{count}", "--display", "none", *options)
         assert code == 0, said

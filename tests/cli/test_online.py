@@ -72,7 +72,9 @@ def test_a_failing_target_is_called_once_and_reported_with_a_remedy(
     assert len(server.calls) == 4
 
 
-def test_nothing_is_called_while_the_files_have_errors(agentv: Callable[..., tuple[int, str]], server: FakeServer) -> None:
+def test_nothing_is_called_while_the_files_have_errors(
+    agentv: Callable[..., tuple[int, str]], server: FakeServer
+) -> None:
     code, _ = agentv(targets(server, "fake").replace("model: fake", "modell: fake"), "check", "--online")
     assert (code, server.calls) == (4, [])
 
@@ -106,7 +108,7 @@ def test_a_target_is_probed_like_its_first_case_in_its_own_workspace(
 def test_canned_answers_are_not_requested(agentv: Callable[..., tuple[int, str]]) -> None:
     canned = "targets: [{name: default, provider: mock, response: x}]"
     code, said = agentv(canned, "check", "--online")
-    assert (code, said.splitlines()[1].split()) == (0, ["canned", "default", "mock", "not", "asked"])
+    assert (code, said.splitlines()[1].split()) == (0, ["canned", "default", "mock", "not", "called"])
     code, said = agentv(canned, "doctor", "--online")
     assert "its answers are written down" in said
 

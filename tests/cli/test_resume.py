@@ -72,9 +72,7 @@ def test_an_edited_evaluator_scores_stored_answers_and_other_scores_stay(project
     assert len(project.stored("results.jsonl")) == 9
 
 
-def test_a_moved_project_pays_for_no_answer_or_score_twice(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_moved_project_pays_for_no_answer_or_score_twice(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     (project.folder / "judge.py").write_text(JUDGE)
     project.evaluators = f"{HAS}, {{name: code, type: code_judge, script: [{sys.executable}, judge.py]}}"
     interrupt(project, judged=2, answered=3)

@@ -68,8 +68,8 @@ def test_an_answer_with_a_broken_judge_is_judged_again_without_its_target(projec
 def test_rescore_judges_stored_answers_and_asks_no_target(project: Project) -> None:
     assert project.call("run", "suite.yaml", "--display", "none")[0] == 0
     project.calls()
-    project.cases["d"] = "one that was not asked"
-    project.cases["a"] = "one that was asked in other words"
+    project.cases["d"] = "one that was not called"
+    project.cases["a"] = "one that was edited"
     project.evaluators = "{name: has, type: contains, value: question b}"
     code, said = project.call("rescore", "latest")
     assert (code, project.calls()) == (1, [])
@@ -108,7 +108,7 @@ def test_a_rescore_that_was_cut_short_goes_on_with_its_evaluators(project: Proje
     (project.folder / "new.yaml").write_text("evaluators: [{name: short, type: length, max: 3, unit: words}]")
     assert project.call("rescore", "latest", "--evaluators", "new.yaml")[0] == 1
     cut_short(project, 1)
-    project.cases["d"] = "one that was not asked"
+    project.cases["d"] = "one that was not called"
     code, said = project.call("resume")
     assert (code, project.calls()) == (1, [])
     assert "continuing the unfinished rescore of this run" in said

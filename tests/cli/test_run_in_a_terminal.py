@@ -65,7 +65,7 @@ class Pty:
         try:
             return os.read(self._ours, 65536)
         except OSError as error:
-            if error.errno != errno.EIO:  # how Linux says that nobody holds the other end any more
+            if error.errno != errno.EIO:  # Linux reports that the other end is closed
                 raise
             return b""
 
@@ -93,9 +93,7 @@ def in_terminal(terminal: Pty, folder: Path, *options: str) -> Iterator[subproce
         yield run
 
 
-def test_a_run_leaves_failures_and_report_without_the_block(
-    terminal: Pty, tmp_path: Path
-) -> None:
+def test_a_run_leaves_failures_and_report_without_the_block(terminal: Pty, tmp_path: Path) -> None:
     with in_terminal(terminal, tmp_path, "-v") as run:
         terminal.read_to_the_end()
     lines = terminal.screen.lines()

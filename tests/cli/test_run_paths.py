@@ -1,4 +1,4 @@
-"""What `agentv run` takes for its eval files, and what it does before the first of them is asked about."""
+"""The eval files that `agentv run` finds, and its work before the first call."""
 
 import json
 import os

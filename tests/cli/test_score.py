@@ -67,12 +67,12 @@ def last_line(text: str) -> str:
 
 def test_rates_and_means_stand_with_their_intervals(folder: Path, score: Call) -> None:
     write_lines(folder / "log.jsonl", *answers(*[GOOD] * 4, *[RUDE] * 4))
-    told = json.loads(score("log.jsonl", "--json", "--gate", "mean >= 0.5 with 95%")[1])
-    for rate in (told, *told["criteria"]):
-        for value, name in ((rate["pass_rate"], "pass_rate"), (rate.get("mean", told["mean_score"]), "mean")):
+    output = json.loads(score("log.jsonl", "--json", "--gate", "mean >= 0.5 with 95%")[1])
+    for rate in (output, *output["criteria"]):
+        for value, name in ((rate["pass_rate"], "pass_rate"), (rate.get("mean", output["mean_score"]), "mean")):
             interval = rate[f"{name}_interval"]
             assert interval["low"] < value < interval["high"] or value == 1.0 == interval["high"]
-    assert f"{told['mean_interval']['low']:.4g}" in told["verdict"]
+    assert f"{output['mean_interval']['low']:.4g}" in output["verdict"]
     shown = score("log.jsonl")[1]
     assert "50 % of 8  21.5 to 78.5 %" in shown
     assert max(map(len, shown.splitlines())) <= 80
@@ -127,7 +127,7 @@ def test_gates_of_the_configuration_apply_unless_overridden(folder: Path, score:
         '{"prompt": "no answer"}',
         '{"response": "please", "promt": "x"}',
         '{"response": "please", "response": "twice"}',
-        '{"response": "please", "criteria": [{"name": "nobody scores this"}]}',
+        '{"response": "please", "criteria": [{"name": "never scored"}]}',
         "[1]",
     ],
 )
@@ -243,7 +243,7 @@ def test_a_number_of_lines_is_drawn_from_all_of_them(folder: Path, score: Call) 
             "unknown criterion 'polit'; known: polite, short. Did you mean 'polite'?",
         ),
         (["--gate", "none", "--gate", "mean > 0"], "--gate none turns the gate off"),
-        (["--judge", "nobody"], "nobody"),
+        (["--judge", "unknown"], "unknown"),
         (["-o", "log.jsonl"], "is also an input file"),
         (["-o", "config.yaml/x.jsonl"], "cannot write"),
         (["missing.jsonl"], "no such file"),
@@ -381,7 +381,7 @@ print('{"score": 1.0}')
 
 @contextmanager
 def judging(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start a stream whose only line is being judged until somebody writes to `go`."""
+    """Start a stream whose only line is in progress until `go` is written."""
     for name in ("began", "go"):
         os.mkfifo(folder / name)
     (folder / "hanging.py").write_text(HANGING)

@@ -92,9 +92,9 @@ def test_options_choose_and_sort_rows(call: Call, options: str, expected: str) -
 
 
 def test_a_page_comes_with_its_place_and_the_counts_to_narrow_it_by(call: Call) -> None:
-    told = shown(call, "--page", "1", "--page-size", "1", "--tag", "slow")
-    assert told["counts"] == {"pass": 1, "borderline": 1, "fail": 1, "error": 1}
-    assert told["page"] == {
+    output = shown(call, "--page", "1", "--page-size", "1", "--tag", "slow")
+    assert output["counts"] == {"pass": 1, "borderline": 1, "fail": 1, "error": 1}
+    assert output["page"] == {
         "number": 1,
         "size": 1,
         "total": 2,

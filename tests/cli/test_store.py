@@ -89,8 +89,8 @@ def test_a_run_goes_to_another_machine_and_is_shown_there(call: Call, project: P
     code, out, _ = call("show", "latest", "case-1")
     assert (code, "done" in out) == (0, True)
     code, out, _ = call("store", "pull", "latest", "--json")
-    told = json.loads(out)
-    assert (told["schema"], told["lines"]) == ("agentv-store-1", 0)
+    output = json.loads(out)
+    assert (output["schema"], output["lines"]) == ("agentv-store-1", 0)
 
 
 def test_a_run_that_goes_on_is_kept_there_too(call: Call, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +175,7 @@ def test_a_target_that_prints_its_environment_does_not_tell_the_password(
     judge = "import json, os; print(json.dumps({'score': 1, 'reasoning': f'{os.environ}' + open('password').read()}))"
     (project / "judge.py").write_text(judge)
     suite = (project / "suite.yaml").read_text()
-    judged = f"[{{name: tells, type: code_judge, script: [{sys.executable}, judge.py]}}, "
+    judged = f"[{{name: prints, type: code_judge, script: [{sys.executable}, judge.py]}}, "
     (project / "suite.yaml").write_text(suite.replace("[{name: done", f"{judged}{{name: done"))
     more = ["--store", url] if how == "option" else []
     if how == "environment":
@@ -256,9 +256,9 @@ def test_a_run_outlives_the_server_that_its_target_kills(call: Call, project: Pa
         write_target(project, f"sh -c 'test {{EVAL_ID}} != case-20 || kill -QUIT {server.pid}; echo done'")
         code, out, err = call("run", "suite.yaml", "--store", url, "--display", "plain")
         assert code == 0
-        told = out + err
-        assert "The run continues; its folder has every result" in told
-        assert "push the rest: agentv store push" in told
+        output = out + err
+        assert "The run continues; its folder has every result" in output
+        assert "push the rest: agentv store push" in output
         server.stop()
         server.start()
         assert len(rows(url)) < 40
@@ -290,8 +290,8 @@ def test_runs_are_deleted_from_the_database_and_their_folders_stay(
     assert (code, "deleted 2 runs from postgresql://" in out) == (0, True)
     assert (len(rows(url, "runs")), len(rows(url))) == (1, 3)
     code, out, _ = call("store", "rm", "second", "--json")
-    told = json.loads(out)
-    assert (code, told["schema"], len(told["deleted"])) == (0, "agentv-store-1", 1)
+    output = json.loads(out)
+    assert (code, output["schema"], len(output["deleted"])) == (0, "agentv-store-1", 1)
     code, _, err = call("store", "rm", "second")
     assert (code, "has no run 'second'; it has none yet" in err) == (4, True)
     assert len(list((project / ".agentv" / "runs").iterdir())) == 3

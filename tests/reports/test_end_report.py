@@ -176,7 +176,7 @@ def test_a_narrow_terminal_gets_values_below_their_names() -> None:
 def test_ten_flaky_cases_are_named_and_the_others_counted() -> None:
     many = replace(REPORT, flaky=tuple(f"case-{number}" for number in range(1, 1013)))
     lines = [line for line in end_report(many).splitlines() if line.startswith("flaky")]
-    assert lines[9:] == ["flaky   case-10", "flaky   and 1,002 more: -o report.json lists them"]
+    assert lines[9:] == ["flaky   case-10", "flaky   and 1,002 more: see -o report.json"]
 
 
 def test_results_of_several_suites_and_trials_have_distinct_labels() -> None:
@@ -197,9 +197,9 @@ def test_a_run_with_a_baseline_shows_the_change_of_each_evaluator() -> None:
     )
     shown = end_report(replace(REPORT, baseline=baseline))
     start = shown.index("evaluator  ")
-    told = shown[start : shown.index("did not pass")]
+    flaky = shown[start : shown.index("did not pass")]
     assert (
-        told
+        flaky
         == """\
 evaluator  mean          95 %  difference  rows  errors       type
 contains   0.81  0.78 to 0.84       -0.02   560       0   contains
@@ -212,4 +212,4 @@ baseline  nightly \\x1b[2Jxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 
 """
     )
-    assert max(map(display_width, told.splitlines())) <= 80
+    assert max(map(display_width, flaky.splitlines())) <= 80

@@ -197,7 +197,7 @@ def test_no_rows_are_an_empty_list(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["x.txt", "x", "x.htm"])
 def test_an_unknown_suffix_is_refused_with_those_there_are(tmp_path: Path, target: str) -> None:
-    with pytest.raises(ConfigError, match=r"ends in \.jsonl, \.yaml, .* or \.github, or is -"):
+    with pytest.raises(ConfigError, match=r"must end in \.jsonl, \.yaml, .* or \.github, or be -"):
         make_export(str(tmp_path / target), tools=ReportTools(export_record), stdout=io.StringIO())
 
 
@@ -208,8 +208,8 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path
 
 ON_A_FULL_DISK = """
 import io, resource, sys
-from agentv.reports.exports import make_export
-from agentv.reports.formats import ReportTools
+from agentv.reports.run.exports import make_export
+from agentv.reports.run.formats import ReportTools
 from agentv.storage.records.export import export_record
 from agentv.types.errors import StorageError
 from agentv.types.events import RowFinished

@@ -1,4 +1,4 @@
-"""The page in a real browser: our script runs, nobody else's does, and nothing is asked for."""
+"""The page in a real browser: only our own script runs, and the page makes no requests."""
 
 import re
 import threading
@@ -104,7 +104,7 @@ def test_rows_are_searched_filtered_and_ordered(tmp_path: Path, doing: str, expe
 
 
 class Listener(HTTPServer):
-    """A server on this machine that remembers what it was asked for."""
+    """A local server that records its requests."""
 
     requests: list[str]
 

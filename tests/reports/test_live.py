@@ -33,7 +33,7 @@ BLOCK_IN_ASCII = """\
 | agent-v1 =============>      77 %  561/720  + 420 ~ 0 x 141 ! 0  pass 74.9 % |
 | agent-v2                      0 %  1/720    + 0   ~ 0 x 0   ! 1  pass -      |
 | 12/16 workers | 3.5/s | retries 7 | $0.84 of $5.00 | 02:41 | 04:12 left      |
-+ Ctrl-C stops cleanly; XX\
++ Ctrl-C stops cleanly; resume: agentv resume 7f3a2b --------------------------+\
 """
 
 
@@ -129,7 +129,7 @@ def test_the_thread_that_redraws_says_nothing_when_the_terminal_is_gone(monkeypa
     stream.open = False
     assert stream.tried.wait(10)
     with pytest.raises(OSError, match="Input/output error"):
-        screen.notify(RunNote("somebody hears of it"))
+        screen.notify(RunNote("the observer gets it"))
     stream.open = True
     screen.close()
     assert said == []

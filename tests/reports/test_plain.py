@@ -138,7 +138,7 @@ def test_the_heartbeat_ends_quietly_when_the_stream_is_closed(clock: Hand, monke
     plain.close()
     assert said == []
     with pytest.raises(BrokenPipeError):
-        plain.notify(RunNote("somebody hears of it"))
+        plain.notify(RunNote("the observer gets it"))
 
 
 def test_the_heartbeat_goes_on_while_nothing_happens(log: Log, clock: Hand) -> None:

@@ -33,8 +33,8 @@ def test_a_required_item_of_a_rubric_is_named() -> None:
         EvaluationResult("safe", 0, value=0.0, metadata={"required": True}),
         EvaluationResult("kind", 1, value=1.0, metadata={"required": True}),
     )
-    rubric = replace(JUDGE, name="rubric", score=0.95, verdict="fail", misses=("tells the password",), results=items)
-    assert reason(rubric) == "required safe of rubric: tells the password"
+    rubric = replace(JUDGE, name="rubric", score=0.95, verdict="fail", misses=("reveals the password",), results=items)
+    assert reason(rubric) == "required safe of rubric: reveals the password"
 
 
 def test_what_weighs_nothing_and_is_not_required_is_no_reason() -> None:

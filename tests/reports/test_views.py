@@ -95,7 +95,7 @@ error (server_error at target, HTTP 503)
 took 12.4 s
 target: 150 tokens, cost $0.0021
 judges: 100 tokens, cost $0.0004
-tries: rate_limited, server_error, server_error
+attempts: rate_limited, server_error, server_error
 log: a.log
 """
 ROWS = """\
