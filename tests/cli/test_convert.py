@@ -109,7 +109,7 @@ def test_a_bad_line_leaves_nothing_behind() -> None:
 
 def test_a_bad_yaml_file_leaves_nothing_behind() -> None:
     Path("suite.yaml").write_text("evalcases: [{id: a, id: b}]\n")
-    with pytest.raises(EvalFileError, match="stands twice"):
+    with pytest.raises(EvalFileError, match="appears twice"):
         convert("suite.yaml", "out.jsonl")
     assert names() == ["suite.yaml"]
 

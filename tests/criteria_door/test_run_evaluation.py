@@ -283,10 +283,10 @@ def test_all_problems_are_reported_at_once_before_anything_runs() -> None:
         '$.evaluators[1].pattern  `pattern` "(" is not a valid regular expression',
         "$.evaluators[2].min  `min` 3 is larger than `max` 1",
         "$.evaluators[3]  the key 'value' is missing",
-        "$.evaluators[4]  evaluator 'twice' scores 'polte', which is no criterion",
+        "$.evaluators[4]  evaluator 'twice' scores 'polte', which is not a criterion",
         "$.evaluators[5]  a second evaluator named 'twice'",
         "evaluator 'polite-4' needs a judge",
-        "$.evaluators[7]  int is no evaluator",
+        "$.evaluators[7]  int is not an evaluator",
         "$.criteria[1].weight  `weight` must be a finite number",
     ):
         assert part in said, f"{part!r} is not in\n{said}"
