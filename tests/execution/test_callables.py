@@ -32,9 +32,9 @@ def test_a_function_of_a_package_is_found(tmp_path: Path) -> None:
     package = tmp_path / "shop_of_this_test"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "desk.py").write_text("def answer(question): return 'shop'\n")
+    (package / "clerk.py").write_text("def answer(question): return 'shop'\n")
 
-    assert load_callable("shop_of_this_test.desk:answer", tmp_path)("hi") == "shop"
+    assert load_callable("shop_of_this_test.clerk:answer", tmp_path)("hi") == "shop"
     assert load_callable("os.path:basename", tmp_path)("a/b") == "b"
 
 

@@ -68,7 +68,7 @@ def test_who_comes_alone_does_not_wait() -> None:
     assert asyncio.run(alone())
 
 
-def test_who_is_cancelled_while_waiting_keeps_nobody_back() -> None:
+def test_a_cancelled_task_does_not_block_the_queue() -> None:
     async def run() -> list[int]:
         turns, gone_on = TurnQueue(), list[int]()
 

@@ -9,7 +9,7 @@ from tests.support.own_process import in_own_process
 from agentv.execution.threads import AbandonedError, abandoned_calls, call_in_thread
 
 PATIENCE_S = 30.0
-NAME: contextvars.ContextVar[str] = contextvars.ContextVar("NAME", default="nobody")
+NAME: contextvars.ContextVar[str] = contextvars.ContextVar("NAME", default="none")
 
 
 def test_a_function_runs_in_a_daemon_thread_and_returns_its_result() -> None:

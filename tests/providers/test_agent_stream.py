@@ -86,7 +86,7 @@ def test_secrets_are_struck_before_anything_is_made_of_a_line(tmp_path: Path) ->
     assert "01234567" not in stream.tail
 
 
-def test_pieces_are_neither_kept_nor_logged_since_a_secret_may_be_spread_over_them(tmp_path: Path) -> None:
+def test_noise_is_neither_stored_nor_logged(tmp_path: Path) -> None:
     log = AgentLog(tmp_path / "log", "json")
     stream = stream_of(log=log, noise=frozenset({"delta"}), secrets=["sk-01234567"])
 
@@ -130,16 +130,16 @@ def test_a_summary_has_a_line_for_each_step(tmp_path: Path) -> None:
     stream.end()
     log.close()
 
-    told = [re.sub(r"[0-9a-f-]{36}", "ID", line) for line in (tmp_path / "log").read_text().splitlines()]
+    logged = [re.sub(r"[0-9a-f-]{36}", "ID", line) for line in (tmp_path / "log").read_text().splitlines()]
     command = "printf '20 euros\\\\n' > notes.txt && cat notes.txt"
-    assert told[:5] == [
+    assert logged[:5] == [
         "07:00:01 knows    ID",
         "07:00:01 knows    fake-model toolUse",
         "07:00:01 uses     100 tokens in, 10 out",
         f'07:00:01 calls    bash {{"command":"{command}","description":"Look"}}',
         "07:00:01 returns  20 euros",
     ]
-    assert told[-1] == "07:00:01 says     The amount is in notes.txt, and new.txt is written."
+    assert logged[-1] == "07:00:01 says     The amount is in notes.txt, and new.txt is written."
 
 
 def test_a_long_step_is_cut_in_the_summary(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def failure_in(value: JsonValue) -> Failure:
     return raised.value.failure
 
 
-def test_a_reply_is_read_with_everything_it_tells() -> None:
+def test_a_response_is_parsed_completely() -> None:
     content: JsonValue = [
         {"type": "thinking", "thinking": "hm", "signature": "s"},
         {"type": "text", "text": "One "},

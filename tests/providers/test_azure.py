@@ -18,20 +18,20 @@ def resolved(**settings: Any) -> AzureSettings:
 
 @pytest.mark.parametrize(
     "endpoint",
-    ["desk", "desk.openai.azure.com", "https://desk.openai.azure.com", "https://desk.openai.azure.com/"],
+    ["shop", "shop.openai.azure.com", "https://shop.openai.azure.com", "https://shop.openai.azure.com/"],
 )
 def test_the_resource_may_be_named_or_its_address_given(endpoint: str) -> None:
     assert resolved(endpoint=endpoint, deployment="gpt-4o").chat_url("gpt-4o") == (
-        "https://desk.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-01-preview"
+        "https://shop.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-01-preview"
     )
 
 
 @pytest.mark.parametrize("endpoint", ["endpoint", "resource", "resourceName", "resource_name"])
 @pytest.mark.parametrize("deployment", ["deployment", "deploymentName", "deployment_name", "model"])
 def test_both_have_their_other_names(endpoint: str, deployment: str) -> None:
-    settings = resolved(**{endpoint: "desk", deployment: "gpt-4o"})
+    settings = resolved(**{endpoint: "shop", deployment: "gpt-4o"})
 
-    assert (settings.endpoint, settings.deployment) == ("desk", "gpt-4o")
+    assert (settings.endpoint, settings.deployment) == ("shop", "gpt-4o")
 
 
 def test_the_batch_endpoint_belongs_to_the_resource_even_behind_a_gateway() -> None:

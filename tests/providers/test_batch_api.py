@@ -131,7 +131,7 @@ def test_a_batch_that_fails_as_a_whole_says_so(server: FakeServer, api: Any) -> 
 
 
 @apis
-def test_a_batch_that_nobody_knows_is_an_error(server: FakeServer, api: Any) -> None:
+def test_an_unknown_batch_is_an_error(server: FakeServer, api: Any) -> None:
     async def use(provider: BatchApiProvider) -> None:
         with pytest.raises(ProviderError, match="HTTP 404"):
             await provider.poll_batch(BatchTicket("batch_none", ("a",)))

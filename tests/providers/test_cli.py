@@ -70,7 +70,7 @@ def test_files_stand_as_the_format_says() -> None:
 
 
 def test_the_environment_is_added_to_ours() -> None:
-    target = target_of('printf "%s %s" "$DESK" "$HOME"', env={"DESK": "7"})
+    target = target_of('printf "%s %s" "$SHOP" "$HOME"', env={"SHOP": "7"})
 
     assert ask(target).text == f"7 {os.environ['HOME']}"
 
@@ -79,7 +79,7 @@ def test_the_environment_is_added_to_ours() -> None:
     ("cwd", "workspace", "expected"),
     [(None, None, "evals"), ("", None, "evals"), ("sub", None, "evals/sub"), ("sub", "work", "work")],
 )
-def test_the_command_runs_in_the_eval_files_folder_or_as_told(
+def test_the_command_runs_in_the_eval_files_folder_or_in_cwd(
     tmp_path: Path, cwd: str | None, workspace: str | None, expected: str
 ) -> None:
     (tmp_path / "evals" / "sub").mkdir(parents=True)
@@ -163,7 +163,7 @@ def mischief(mode: str, *, family: Family, output_file: bool = False) -> Resolve
 @pytest.mark.parametrize(
     ("mode", "kind", "said"),
     [
-        ("fail", "target_exit", "exit code 1; standard error ends with:\ncannot reach the order desk"),
+        ("fail", "target_exit", "exit code 1; standard error ends with:\ncannot reach the order service"),
         ("crash", "target_exit", "the command was ended by SIGKILL"),
         ("flood", "too_large", "standard output is larger than 10 MiB; the answer was discarded"),
     ],
@@ -176,7 +176,7 @@ def test_mischief_ends_as_one_failure_of_the_right_kind(family: Family, mode: st
     assert family.alive() == []
 
 
-def test_a_hanging_command_is_a_retryable_time_out_and_leaves_nobody(family: Family) -> None:
+def test_a_hanging_command_times_out_and_leaves_no_process(family: Family) -> None:
     failure = failure_of(mischief("hang-with-family", family=family), make_request(timeout_s=1))
 
     assert (failure.kind, failure.retryable) == ("target_timeout", True)
@@ -198,7 +198,7 @@ def test_mischief_with_the_output_file_ends_as_one_failure(family: Family, mode:
     assert said in failure.message
 
 
-def test_the_naive_reading_of_an_output_file_waits_for_ever_on_a_named_pipe(tmp_path: Path) -> None:
+def test_naively_reading_an_output_file_blocks_on_a_named_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "output")
     naive = [sys.executable, "-S", "-c", "import sys; open(sys.argv[1], 'rb').read()", str(tmp_path / "output")]
 
@@ -282,7 +282,7 @@ def test_settings_that_cannot_be_used_are_refused(make: object, message: str) ->
         make()
 
 
-def test_an_http_healthcheck_passes_with_success_and_fails_with_anything_else() -> None:
+def test_an_http_healthcheck_passes_only_with_success() -> None:
     with serving(reply("ok"), reply("", status="503 Busy")) as server:
         target = target_of("x", healthcheck=HttpHealthcheck("http", server.url))
 

@@ -80,7 +80,7 @@ def test_standard_output_serves_when_there_is_no_output_file() -> None:
     assert sorted(answers) == ["a", "b"]
 
 
-def test_the_cases_file_is_one_json_object_a_line_whatever_the_prompt_holds() -> None:
+def test_the_cases_file_has_one_json_object_per_line() -> None:
     text = cases_text([make_request("line\nbreak \u2028 \ud800", eval_case_id="a")])
 
     assert text.count("\n") == 1

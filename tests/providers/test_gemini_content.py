@@ -34,7 +34,7 @@ def candidate(parts: JsonValue, reason: JsonValue = "STOP", **more: JsonValue) -
     return {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": reason, **more}]}
 
 
-def test_a_reply_is_read_with_everything_it_tells() -> None:
+def test_a_response_is_parsed_completely() -> None:
     parts: JsonValue = [
         {"text": "hm", "thought": True},
         {"text": "One "},

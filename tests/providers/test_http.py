@@ -87,9 +87,9 @@ def test_google_says_in_the_body_how_long_to_wait() -> None:
 
     assert failure is not None
     assert failure.retry_after_s == 7.5
-    told = status_failure(HttpResponse(429, {"retry-after": "2"}, body), now=NOON)
-    assert told is not None
-    assert told.retry_after_s == 2.0
+    failure = status_failure(HttpResponse(429, {"retry-after": "2"}, body), now=NOON)
+    assert failure is not None
+    assert failure.retry_after_s == 2.0
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_the_weights_are_those_that_the_authors_of_the_model_publish() -> None:
     assert hashlib.sha256(path.read_bytes()).hexdigest() == WEIGHTS_SHA256
 
 
-def test_a_text_is_read_up_to_256_tokens_and_this_is_told() -> None:
+def test_a_text_is_cut_at_256_tokens_and_marked() -> None:
     whole, cut = "word " * (MAX_TOKENS - 2), "word " * (MAX_TOKENS - 1)
     assert embed(whole, cut, "short").cut == {1}
     same = embed(cut, cut + " and a very different end").vectors

@@ -34,7 +34,7 @@ def parse_turn(reply: HttpResponse) -> Turn:
     return parse(make_dialogue(SETTINGS), reply)
 
 
-def test_a_question_is_one_user_message_with_the_system_prompt_and_guidelines_before_it() -> None:
+def test_a_question_follows_the_system_prompt_and_guidelines() -> None:
     request = make_request("Why?", system_prompt="Be brief.", guidelines="Be kind.")
 
     assert build_messages(request) == [
@@ -45,11 +45,11 @@ def test_a_question_is_one_user_message_with_the_system_prompt_and_guidelines_be
 
 
 def test_a_chat_prompt_is_sent_as_it_is_with_the_system_prompt_in_front() -> None:
-    turns = (ChatMessage("system", "You are the desk."), ChatMessage("user", "Hi"), ChatMessage("assistant", "Yes?"))
+    turns = (ChatMessage("system", "You are the shop."), ChatMessage("user", "Hi"), ChatMessage("assistant", "Yes?"))
     request = make_request(chat_prompt=turns, system_prompt="Be brief.", guidelines="stand in the chat prompt")
 
     assert build_messages(request) == [
-        {"role": "system", "content": "Be brief.\n\nYou are the desk."},
+        {"role": "system", "content": "Be brief.\n\nYou are the shop."},
         {"role": "user", "content": "Hi"},
         {"role": "assistant", "content": "Yes?"},
     ]
@@ -128,7 +128,7 @@ def parsed(value: JsonValue) -> HttpResponse:
     return HttpResponse(200, {}, json.dumps(value).encode())
 
 
-def test_a_reply_is_read_with_everything_it_tells() -> None:
+def test_a_response_is_parsed_completely() -> None:
     usage: JsonValue = {
         "prompt_tokens": 100,
         "completion_tokens": 40,

@@ -32,7 +32,7 @@ def failure_in(value: JsonValue) -> Failure:
     return raised.value.failure
 
 
-def test_a_reply_is_read_with_everything_it_tells() -> None:
+def test_a_response_is_parsed_completely() -> None:
     call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "lookup", "arguments": '{"order": 7}'}
     thought: JsonObject = {"type": "reasoning", "id": "rs_1", "summary": []}
     turn = parse(

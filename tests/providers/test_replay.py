@@ -202,7 +202,7 @@ def test_a_run_is_found_as_everywhere_else_or_by_its_folder(home: Path, referenc
 
 
 @pytest.mark.parametrize(("reference", "message"), [("2027", "there is no run '2027'"), ("202601", "matches 2 runs")])
-def test_a_run_that_cannot_be_told_is_refused_before_the_run(home: Path, reference: str, message: str) -> None:
+def test_an_unclear_run_reference_is_rejected_before_the_run(home: Path, reference: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         ask(replay(home, run=reference), home=home)
 

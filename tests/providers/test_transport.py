@@ -119,7 +119,7 @@ def test_a_proxy_that_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert raised.value.failure.message == said
 
 
-def test_a_name_that_nobody_knows_is_told_in_the_words_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_host_is_reported_in_the_words_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -130,7 +130,7 @@ def test_a_name_that_nobody_knows_is_told_in_the_words_of_the_system(monkeypatch
     assert raised.value.failure.message == "no connection to nowhere.invalid (Name or service not known)"
 
 
-def test_a_server_without_tls_is_told_in_the_words_of_tls() -> None:
+def test_a_server_without_tls_is_reported_in_the_words_of_tls() -> None:
     with serving_fake() as server, pytest.raises(ProviderError) as raised:
         get(server.url.replace("http:", "https:"))
 

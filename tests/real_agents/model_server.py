@@ -37,16 +37,16 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class NullObserver:
+class NoResponse:
     """A step of the script: the server never answers."""
 
 
-Step: TypeAlias = Call | Refusal | NullObserver | str
+Step: TypeAlias = Call | Refusal | NoResponse | str
 
 
 @dataclass
 class Model:
-    """The script, and what was asked: `(path, body, authorization)` of each request for a reply."""
+    """The script, and the requests received: `(path, body, authorization)` of each."""
 
     steps: Sequence[Step]
     requests: list[tuple[str, Json, str]] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Model:
         return f"http://127.0.0.1:{self.port}"
 
     def step(self, body: Json, results: int) -> Step:
-        """Return what is played now; whoever offers no tools is not the agent at its work."""
+        """Return the next step; a request without tools is a side request, not the agent's work."""
         return self.steps[min(results, len(self.steps) - 1)] if body.get("tools") else "A title"
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -67,7 +67,7 @@ class Model:
         if isinstance(self.steps[0], Refusal):
             error = {"type": "refused", "message": "No entry"}
             return web.json_response({"type": "error", "error": error}, status=self.steps[0].status)
-        if isinstance(self.steps[0], NullObserver):
+        if isinstance(self.steps[0], NoResponse):
             await asyncio.Event().wait()
         dialect = next(speak for path, speak in DIALECTS.items() if request.path.endswith(path))
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})

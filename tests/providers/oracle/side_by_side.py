@@ -19,7 +19,7 @@ IGNORED_HEADERS: Mapping[str, str] = {
     "host": "the same server",
     "connection": "how a client keeps its connections",
     "content-length": "follows from the body, whose spaces may differ",
-    "accept": "the APIs answer with JSON whatever is asked for",
+    "accept": "the APIs respond with JSON for any Accept header",
     "accept-encoding": "what a client can unpack",
     "user-agent": "each client names itself",
     "x-goog-api-client": "Google's client names itself once more",
@@ -62,7 +62,7 @@ OPTIONS: Mapping[str, Option] = {
     "extra_headers": Option({"extra_headers": {"X-Team": "orders"}}),
     "a picture": Option(request={"input_files": (str(PICTURE),)}),
 }
-"""What every API is asked for; each adds its own."""
+"""The requests made to every API; each adds its own."""
 
 WITHOUT_A_REQUEST = {"tool_responses", "max_steps", "batch_api", "dimensions"}
 """Settings that add no key to a request: what they do has tests of its own here."""

@@ -41,16 +41,16 @@ def sent_by(converse: Callable[[str], None], *said: Mapping[str, Any] | bytes) -
     return [readable(request) for request in server.requests]
 
 
-def readable(asked: ReceivedRequest) -> Mapping[str, object]:
+def readable(request: ReceivedRequest) -> Mapping[str, object]:
     """Return a request with the parts of an upload read; each client makes up a boundary of its own."""
-    method, path, _ = asked.line.split()
-    sent = dict(comparable(Received(method, path, asked.headers, asked.body)))
-    kind = asked.headers.get("content-type", "")
+    method, path, _ = request.line.split()
+    sent = dict(comparable(Received(method, path, request.headers, request.body)))
+    kind = request.headers.get("content-type", "")
     if not kind.startswith("multipart/"):
         return sent
-    read = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + asked.body)
+    read = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + request.body)
     parts = [(part["Content-Disposition"], part["Content-Type"], lines_of(part)) for part in read.get_payload()]  # type: ignore[arg-type, index] # it has parts
-    key = {name: value for name, value in asked.headers.items() if name in ("authorization", "api-key")}
+    key = {name: value for name, value in request.headers.items() if name in ("authorization", "api-key")}
     return {**sent, "headers": key, "body": parts}
 
 
