@@ -146,7 +146,7 @@ def test_invalid_conversions_are_refused() -> None:
         with pytest.raises(ConfigError, match=said):
             convert(source, "out.jsonl")
     Path("f.yaml").write_text("evalcases: [{id: a}]\n")
-    for output, said in [("out.txt", "cannot tell the format"), ("out.yml", "have the same format")]:
+    for output, said in [("out.txt", "cannot determine the format"), ("out.yml", "have the same format")]:
         with pytest.raises(click.UsageError, match=said):
             convert("f.yaml", output)
 

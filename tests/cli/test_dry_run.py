@@ -62,7 +62,7 @@ def test_prompts_are_written_and_counted(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_file_in_place_of_the_prompts_folder_is_refused() -> None:
     Path("out").write_text("mine")
-    with pytest.raises(ConfigError, match=r"--dump-prompts needs a folder to write into; .*out: File exists"):
+    with pytest.raises(ConfigError, match=r"--dump-prompts needs a writable folder; .*out: File exists"):
         agentv.main(["run", "suite.yaml", "--dump-prompts", "out"], standalone_mode=False)
     assert Path("out").read_text() == "mine"
 
@@ -125,7 +125,7 @@ def test_a_pilot_runs_a_few_cases_and_the_forecast_is_drawn_from_them(capsys: py
 
 
 def test_a_pilot_goes_with_a_dry_run() -> None:
-    with pytest.raises(click.UsageError, match="--pilot goes with --dry-run"):
+    with pytest.raises(click.UsageError, match="--pilot requires --dry-run"):
         agentv.main(["run", "suite.yaml", "--pilot", "2"], standalone_mode=False)
 
 

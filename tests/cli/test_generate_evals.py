@@ -108,7 +108,7 @@ def test_an_existing_file_is_appended_to_only_with_append(agentv: Call, name: st
     assert after.endswith(before.partition("# first\n")[2] if name.endswith("yaml") else "\n")
     code, out, _ = agentv(mock(CASE), "--in", "faq.md", "--out", name, "--append")
     assert (code, Path(name).read_text()) == (0, after), "the same questions again bring nothing"
-    assert out.splitlines()[-1] == f"nothing to do: {name} is as it was"
+    assert out.splitlines()[-1] == f"nothing to do: {name} is unchanged"
 
 
 def test_one_failed_record_leaves_no_file(agentv: Call) -> None:
@@ -116,7 +116,7 @@ def test_one_failed_record_leaves_no_file(agentv: Call) -> None:
     assert (code, Path("cases.yaml").exists()) == (3, False)
     assert err.splitlines()[-1] == (
         "1 of 3 failed (log.jsonl:2), 1 not attempted: nothing was written; "
-        "--keep-going writes what can be made. Exit code 3."
+        "use --keep-going to write the rest. Exit code 3."
     )
 
 

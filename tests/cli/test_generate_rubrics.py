@@ -55,7 +55,7 @@ evalcases:
 """
 
 NO_LIST = 'holds no JSON object with a list "rubrics"'
-NOTHING_WRITTEN = "nothing was written; --keep-going writes what can be made. Exit code 3."
+NOTHING_WRITTEN = "nothing was written; use --keep-going to write the rest. Exit code 3."
 Call = Callable[..., tuple[int, str, str]]
 
 

@@ -40,7 +40,7 @@ def test_files_that_exist_are_kept_and_named(tmp_path: Path) -> None:
     done = agentv("init", cwd=tmp_path)
     assert mine.read_text() == "mine"
     assert "exists  evals/first.yaml" in done.stdout
-    assert "Wrote .agentv/targets.yaml" in done.stdout
+    assert "wrote   .agentv/targets.yaml" in done.stdout
 
 
 def test_a_second_init_changes_nothing(tmp_path: Path) -> None:
@@ -122,10 +122,10 @@ def test_a_plugin_package_is_named_throughout(tmp_path: Path) -> None:
         ("agentv", "'agentv' conflicts with the module 'agentv'"),
         ("json", "'json' conflicts with the module 'json'"),
         ("class", "'class' is not a valid package name"),
-        ("7up", "'7up' cannot be"),
-        ("a--b", "'a--b' cannot be"),
-        ("../evil", "'../evil' cannot be"),
-        ("", "'' cannot be"),
+        ("7up", "'7up' is not a valid package name"),
+        ("a--b", "'a--b' is not a valid package name"),
+        ("../evil", "'../evil' is not a valid package name"),
+        ("", "'' is not a valid package name"),
     ],
 )
 def test_a_name_that_no_package_can_have_is_refused(name: str, message: str, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_name_that_no_package_can_have_is_refused(name: str, message: str, tmp
 def test_a_name_goes_with_the_package_alone(tmp_path: Path) -> None:
     done = agentv("init", "--name", "plain-words", cwd=tmp_path)
     assert done.returncode == 4
-    assert "--name goes with --template evaluator-plugin" in done.stderr
+    assert "--name requires --template evaluator-plugin" in done.stderr
 
 
 def test_schemas_are_for_this_machine_and_stay_out_of_git(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_ci_jobs_install_agentv_from_the_given_place(template: str, tmp_path: Pa
     url = source.as_uri()
     more = " '.[test]'" if template == "evaluator-plugin" else ""
     assert install_lines(tmp_path / "p") == [f"pip install {url}{more}"] * 2
-    assert f"CI jobs install agentv from {url}, which only this machine has" in done.stdout
+    assert f"CI jobs install agentv from {url}, which exists only on this machine" in done.stdout
     readme = tmp_path / "p" / "README.md"
     assert not readme.exists() or f"pip install {url} -e '.[test]'" in readme.read_text("utf-8")
 

@@ -10,18 +10,18 @@ from tests.support.judged import JudgedProject, make_judged_project
 CARD = """\
 The judge agrees with human labels on 88.8 % of 80 answers.
 
-agreement                            value            95 %  answers  cases
-the same verdict                    88.8 %      80 to 94 %       80     80
+agreement                             value            95 %  answers  cases
+same verdict                         88.8 %      80 to 94 %       80     80
 sensitivity: human passes it passes  89.6 %  77.8 to 95.5 %       48     48
 specificity: human fails it fails    87.5 %    71.9 to 95 %       32     32
-Cohen's kappa                         0.77    0.58 to 0.88       80     80
+Cohen's kappa                          0.77    0.58 to 0.88       80     80
 
-              people pass  people fail
+              humans pass  humans fail
 judge passes           43            4
 judge fails             5           28
 
-People among themselves, the most that a judge can reach: 100 % of pairs say the same on 20 \
-answers that several judged; Krippendorff's alpha 1.00.
+Agreement between annotators, the ceiling for a judge: 100 % of pairs on 20 answers \
+with several labels; Krippendorff's alpha 1.00.
 
 tag   same verdict            95 %   sensitivity   specificity  kappa
 even  87.5 % of 40  73.9 to 94.5 %  87.5 % of 24  87.5 % of 16   0.74
@@ -103,7 +103,7 @@ def test_a_judge_that_was_edited_since_the_run_gets_no_calibration(project: Judg
     project.write()
     code, out, err = project.call("judge", "calibrate")
     assert (code, project.files()) == (0, [])
-    assert "The judge agrees with people" in out
+    assert "The judge agrees with human labels" in out
     assert "calibration not saved: 80 labelled answers of 80 were scored by a different 'tone'" in err
 
 
@@ -120,7 +120,7 @@ def test_few_labels_give_no_interval_and_say_what_is_missing(project: JudgedProj
     project.run()
     project.said(cases=8)
     _, out, _ = project.call("judge", "calibrate", "--labels", project.label())
-    assert "same verdict                    87.5 %     -        8" in out
+    assert "same verdict                         87.5 %     -        8" in out
     assert "fewer than 20 cases: no intervals" in out
     assert "fewer than 10 cases that people pass, or that they fail: no rate is corrected" in out
     (file,) = project.files()
@@ -169,7 +169,7 @@ def test_a_label_without_a_match_is_reported_with_a_remedy(project: JudgedProjec
 def test_a_file_in_no_known_format_is_refused_before_anything_is_read(project: JudgedProject) -> None:
     code, _, err = project.call("judge", "calibrate", "-o", "card.pdf")
     assert code == 4
-    assert "one of .html, .md" in err
+    assert "must end in .html or .md" in err
 
 
 def test_the_working_directory_stays(project: JudgedProject) -> None:

@@ -38,9 +38,9 @@ def test_a_steady_judge_is_consistent_and_the_run_is_unchanged(project: JudgedPr
     before, calls = run_files(project), judge_calls(project)
     code, out, err = project.call("judge", "check", "--repeats", "3")
     assert code == 0
-    assert err == "asking tone again about 30 answers, 3 times each: about 90 calls, cost unknown\n"
+    assert err == "repeating tone on 30 answers, 3 times each: about 90 calls, cost unknown\n"
     assert "The judge always gives the same verdict to 100 % of 30 answers, with 3 calls each." in out
-    assert "Not always the same verdict: 0" in out
+    assert "Inconsistent verdicts: 0" in out
     assert judge_calls(project) == calls + 90
     assert run_files(project) == before
 
@@ -54,7 +54,7 @@ def test_a_wavering_judge_is_found_out_with_what_it_said(project: JudgedProject)
     assert {len(each["scores"]) for each in check["judged"]} == {4}
     _, out, _ = project.call("judge", "check", "--repeats", "4", "-o", "check.html", "-o", "check.md")
     page = Path("check.html").read_text()
-    assert "Not always the same verdict" in out
+    assert "Inconsistent verdicts" in out
     assert "&lt;script&gt;alert(1)" in page
     assert "<script" not in page
     assert "\x1b" not in out
@@ -140,7 +140,7 @@ def test_a_model_judge_is_called_again_over_the_network(project: JudgedProject) 
         code, out, err = project.call("judge", "check", "--repeats", "2", "--sample", "10", "--budget-usd", "1")
         assert code == 0, err
         assert "about 20 calls, about " in err
-        assert "The judge gives the same verdict each time to 100 % of 10 answers" in out
+        assert "The judge always gives the same verdict to 100 % of 10 answers" in out
         code, _, err = project.call("judge", "check", "--repeats", "2", "--budget-usd", "0.0004")
         assert code == 2
         assert "stopped before the end: " in err

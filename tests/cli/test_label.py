@@ -1,4 +1,4 @@
-"""`agentv label`: people's scores, kept with the run whose answers they judged."""
+"""`agentv label`: human scores, stored with the run whose answers they rate."""
 
 import io
 import json
@@ -79,7 +79,7 @@ def write(*entries: dict[str, Any], name: str = "said.jsonl") -> str:
 def test_scores_are_kept_with_the_answer_that_they_judge(run: StoredRun, call: Call) -> None:
     file = write(said("4/5", reasoning="kind", time="2026-02-01T08:00:00Z"), said(5, "ben"))
     code, out, _ = call("label", "--in", file)
-    assert (code, out) == (0, f"kept 2 scores of 2 people: {run.folder}/labels.jsonl\n")
+    assert (code, out) == (0, f"Imported 2 scores of 2 annotators: {run.folder}/labels.jsonl\n")
     anna, ben = run.labels()
     assert (anna.slot.target, anna.answer_key, anna.answer_seq) == ("agent-v2", "v1:aa", 1)
     assert (anna.criterion, anna.score, anna.annotator, anna.reasoning) == ("tone", "4/5", "anna", "kind")
@@ -156,7 +156,7 @@ def test_a_later_score_of_the_same_person_counts_and_the_earlier_stays(run: Stor
     call("label", "--in", write(said(2), said(3, "ben")))
     code, out, _ = call("label", "--in", write(said(5), said(3, criterion="facts")))
     assert code == 0
-    assert "kept 2 scores of 1 person, 1 of them about what the same person had judged already" in out
+    assert "Imported 2 scores of 1 annotator (1 replace earlier scores): " in out
     assert {(label.annotator, label.criterion): label.score for label in run.labels()} == {
         ("anna", "tone"): 5,
         ("ben", "tone"): 3,
@@ -176,7 +176,7 @@ def test_show_prints_what_people_said_beside_the_judges(call: Call) -> None:
     code, out, _ = call("show", "latest", "refund-7")
     assert code == 0
     _, second = out.split(" on agent-v2")
-    assert "people\n│ anna: tone = 4/5: kind\n" in second
+    assert "human labels\n│ anna: tone = 4/5: kind\n" in second
     shown = json.loads(call("show", "latest", "refund-7", "--json")[1])
     assert [label["score"] for each in shown["cases"] for label in each["labels"]] == [5, "4/5"]
 

@@ -298,7 +298,7 @@ def test_a_format_that_is_none_is_refused_before_anything_is_written(project: Pr
     project.call("run", "suite.yaml")
     code, said = project.call("report", "-o", "x.html", "-o", "x.pdf")
     assert code == 4
-    assert "-o x.pdf: unknown format; the file name must end in .jsonl,  " in said
+    assert "-o x.pdf: unknown format; the file name must end in .jsonl, " in said
     assert [path.name for path in Path.cwd().glob("*x.*")] == []
 
 

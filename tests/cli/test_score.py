@@ -242,7 +242,7 @@ def test_a_number_of_lines_is_drawn_from_all_of_them(folder: Path, score: Call) 
             ["--gate", "criterion(polit).mean >= 1"],
             "unknown criterion 'polit'; known: polite, short. Did you mean 'polite'?",
         ),
-        (["--gate", "none", "--gate", "mean > 0"], "--gate none turns the gate off"),
+        (["--gate", "none", "--gate", "mean > 0"], "--gate none disables all gates"),
         (["--judge", "unknown"], "unknown"),
         (["-o", "log.jsonl"], "is also an input file"),
         (["-o", "config.yaml/x.jsonl"], "cannot write"),
@@ -365,7 +365,7 @@ def test_an_endless_stream_is_scored_as_it_arrives_until_a_signal(
         assert running.stderr is not None
         report = running.stderr.read()
     assert running.returncode == code
-    assert "gate    mean is 0.625, not >= 0.9" in report
+    assert "Gate: mean is 0.625, not >= 0.9" in report
     assert last_line(report) == f"INTERRUPTED: 2 lines are stored. Exit code {code}."
 
 

@@ -72,11 +72,11 @@ def test_only_the_rows_that_are_chosen_are_counted(show: Call) -> None:
 def test_what_no_row_has_is_refused_with_what_there_is(show: Call) -> None:
     code, out, err = show("--by", "tem")
     assert (code, out) == (4, "")
-    assert "no row has 'metadata.tem' to group by" in err
+    assert "no result has 'metadata.tem' to group by" in err
     assert "evaluator, target, suite" in err
 
 
 def test_a_page_of_rows_cannot_be_counted(show: Call) -> None:
     code, _, err = show("--by", "tag", "--page", "1")
     assert code == 4
-    assert "leave out --page" in err
+    assert "cannot be combined with --page" in err

@@ -229,7 +229,7 @@ def test_a_variable_that_is_not_set_is_named(call: Call, project: Path) -> None:
 
 def test_a_missing_store_url_is_reported(call: Call) -> None:
     code, _, err = call("store", "list")
-    assert (code, "no store is named" in err) == (4, True)
+    assert (code, "no store is configured" in err) == (4, True)
     code, _, err = call("store", "list", "--store", "mysql://ann:secret-pw@host/db")
     assert (code, "postgresql://user@host/database, not mysql://" in err) == (4, True)
     assert "secret-pw" not in err

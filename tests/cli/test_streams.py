@@ -169,7 +169,7 @@ def test_a_run_whose_disk_is_full_is_listed_as_failed(folder: Path) -> None:
     ended = shell(folder, f"ulimit -f 20; {AGENTV} run suite.yaml --target loud")
     assert ended.returncode == 3
     assert "INCOMPLETE: store_error: cannot write answers.jsonl in " in ended.stdout
-    assert ended.stdout.endswith("then go on: agentv resume. Exit code 3.\n")
+    assert ended.stdout.endswith("then continue with: agentv resume. Exit code 3.\n")
     assert shell(folder, f"{AGENTV} runs list").stdout.split()[1] == "failed"
 
 

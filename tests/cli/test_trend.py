@@ -169,7 +169,7 @@ def test_a_run_that_cannot_be_read_is_a_gap_and_ends_nothing(project: Project, h
     lost = keep_run(home, 3, passing(20))
     (runs_folder(home) / lost / "run.json").write_text("{")
     code, said = project.call("trend")
-    assert (code, "left out: " in said, lost in said, "2 runs, 1 gap" in said) == (0, True, True, True)
+    assert (code, "skipped: " in said, lost in said, "2 runs, 1 gap" in said) == (0, True, True, True)
 
 
 def test_an_unknown_metric_is_refused_with_those_there_are(project: Project) -> None:
