@@ -187,7 +187,7 @@ def test_a_failing_provider_says_which_kind() -> None:
     assert [row.error.kind for row in report.results if row.error] == ["auth", "auth"]
     second = report.results[1].error
     assert second is not None
-    assert second.message.startswith("not tried")
+    assert second.message.startswith("not called")
 
 
 def test_a_target_config_is_taken() -> None:
@@ -229,7 +229,7 @@ def test_cases_given_as_objects_leave_nothing_on_disk_by_default(tmp_path: Path)
         ({"task": answers_four, "evaluators": [EvaluatorConfig("a", "contains", {})]}, "value"),
         ({"task": answers_four, "evaluators": [EvaluatorConfig("a", "regex", {"pattern": "("})]}, "pattern"),
         ({"task": answers_four, "gates": ["pass_rat > 1"]}, "Did you mean 'pass_rate'"),
-        ({"task": answers_four, "evaluators": [object()]}, "no evaluator"),
+        ({"task": answers_four, "evaluators": [object()]}, "not an evaluator"),
     ],
 )
 def test_invalid_arguments_are_rejected_before_any_call(arguments: dict[str, Any], message: str) -> None:

@@ -1,4 +1,4 @@
-"""Source paths of an evaluator's text: `response`, `metadata.a`, `output_messages.-1.content`, …"""
+"""Source paths of an evaluator's text, such as `response`, `metadata.a` or `output_messages.-1.content`."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

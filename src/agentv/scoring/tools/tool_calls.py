@@ -21,8 +21,8 @@ _WORDS = ("exact", "subset", "ignore")
 class ExpectedCall(Struct, frozen=True):
     """One expected call of a trajectory. `tool` may be a glob.
 
-    Without `input` any input matches. `args` says how inputs are compared: `exact`, `subset` (more is fine), `ignore`, or
-    a matcher for each field that differs from `exact`.
+    Without `input` any input matches. `args` says how inputs are compared: `exact`, `subset` (more is fine), `ignore`,
+    or a matcher for each field that differs from `exact`.
     """
 
     tool: Annotated[str, Meta(description="the tool's name, or a glob")]
