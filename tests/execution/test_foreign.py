@@ -1,4 +1,4 @@
-"""Deadlines of code that is not ours."""
+"""Deadlines of user code."""
 
 import asyncio
 from collections.abc import Generator
@@ -9,7 +9,7 @@ from agentv.execution.user_code import DeadlineError, call_user_code, off_the_cl
 
 
 async def wait_s(seconds: float) -> None:
-    """Wait for an event that comes then."""
+    """Wait for an event that is set at that time."""
     event = asyncio.Event()
     asyncio.get_running_loop().call_later(seconds, event.set)
     await event.wait()

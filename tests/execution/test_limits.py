@@ -1,4 +1,4 @@
-"""The limiter against servers that keep their limits in the ways that vendors do, in virtual time."""
+"""The limiter against servers with the rate limits of real vendors, in virtual time."""
 
 import asyncio
 import math
@@ -54,7 +54,7 @@ class TokenBucket:
 
 @dataclass
 class SlidingWindow:
-    """Accepts so many requests in any sixty seconds, and says when to come back."""
+    """Accepts `per_minute` requests in any sixty seconds, and sends a retry delay."""
 
     per_minute: int
     reports_quota: bool = False

@@ -5,7 +5,7 @@ from agentv.execution.sharing import CROWD, TurnQueue
 
 
 async def _woken_together(number: int, turn: Callable[[], Awaitable[None]]) -> list[str]:
-    """Return what tasks that wait for one event do: each goes on, and hands its next question to a task that sends."""
+    """Return the order of events of tasks that wait for one event and then pass a request to a sender task."""
     events: list[str] = []
     begun, sending = asyncio.Event(), []
 

@@ -67,7 +67,7 @@ def abandon_at_the_deadline() -> None:
 
 
 async def let_threads_run() -> None:
-    """Give other threads turns, by handing calls to and fro, till no call is counted as abandoned."""
+    """Let other threads run until no call is counted as abandoned."""
     async with asyncio.timeout(PATIENCE_S):
         while abandoned_calls():
             await call_in_thread(threading.get_ident, timeout_s=None)

@@ -52,7 +52,7 @@ def use(config: WorkspaceConfig, base_dir: Path, use: Callable[[Workspace], Awai
 
 
 def captured_after(work: Work, template: Path, **settings: object) -> Captured:
-    """What is captured when an agent did `work` in a copy of the template."""
+    """Return the changes captured after an agent did `work` in a copy of the template."""
 
     async def use_it(workspace: Workspace) -> Captured:
         work(workspace.path)
@@ -198,7 +198,7 @@ def test_a_source_that_is_not_there_is_known_without_fetching_anything(
     assert sorted(template.parent.iterdir()) == [template]
 
 
-# --- what is captured --------------------------------------------------------------------------------------------
+# --- captured changes -------------------------------------------------------------------------------------------
 
 
 def edit(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What all coding agents share: how they are found, where they work, what is kept, how they fail."""
+"""The behaviour shared by all coding agents: lookup, working folder, stored output, failures."""
 
 import os
 import stat

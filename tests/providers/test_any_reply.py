@@ -1,4 +1,4 @@
-"""Whatever JSON a server makes up: it is a turn, or one failure of a known kind."""
+"""Any JSON response of a server is either a turn or one failure of a known kind."""
 
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +50,7 @@ OBJECTS = st.dictionaries(st.sampled_from(KEYS), JSON, max_size=6)
 
 
 def block(kind: str, **values: Any) -> Any:
-    """Return something that is nearly what a block should be."""
+    """Return a strategy for almost valid blocks."""
     return st.fixed_dictionaries({"type": st.just(kind) | LEAVES, **dict.fromkeys(values, LEAVES | JSON)})
 
 
@@ -86,7 +86,7 @@ KINDS = {"unexpected_shape", "content_filter", "malformed_reply", "bad_request",
 
 
 def outcome(parse: Callable[[], Any]) -> Any:
-    """Return what is read, else the kind of the failure."""
+    """Return the parsed turn, else the kind of the failure."""
     try:
         return parse()
     except ProviderError as error:
@@ -94,7 +94,7 @@ def outcome(parse: Callable[[], Any]) -> Any:
 
 
 def check(dialogue: Dialogue, value: JsonValue) -> None:
-    """Read a reply as a provider does, and go on with it."""
+    """Parse a response as a provider does, and continue the conversation."""
     turn = outcome(lambda: parse_turn(dialogue, HttpResponse(200, {}, json_bytes(value))))
     if not isinstance(turn, Turn):
         assert turn in KINDS

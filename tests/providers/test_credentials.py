@@ -1,4 +1,4 @@
-"""Tokens that a cloud's own library fetches; the libraries are the real ones, what they ask is on this machine."""
+"""Tokens fetched by the clouds' real libraries from servers on this machine."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ TOKEN = "token-of-the-cloud"
 
 
 def fetched(fetch: Callable[[], Token], *, calls: int = 1, now: Callable[[], float] = time.time) -> list[str]:
-    """Return what so many who ask at once are given."""
+    """Return the headers of so many concurrent calls."""
 
     async def run() -> list[Mapping[str, str]]:
         token = FetchedToken(fetch, what="a token", now=now)

@@ -1,4 +1,4 @@
-"""Embeddings of the model APIs: what is read, and what becomes of every fault of a server."""
+"""Embeddings of the model APIs: parsing of vectors, and the failure of every server fault."""
 
 import asyncio
 import base64
@@ -37,7 +37,7 @@ APIS = ("azure", "openai-chat", "gemini")
 apis = pytest.mark.parametrize("api", APIS)
 
 NOT_SPOKEN = {"content-filter", "length", "empty-text", "prose", "half-character", "not-utf8"}
-"""Faults of what a model says; a vector says nothing."""
+"""Faults in the text of a response, which an embedding does not have."""
 
 KINDS: Mapping[str, str] = {fault: kind for fault, kind in KINDS_OF_ANSWERS.items() if fault not in NOT_SPOKEN}
 FINE = FAULTS.keys() - KINDS.keys() - {"nan"}

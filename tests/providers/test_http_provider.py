@@ -54,7 +54,7 @@ def refusal(**settings: JsonValue) -> str:
     return str(raised.value)
 
 
-# --- what is sent ------------------------------------------------------------------------------------------------
+# --- requests ---------------------------------------------------------------------------------------------------
 
 
 def test_a_case_is_one_post_of_json() -> None:
@@ -164,7 +164,7 @@ def test_a_value_that_a_case_does_not_have_is_a_bad_request() -> None:
     assert server.requests == []
 
 
-# --- what comes back ---------------------------------------------------------------------------------------------
+# --- responses --------------------------------------------------------------------------------------------------
 
 
 def test_the_answer_stands_where_the_path_leads() -> None:

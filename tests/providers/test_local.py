@@ -103,7 +103,7 @@ def test_a_vector_has_384_numbers_and_length_one() -> None:
 
 
 def test_opposites_lie_close_together() -> None:
-    """What the page of semantic_similarity warns of, with its numbers."""
+    """The numbers of the warning in docs/evaluators about semantic_similarity."""
     safe, unsafe, days, month, rust = embed(*TEXTS[:5]).vectors
     assert round(cosine(safe, unsafe), 2) == 0.89
     assert round(cosine(days, month), 2) == 0.69

@@ -1,4 +1,4 @@
-"""What all model APIs have in common, each against the fake model server."""
+"""The behaviour shared by all model APIs, each against the fake model server."""
 
 import asyncio
 import json

@@ -112,7 +112,7 @@ def test_a_system_prompt_comes_first(root: Path) -> None:
 
 
 def test_an_editor_that_goes_on_in_the_background_is_left_alone(root: Path) -> None:
-    # With `run_process`, which ends a command's whole family, this answer never comes.
+    # With `run_process`, which ends all descendants of a command, there would be no answer.
     assert ask(target_at(root, "background")).text == "Answer to: Where is my order?"
 
 
@@ -193,7 +193,7 @@ def test_a_command_that_cannot_be_read_is_refused(command: str, said: str) -> No
 
 
 def test_one_subagent_has_one_request_at_a_time(root: Path) -> None:
-    # Without the lock, the editor would find the requests of others unanswered beside its own.
+    # Without the lock, the editor would find several unanswered requests in one folder.
     assert ask_at_once(target_at(root), ["a", "b", "c"]) == ["Answer to: a", "Answer to: b", "Answer to: c"]
 
 

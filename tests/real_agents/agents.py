@@ -1,4 +1,4 @@
-"""Each real agent: how it is pointed at a model on loopback, and what the model makes it do."""
+"""The real agents: their configuration for a model on loopback, and the scripts of the model."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

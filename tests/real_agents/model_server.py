@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from aiohttp import web
 
 INPUT_TOKENS, CACHED_TOKENS, OUTPUT_TOKENS, REASONING_TOKENS = 100, 40, 10, 4
-"""What every single reply claims to have used."""
+"""The usage in every response."""
 
 Json: TypeAlias = dict[str, Any]  # a test's own wire data, read by strangers' programs
 Event: TypeAlias = tuple[str, Json]
@@ -31,7 +31,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A step of the script: the server answers with a status and no reply."""
+    """A step of the script: the server answers with an error status."""
 
     status: int
 

@@ -66,7 +66,7 @@ def agent(request: pytest.FixtureRequest) -> str:
 
 @dataclass(frozen=True)
 class Ran:
-    """How a run ended, its one row and answer, and the folder with everything it wrote."""
+    """The exit code of a run, its one result and answer, and the folder of its files."""
 
     code: int
     said: str
@@ -77,7 +77,7 @@ class Ran:
 
 
 def run(name: str, folder: Path, *steps: Step, suite: str = SUITE, **settings: object) -> Ran:
-    """Run one case with a real agent, by the command line, with nothing of ours in its environment but PATH."""
+    """Run one case with a real agent, on the command line, with only PATH in its environment."""
     files = {
         ".git/HEAD": "",
         "evals/suite.yaml": suite.replace("SHELL", AGENTS[name].shell),

@@ -41,7 +41,7 @@ IMAGE = {
 
 
 def sampled(temperature: float) -> Mapping[str, Any]:
-    """Return how Anthropic's migration guide passes a temperature on, which its client has no word for any more."""
+    """Return the extra arguments for a temperature, which the client no longer has as a parameter."""
     return {"extra_body": {"temperature": temperature}, "extra_headers": {"anthropic-version": "2023-06-01"}}
 
 

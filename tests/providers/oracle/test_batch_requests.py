@@ -25,7 +25,7 @@ QUESTIONS = ("Where is it?", "Wo ist ès?")
 
 
 def answers(*values: Mapping[str, Any] | bytes) -> list[Answer]:
-    """Return what a server says, one after another."""
+    """Return the responses of a server in order."""
     head = {"Content-Type": "application/json"}
     return [reply(value if isinstance(value, bytes) else json.dumps(value), headers=head) for value in values]
 
@@ -35,7 +35,7 @@ OPENAI = ({"id": "file_1"}, {"id": "batch_1", "status": "validating"}, OVER, OVE
 
 
 def sent_by(converse: Callable[[str], None], *said: Mapping[str, Any] | bytes) -> list[Mapping[str, object]]:
-    """Return what is sent to a server that gives these answers."""
+    """Return the requests to a server that gives these answers."""
     with serving(*answers(*said)) as server:
         converse(server.url)
     return [readable(request) for request in server.requests]

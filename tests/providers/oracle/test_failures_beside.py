@@ -1,4 +1,4 @@
-"""What the vendors' own clients make of the same faults: the reason why we ask the APIs ourselves.
+"""The same faults with the vendors' own clients: the reason for calling the APIs directly.
 
 A control, not a rule for them: when a newer client does better, its cell is corrected here.
 """
@@ -24,7 +24,7 @@ QUESTION = "Where is my order?"
 MESSAGES: Any = [{"role": "user", "content": QUESTION}]
 CLIENTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 
-# What comes out, for the four in that order: the exception, or what the client returns as the model's answer.
+# The results of the four in that order: the exception, or the value that the client returns as the answer.
 OUTCOMES: Mapping[str, tuple[str, str, str, str]] = {
     "empty": ("JSONDecodeError", "JSONDecodeError", "JSONDecodeError", "returns None"),
     "null": ("AttributeError", "AttributeError", "AttributeError", "returns None"),
@@ -83,7 +83,7 @@ ASK: Mapping[str, Callable[[str, str], object]] = dict(
 
 
 def outcomes(url: str, fault: str) -> tuple[str, ...]:
-    """Ask all four at once and return what comes out within three times their time-out."""
+    """Call all four concurrently and return their results within three times their timeout."""
     said = dict.fromkeys(CLIENTS, "still waits")
 
     def ask(name: str) -> None:
