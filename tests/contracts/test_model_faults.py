@@ -126,8 +126,8 @@ def test_a_thousand_good_cases_among_twenty_of_each_fault_are_all_answered(serve
 
 FLOODED = """
 import json, resource, sys
-from tests.asking import failure_of
-from tests.model_apis import MODEL_APIS
+from tests.support.asking import failure_of
+from tests.support.model_apis import MODEL_APIS
 
 url, mib = sys.argv[1], int(sys.argv[2])
 targets = {(api, fault): MODEL_APIS[api].target(url, f"m@{fault}")
